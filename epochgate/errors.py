@@ -1,0 +1,23 @@
+"""The errors epochgate raises: each says what was found, what was expected, and what to do next.
+
+A user's mistake derives from `UsageError` (exit code 2), a result that is simply negative from
+`NegativeResult` (exit code 1); anything else is a fault of the job or of its surroundings.
+"""
+
+from __future__ import annotations
+
+
+class EpochgateError(Exception):
+    """The root of every error that epochgate raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(EpochgateError):
+    """The caller asked for something that cannot be done as asked."""
+
+    exit_code = 2
+
+
+class NegativeResult(EpochgateError):
+    """The work was done, and its answer is no."""
