@@ -1,0 +1,453 @@
+"""The file operations that checkpoints and commits are made of, and a file system that fails on demand.
+
+Decides: which primitive steps a durable write, a directory's creation and a tree's removal consist
+of, so that each of them can be interrupted in a test where a real crash could interrupt it.
+Leaves to others: what the files mean, and in which order the steps of a commit are taken.
+The rules are POSIX's: `rename` within one file system is atomic, a file's bytes survive a power cut
+once the file is fsynced, and its name does once its directory is.
+Runs on the driver and in tasks, on whichever thread calls; nothing is shared but `flock` locks.
+
+Blind spots of the simulation: it truncates files that were not fsynced, but keeps names whose
+directory was not fsynced; it does not reorder writes within one file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import io
+import itertools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+AnyPath = str | os.PathLike[str]
+
+TEMPORARY_SUFFIX = ".epochgate-temporary"
+"""Ends the name of a file that `write_bytes_durably` has not renamed yet; a crash may leave some."""
+
+_temporary_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """What `FileSystem.status` tells: size in bytes, last modification in ns since 1970, and kind."""
+
+    size_bytes: int
+    modified_ns: int
+    is_directory: bool
+
+
+class WritableFile(Protocol):
+    """A new file that is written once, from its beginning to its end."""
+
+    def write(self, data: bytes) -> int: ...
+
+    def fsync(self) -> None:
+        """Flush, then wait until the bytes are on the device."""
+
+    def close(self) -> None:
+        """Flush and close, without fsync; closing twice is harmless."""
+
+
+class FileLock(Protocol):
+    """An exclusive lock that the operating system releases when its process ends."""
+
+    def release(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """What the checkpoint store, the staging writer and the committer ask of a file system.
+
+    Every operation raises `OSError` as the operating system does, unless said otherwise here.
+    """
+
+    def read_bytes(self, path: AnyPath) -> bytes: ...
+
+    def read_range(self, path: AnyPath, offset: int, length: int) -> bytes:
+        """Up to `length` bytes from `offset`; fewer at the end of the file."""
+
+    def open_for_writing(self, path: AnyPath) -> WritableFile:
+        """Create `path`; `FileExistsError` if it is there: nobody writes over another's file."""
+
+    def write_bytes_durably(self, path: AnyPath, data: bytes) -> None:
+        """Replace `path` with `data`, all or nothing: temporary file, fsync, rename, fsync of the directory."""
+
+    def rename(self, source: AnyPath, destination: AnyPath) -> None:
+        """Atomic. A file replaces a file; a directory may only replace an empty directory."""
+
+    def link(self, source: AnyPath, destination: AnyPath) -> None:
+        """A second name for a file; `FileExistsError` if `destination` is there."""
+
+    def make_directory(self, path: AnyPath) -> None:
+        """Create `path` and its missing parents, durably; harmless if it is there."""
+
+    def fsync_directory(self, path: AnyPath) -> None:
+        """Make names created, renamed or removed in `path` survive a power cut."""
+
+    def list_directory(self, path: AnyPath) -> list[str]:
+        """The names in `path`, sorted."""
+
+    def remove(self, path: AnyPath) -> bool:
+        """Remove a file; false if there was none."""
+
+    def remove_tree(self, path: AnyPath) -> bool:
+        """Remove a directory and all below it, or a file; false if there was none."""
+
+    def exists(self, path: AnyPath) -> bool: ...
+
+    def is_directory(self, path: AnyPath) -> bool: ...
+
+    def size(self, path: AnyPath) -> int:
+        """The file's size in bytes."""
+
+    def status(self, path: AnyPath) -> FileStatus: ...
+
+    def try_lock(self, path: AnyPath) -> FileLock | None:
+        """Take the exclusive lock whose file is `path` (created if missing), or none if it is held."""
+
+
+class _ComposedOperations:
+    """Builds the larger operations from the primitive ones, for every implementation alike."""
+
+    def write_bytes_durably(self: FileSystem, path: AnyPath, data: bytes) -> None:
+        target = os.fspath(path)
+        directory, name = os.path.split(target)
+        unique = f".{name}.{os.getpid()}-{next(_temporary_numbers)}{TEMPORARY_SUFFIX}"
+        temporary = os.path.join(directory, unique)
+        try:
+            file = self.open_for_writing(temporary)
+            try:
+                file.write(data)
+                file.fsync()
+            finally:
+                file.close()
+            self.rename(temporary, target)
+        except OSError:
+            # The disk may be full: give back what this attempt took. The first error is the one to report.
+            with contextlib.suppress(OSError):
+                self.remove(temporary)
+            raise
+        self.fsync_directory(directory or ".")
+
+    def make_directory(self: _HasCreateDirectory, path: AnyPath) -> None:
+        target = os.path.abspath(path)
+        if self.is_directory(target):
+            return
+        parent = os.path.dirname(target)
+        self.make_directory(parent)
+        # Another process may create it in between; what counts is that it is a directory afterwards.
+        try:
+            self.create_directory(target)
+        except FileExistsError:
+            if not self.is_directory(target):
+                raise
+        self.fsync_directory(parent)
+
+    def remove_tree(self: _HasRemoveEmpty, path: AnyPath) -> bool:
+        target = os.fspath(path)
+        if not self.is_directory(target):
+            return self.remove(target)
+        for name in self.list_directory(target):
+            self.remove_tree(os.path.join(target, name))
+        self.remove_empty_directory(target)
+        return True
+
+
+class _HasCreateDirectory(FileSystem, Protocol):
+    def create_directory(self, path: AnyPath) -> None: ...
+
+
+class _HasRemoveEmpty(FileSystem, Protocol):
+    def remove_empty_directory(self, path: AnyPath) -> None: ...
+
+
+class _LocalFile:
+    def __init__(self, path: AnyPath) -> None:
+        self._file = io.BufferedWriter(io.FileIO(path, "x"), buffer_size=1 << 20)
+
+    def write(self, data: bytes) -> int:
+        return self._file.write(data)
+
+    def fsync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _LocalLock:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+class LocalFileSystem(_ComposedOperations):
+    """The operating system's own files. Stateless: every instance is the same."""
+
+    def read_bytes(self, path: AnyPath) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def read_range(self, path: AnyPath, offset: int, length: int) -> bytes:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    def open_for_writing(self, path: AnyPath) -> WritableFile:
+        return _LocalFile(path)
+
+    def rename(self, source: AnyPath, destination: AnyPath) -> None:
+        os.rename(source, destination)
+
+    def link(self, source: AnyPath, destination: AnyPath) -> None:
+        os.link(source, destination)
+
+    def create_directory(self, path: AnyPath) -> None:
+        os.mkdir(path)
+
+    def fsync_directory(self, path: AnyPath) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def list_directory(self, path: AnyPath) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def remove(self, path: AnyPath) -> bool:
+        try:
+            os.remove(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def remove_empty_directory(self, path: AnyPath) -> None:
+        os.rmdir(path)
+
+    def exists(self, path: AnyPath) -> bool:
+        return os.path.lexists(path)
+
+    def is_directory(self, path: AnyPath) -> bool:
+        return os.path.isdir(path) and not os.path.islink(path)
+
+    def size(self, path: AnyPath) -> int:
+        return os.stat(path).st_size
+
+    def status(self, path: AnyPath) -> FileStatus:
+        found = os.stat(path)
+        return FileStatus(found.st_size, found.st_mtime_ns, os.path.isdir(path))
+
+    def try_lock(self, path: AnyPath) -> FileLock | None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                return None
+            raise
+        return _LocalLock(descriptor)
+
+
+class SimulatedCrash(BaseException):
+    """The process of this file system has died; a `BaseException`, so that no handler revives it."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Strikes at the `at`-th mutating operation, counted from 0.
+
+    "crash": raises `SimulatedCrash` before or after the operation, or "during" it (half of a write is
+    done, any other operation is done or not as for "before"); every later call raises it again.
+    "disk_full": from that operation on, whatever needs space raises ENOSPC, until `free_space()`.
+    "error": that one operation raises EIO, before or after it has been done.
+    """
+
+    at: int
+    kind: Literal["crash", "disk_full", "error"] = "crash"
+    when: Literal["before", "during", "after"] = "before"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One mutating operation that a `FaultyFileSystem` has counted."""
+
+    name: str
+    path: str
+
+
+NEEDS_SPACE = frozenset({"create", "write", "fsync", "link", "create_directory"})
+
+
+class _FaultyFile:
+    def __init__(self, owner: FaultyFileSystem, path: AnyPath) -> None:
+        self._owner = owner
+        self._path = os.fspath(path)
+        self._file = owner.inner.open_for_writing(path)
+        owner.unsynced[self._path] = self
+
+    def write(self, data: bytes) -> int:
+        def whole() -> None:
+            self._file.write(data)
+
+        def half() -> None:
+            self._file.write(bytes(memoryview(data).cast("B")[: len(memoryview(data)) // 2]))
+
+        self._owner.mutate("write", self._path, whole, half)
+        return memoryview(data).nbytes
+
+    def fsync(self) -> None:
+        def sync() -> None:
+            self._file.fsync()
+            self._owner.unsynced.pop(self._path, None)
+
+        self._owner.mutate("fsync", self._path, sync)
+
+    def close(self) -> None:
+        # Not counted: closing changes nothing on the device that `fsync` has not.
+        self._file.close()
+
+
+class FaultyFileSystem(_ComposedOperations):
+    """Passes everything to `inner`, counts the mutating operations and strikes at one of them.
+
+    `operations` lists what was done or tried, so a test may first run without a fault, then repeat the run
+    once for every index. With `lose_unsynced`, a crash empties the files that were not fsynced.
+    """
+
+    def __init__(
+        self, inner: LocalFileSystem, fault: Fault | None = None, *, lose_unsynced: bool = True
+    ) -> None:
+        self.inner = inner
+        self.fault = fault
+        self.operations: list[Operation] = []
+        self.unsynced: dict[str, _FaultyFile] = {}
+        self._lose_unsynced = lose_unsynced
+        self._crashed = False
+        self._full = False
+        self._locks: list[FileLock] = []
+
+    @property
+    def has_struck(self) -> bool:
+        """Whether the fault's operation has been reached."""
+        return self.fault is not None and len(self.operations) > self.fault.at
+
+    def free_space(self) -> None:
+        """End a "disk_full" fault."""
+        self._full = False
+        self.fault = None
+
+    def crash(self) -> SimulatedCrash:
+        """End this file system's process here and now; returns the exception to raise."""
+        self._crashed = True
+        for path, file in sorted(self.unsynced.items()):
+            with contextlib.suppress(OSError):
+                file.close()
+            if self._lose_unsynced and self.inner.exists(path):
+                os.truncate(path, 0)
+        self.unsynced.clear()
+        for lock in self._locks:
+            lock.release()
+        return SimulatedCrash(f"simulated crash at operation {len(self.operations) - 1}")
+
+    def mutate(
+        self,
+        name: str,
+        path: AnyPath,
+        whole: Callable[[], None],
+        half: Callable[[], None] | None = None,
+    ) -> None:
+        """Count one operation, and do it, a half of it or none of it as the fault says."""
+        self._alive()
+        index = len(self.operations)
+        self.operations.append(Operation(name, os.fspath(path)))
+        strikes = self.fault if self.fault is not None and self.fault.at == index else None
+        if strikes is not None and strikes.kind == "disk_full":
+            self._full = True
+        if self._full and name in NEEDS_SPACE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path))
+        if strikes is not None and strikes.when == "during" and half is not None:
+            half()
+        if strikes is None or strikes.when == "after" or strikes.kind == "disk_full":
+            whole()
+        if strikes is not None and strikes.kind == "crash":
+            raise self.crash()
+        if strikes is not None and strikes.kind == "error":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), os.fspath(path))
+
+    def _alive(self) -> LocalFileSystem:
+        if self._crashed:
+            raise SimulatedCrash("the process of this file system has already crashed")
+        return self.inner
+
+    def read_bytes(self, path: AnyPath) -> bytes:
+        return self._alive().read_bytes(path)
+
+    def read_range(self, path: AnyPath, offset: int, length: int) -> bytes:
+        return self._alive().read_range(path, offset, length)
+
+    def open_for_writing(self, path: AnyPath) -> WritableFile:
+        opened: list[_FaultyFile] = []
+        self.mutate("create", path, lambda: opened.append(_FaultyFile(self, path)))
+        return opened[0]
+
+    def rename(self, source: AnyPath, destination: AnyPath) -> None:
+        def rename() -> None:
+            self.inner.rename(source, destination)
+            moved = self.unsynced.pop(os.fspath(source), None)
+            if moved is not None:
+                self.unsynced[os.fspath(destination)] = moved
+
+        self.mutate("rename", destination, rename)
+
+    def link(self, source: AnyPath, destination: AnyPath) -> None:
+        self.mutate("link", destination, lambda: self.inner.link(source, destination))
+
+    def create_directory(self, path: AnyPath) -> None:
+        self.mutate("create_directory", path, lambda: self.inner.create_directory(path))
+
+    def fsync_directory(self, path: AnyPath) -> None:
+        self.mutate("fsync_directory", path, lambda: self.inner.fsync_directory(path))
+
+    def remove(self, path: AnyPath) -> bool:
+        there = self._alive().exists(path)
+        if there:
+            self.mutate("remove", path, lambda: _ignore(self.inner.remove(path)))
+        return there
+
+    def remove_empty_directory(self, path: AnyPath) -> None:
+        self.mutate("remove_directory", path, lambda: self.inner.remove_empty_directory(path))
+
+    def list_directory(self, path: AnyPath) -> list[str]:
+        return self._alive().list_directory(path)
+
+    def exists(self, path: AnyPath) -> bool:
+        return self._alive().exists(path)
+
+    def is_directory(self, path: AnyPath) -> bool:
+        return self._alive().is_directory(path)
+
+    def size(self, path: AnyPath) -> int:
+        return self._alive().size(path)
+
+    def status(self, path: AnyPath) -> FileStatus:
+        return self._alive().status(path)
+
+    def try_lock(self, path: AnyPath) -> FileLock | None:
+        lock = self._alive().try_lock(path)
+        if lock is not None:
+            self._locks.append(lock)
+        return lock
+
+
+def _ignore(_: object) -> None:
+    """Turn a result into none."""
