@@ -1,0 +1,75 @@
+# Two commands matter to a newcomer: `make run` and `make test`. Both set everything up first.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+STAMP := $(VENV)/installed
+LOCKS := requirements/build.txt requirements/locked.txt
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
+UV ?= uv
+LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check venv bench soak fuzz draw format lock clean
+
+help: ## say what each target does
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+
+run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
+	@$(RUN) -m epochgate demo
+
+test: $(STAMP) ## run the tests (at most ten minutes on two cores)
+	@$(RUN) -m pytest
+
+check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
+	$(RUN) -m ruff format --check
+	$(RUN) -m ruff check
+	$(RUN) -m mypy
+	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache
+	$(RUN) -m epochgate draw --check
+
+venv: $(STAMP) ## make .venv and install everything into it, once
+
+bench: $(STAMP) ## measure throughput, recovery and checkpoints
+	@$(RUN) -m epochgate bench
+
+soak: $(STAMP) ## the long run: at least a hundred kills
+	@$(RUN) -m epochgate soak
+
+fuzz: $(STAMP) ## explore failures and late messages with Hypothesis for longer than the tests do
+	@$(RUN) -m epochgate fuzz
+
+draw: $(STAMP) ## draw the machines again under diagrams/generated
+	@$(RUN) -m epochgate draw
+
+format: $(STAMP) ## format the code and repair what lint can repair
+	@$(RUN) -m ruff format
+	@$(RUN) -m ruff check --fix
+
+lock: ## resolve the dependencies anew (needs uv)
+	$(LOCK) --upgrade requirements/build.in --output-file requirements/build.txt
+	$(LOCK) --upgrade pyproject.toml --extra spark --extra fuzz --extra draw --extra dev \
+		--constraint requirements/build.txt --output-file requirements/locked.txt
+
+clean: ## remove .venv and what tools have left behind
+	rm -rf $(VENV) build dist run spark-warehouse metastore_db derby.log
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The build tools come first and by their own lock, because pyspark is built from source and would
+# otherwise fetch the newest ones unchecked.
+$(STAMP): pyproject.toml $(LOCKS)
+	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
+		echo "epochgate needs Python 3.11 or newer, and '$(PYTHON)' is not on PATH." >&2; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3.12 venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "epochgate needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3.12 venv" >&2; exit 1; }
+	@$(RUN) -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV) || { \
+		echo "$(PYTHON) could not make a virtual environment; its message is above." >&2; \
+		echo "On Debian and Ubuntu, install the package python3-venv and try again." >&2; exit 1; }
+	@echo "installing the locked dependencies into $(VENV) (about 900 MB, once)"
+	@$(PIP) --require-hashes --requirement requirements/build.txt
+	@$(PIP) --require-hashes --no-build-isolation --requirement requirements/locked.txt
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
