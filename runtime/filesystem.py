@@ -1,4 +1,4 @@
-"""The file operations that checkpoints and commits are made of, and a file system that fails on demand.
+"""The file operations that checkpoints and commits consist of, and a file system made to fail.
 
 Decides: which primitive steps a durable write, a directory's creation and a tree's removal consist
 of, so that each of them can be interrupted in a test where a real crash could interrupt it.
@@ -26,14 +26,14 @@ from typing import Literal, Protocol
 AnyPath = str | os.PathLike[str]
 
 TEMPORARY_SUFFIX = ".epochgate-temporary"
-"""Ends the name of a file that `write_bytes_durably` has not renamed yet; a crash may leave some."""
+"""Ends the name of a file that `write_bytes_durably` has not renamed; a crash may leave some."""
 
 _temporary_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
 class FileStatus:
-    """What `FileSystem.status` tells: size in bytes, last modification in ns since 1970, and kind."""
+    """What `FileSystem.status` tells: size in bytes, modification in ns since 1970, and kind."""
 
     size_bytes: int
     modified_ns: int
@@ -73,7 +73,7 @@ class FileSystem(Protocol):
         """Create `path`; `FileExistsError` if it is there: nobody writes over another's file."""
 
     def write_bytes_durably(self, path: AnyPath, data: bytes) -> None:
-        """Replace `path` with `data`, all or nothing: temporary file, fsync, rename, fsync of the directory."""
+        """Replace `path` by `data`, all or nothing: a temporary file, fsync, rename, fsync."""
 
     def rename(self, source: AnyPath, destination: AnyPath) -> None:
         """Atomic. A file replaces a file; a directory may only replace an empty directory."""
@@ -106,7 +106,7 @@ class FileSystem(Protocol):
     def status(self, path: AnyPath) -> FileStatus: ...
 
     def try_lock(self, path: AnyPath) -> FileLock | None:
-        """Take the exclusive lock whose file is `path` (created if missing), or none if it is held."""
+        """Take the exclusive lock whose file is `path` (created if missing); none if it is held."""
 
 
 class _ComposedOperations:
@@ -126,7 +126,7 @@ class _ComposedOperations:
                 file.close()
             self.rename(temporary, target)
         except OSError:
-            # The disk may be full: give back what this attempt took. The first error is the one to report.
+            # The disk may be full: give back what this took. The first error is the one to report.
             with contextlib.suppress(OSError):
                 self.remove(temporary)
             raise
@@ -138,7 +138,7 @@ class _ComposedOperations:
             return
         parent = os.path.dirname(target)
         self.make_directory(parent)
-        # Another process may create it in between; what counts is that it is a directory afterwards.
+        # Another process may create it in between; what counts is that it is there afterwards.
         try:
             self.create_directory(target)
         except FileExistsError:
@@ -259,15 +259,15 @@ class LocalFileSystem(_ComposedOperations):
 
 
 class SimulatedCrash(BaseException):
-    """The process of this file system has died; a `BaseException`, so that no handler revives it."""
+    """The process of this file system died; a `BaseException`, so that no handler revives it."""
 
 
 @dataclass(frozen=True)
 class Fault:
     """Strikes at the `at`-th mutating operation, counted from 0.
 
-    "crash": raises `SimulatedCrash` before or after the operation, or "during" it (half of a write is
-    done, any other operation is done or not as for "before"); every later call raises it again.
+    "crash": raises `SimulatedCrash` before or after the operation, or "during" it (half of a write
+    is done, any other operation is not); every later call raises it again.
     "disk_full": from that operation on, whatever needs space raises ENOSPC, until `free_space()`.
     "error": that one operation raises EIO, before or after it has been done.
     """
@@ -320,8 +320,8 @@ class _FaultyFile:
 class FaultyFileSystem(_ComposedOperations):
     """Passes everything to `inner`, counts the mutating operations and strikes at one of them.
 
-    `operations` lists what was done or tried, so a test may first run without a fault, then repeat the run
-    once for every index. With `lose_unsynced`, a crash empties the files that were not fsynced.
+    `operations` lists what was done or tried, so a test may first run without a fault, then repeat
+    the run once for every index. With `lose_unsynced`, a crash empties files that were not fsynced.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ def test_a_crash_at_any_step_of_a_durable_write_leaves_the_old_or_the_new_bytes(
             path = tmp_path / f"{at}-{when}" / "a"
             path.parent.mkdir()
             path.write_bytes(b"old")
-            faulty = FaultyFileSystem(LocalFileSystem(), Fault(at, "crash", when))  # type: ignore[arg-type]
+            faulty = FaultyFileSystem(LocalFileSystem(), Fault(at, "crash", when))
             try:
                 faulty.write_bytes_durably(path, b"fresh")
             except SimulatedCrash:
