@@ -68,7 +68,7 @@ $(STAMP): pyproject.toml $(LOCKS)
 	@$(RUN) -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV) || { \
 		echo "$(PYTHON) could not make a virtual environment; its message is above." >&2; \
 		echo "On Debian and Ubuntu, install the package python3-venv and try again." >&2; exit 1; }
-	@echo "installing the locked dependencies into $(VENV) (about 900 MB, once)"
+	@echo "installing the locked dependencies into $(VENV) (about 1.3 GB, once)"
 	@$(PIP) --require-hashes --requirement requirements/build.txt
 	@$(PIP) --require-hashes --no-build-isolation --requirement requirements/locked.txt
 	@$(PIP) --no-deps --no-build-isolation --editable .
