@@ -1,0 +1,48 @@
+"""What a machine is: rows, fields and ports, the systems made of machines, and the event queue that drives them."""
+
+from epochgate.fsm.clock import Clock, VirtualClock
+from epochgate.fsm.errors import DeclarationError, ReplayDiverged, TransitionRefused
+from epochgate.fsm.fields import Array, Bool, Channel, Fifo, Int, Opaque
+from epochgate.fsm.journal import Journal, JournalEntry, MemoryJournal, replay
+from epochgate.fsm.machine import Machine, Outcome, Trigger
+from epochgate.fsm.ports import Effect, Port, RecordingPort, output
+from epochgate.fsm.queue import EventQueue, Timer
+from epochgate.fsm.rows import ANY, STAY, Ignore, Row
+from epochgate.fsm.system import System, machines
+from epochgate.fsm.table import Handling, TableCell, handling_table
+
+__all__ = [
+    "ANY",
+    "STAY",
+    "Array",
+    "Bool",
+    "Channel",
+    "Clock",
+    "DeclarationError",
+    "Effect",
+    "EventQueue",
+    "Fifo",
+    "Handling",
+    "Ignore",
+    "Int",
+    "Journal",
+    "JournalEntry",
+    "Machine",
+    "MemoryJournal",
+    "Opaque",
+    "Outcome",
+    "Port",
+    "RecordingPort",
+    "ReplayDiverged",
+    "Row",
+    "System",
+    "TableCell",
+    "Timer",
+    "TransitionRefused",
+    "Trigger",
+    "VirtualClock",
+    "handling_table",
+    "machines",
+    "output",
+    "replay",
+]

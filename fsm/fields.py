@@ -1,0 +1,124 @@
+"""The typed fields of a machine: what they hold when it runs, and what bounds them when it is checked.
+
+A field is declared like a dataclass field, `latest: int = Int("checkpoints")`. In production it is a plain Python
+value without a bound; in a closed system "checkpoints" names a constant of that system and the value is packed
+into as few bits as the bound needs. What a machine only passes on is `Opaque`: a real payload in production,
+a small number in a model.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+Opaque = Any
+
+
+class Fifo(Generic[T]):
+    """A first-in-first-out channel; all operations but `drain` and `take_all` are O(1)."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self) -> None:
+        self._items: deque[T] = deque()
+
+    def push(self, item: T) -> None:
+        self._items.append(item)
+
+    def pop(self) -> T:
+        return self._items.popleft()
+
+    def head(self) -> T:
+        return self._items[0]
+
+    def empty(self) -> bool:
+        return not self._items
+
+    def size(self) -> int:
+        return len(self._items)
+
+    def clear(self) -> None:
+        self._items.clear()
+
+    def drain(self, other: Fifo[T]) -> None:
+        """Append everything that `other` holds, in its order, and leave `other` empty."""
+        self._items.extend(other._items)
+        other._items.clear()
+
+    def take_all(self) -> Iterator[T]:
+        """Pop every item that is there now, oldest first."""
+        for _ in range(len(self._items)):
+            yield self._items.popleft()
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
+
+    def __repr__(self) -> str:
+        return f"Fifo({list(self._items)!r})"
+
+
+@dataclass(frozen=True)
+class IntField:
+    """An integer from 0 to the constant `bound`."""
+
+    bound: str | int
+    start: int = 0
+
+    def fresh(self, constants: dict[str, int]) -> int:
+        return self.start
+
+
+@dataclass(frozen=True)
+class BoolField:
+    start: bool = False
+
+    def fresh(self, constants: dict[str, int]) -> bool:
+        return self.start
+
+
+@dataclass(frozen=True)
+class FifoField:
+    """A channel of at most `capacity` items; `item` says what they are: a bound for ints, or an opaque kind."""
+
+    item: str
+    capacity: str | int
+
+    def fresh(self, constants: dict[str, int]) -> Fifo[Any]:
+        return Fifo()
+
+
+@dataclass(frozen=True)
+class ArrayField:
+    """One `item` for each member of the index set, or for each number below the constant, named `over`."""
+
+    item: FieldSpec
+    over: str
+
+    def fresh(self, constants: dict[str, int]) -> list[Any]:
+        return [self.item.fresh(constants) for _ in range(constants[self.over])]
+
+
+FieldSpec = IntField | BoolField | FifoField | ArrayField
+
+
+def Int(bound: str | int, start: int = 0) -> int:
+    """Declare an integer field with values from 0 to the constant that `bound` names."""
+    return cast(int, IntField(bound, start))
+
+
+def Bool(start: bool = False) -> bool:
+    """Declare a boolean field."""
+    return cast(bool, BoolField(start))
+
+
+def Channel(item: str, capacity: str | int) -> Fifo[Any]:
+    """Declare a FIFO field whose items are of the kind `item` and, in a model, at most `capacity`."""
+    return cast("Fifo[Any]", FifoField(item, capacity))
+
+
+def Array(item: T, over: str) -> list[T]:
+    """Declare a fixed array with one `item` per member of the index set `over`."""
+    return cast("list[T]", ArrayField(cast(FieldSpec, item), over))

@@ -1,0 +1,111 @@
+"""The bridge to the `transitions` library, and the only file that imports it.
+
+A machine's rows configure a real `transitions.Machine`. Two things are taken from it: the dispatch table that the
+machine's trigger methods run on (read once per class, so that firing costs a dictionary look-up), and a twin
+that fires through the library itself, against which the dispatch is tested on every state, event and guard
+outcome. The library's automatic `to_<state>` triggers are switched off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import transitions
+
+from epochgate.fsm.rows import Row
+
+if TYPE_CHECKING:
+    from epochgate.fsm.machine import Machine, Outcome
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One way in which a (state, trigger) pair can be taken, in the order in which the library tries them."""
+
+    conditions: tuple[tuple[str, bool], ...]
+    dest: str | None
+    actions: tuple[str, ...]
+    row: Row
+
+
+def _configuration(row: Row, source: str, name: Callable[[str], Any]) -> dict[str, Any]:
+    return {
+        "trigger": row.trigger,
+        "source": source,
+        "dest": row.dest,
+        "conditions": [name(guard) for guard in row.conditions],
+        "unless": [name(guard) for guard in row.unless],
+        "after": [name(action) for action in row.actions],
+    }
+
+
+def _library_machine(
+    model: object | None,
+    states: Iterable[str],
+    initial: str,
+    expanded: Iterable[tuple[str, Row]],
+    name: Callable[[str], Any],
+) -> transitions.Machine:
+    return transitions.Machine(
+        model=model,
+        states=list(states),
+        initial=initial,
+        transitions=[_configuration(row, source, name) for source, row in expanded],
+        auto_transitions=False,
+    )
+
+
+def dispatch_table(
+    states: tuple[str, ...], initial: str, expanded: list[tuple[str, Row]]
+) -> dict[str, dict[str, tuple[Branch, ...]]]:
+    """Read from a real `transitions.Machine` what each trigger does in each state: trigger -> state -> branches."""
+    machine = _library_machine(None, states, initial, expanded, str)
+    rows: dict[tuple[str, str], list[Row]] = {}
+    for source, row in expanded:
+        rows.setdefault((row.trigger, source), []).append(row)
+    table: dict[str, dict[str, tuple[Branch, ...]]] = {}
+    for trigger, event in machine.events.items():
+        for source, choices in event.transitions.items():
+            table.setdefault(trigger, {})[source] = tuple(
+                Branch(
+                    conditions=tuple((c.func, bool(c.target)) for c in choice.conditions),
+                    dest=choice.dest,
+                    actions=tuple(choice.after),
+                    row=row,
+                )
+                for choice, row in zip(choices, rows[trigger, source], strict=True)
+            )
+    return table
+
+
+class LibraryTwin:
+    """Fires a machine's triggers through `transitions` itself, on the machine's own state, guards and actions."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        declared = type(machine)
+        self._outcomes: list[Outcome] = []
+        self._library = _library_machine(
+            None, declared.STATES, declared.INITIAL, declared.expanded_rows(), self._callback
+        )
+        self._library.add_model(self, initial=machine.state)
+
+    @property
+    def state(self) -> str:
+        return self._machine.state
+
+    @state.setter
+    def state(self, state: str) -> None:
+        self._machine.state = state
+
+    def _callback(self, name: str) -> Callable[..., Any]:
+        return self._machine.bound_callback(name)
+
+    def fire(self, trigger: str, *arguments: Any) -> bool:
+        """Fire `trigger`; False when the library refused it (invalid here, or no condition held)."""
+        try:
+            return bool(self._library.events[trigger].trigger(self, *arguments))
+        except transitions.MachineError:
+            return False

@@ -1,0 +1,177 @@
+"""The base of all machines: a table of rows over a small record of typed fields.
+
+A subclass states its INDEX sets, STATES, INITIAL state, TERMINAL states, fields, ports and ROWS; guards and actions are
+ordinary methods in the checked subset of Python. Creating the class validates it and gives it one method per
+trigger. Firing a trigger evaluates guards first, so a refused trigger changes nothing; then the state changes, then the
+actions run. Whoever fires is on the event queue's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from epochgate.fsm.declaration import Declaration, expand, parameters
+from epochgate.fsm.errors import TransitionRefused
+from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, FifoField, IntField
+from epochgate.fsm.library import Branch, dispatch_table
+from epochgate.fsm.ports import PortField, RecordingPort
+from epochgate.fsm.rows import Row
+
+if TYPE_CHECKING:
+    from epochgate.fsm.system import System
+
+
+class Outcome(Enum):
+    """What became of a fired trigger that was not refused."""
+
+    TAKEN = "taken"
+    IGNORED = "ignored"
+
+
+Trigger = Callable[..., Outcome]
+Observer = Callable[["Machine", str, Row, tuple[Any, ...]], None]
+"""Called after each step with the machine, the state it was in, the row taken, and the trigger's arguments."""
+
+
+class Machine:
+    """One state machine, or an array of them over the index sets that INDEX names."""
+
+    INDEX: ClassVar[tuple[str, ...]] = ()
+    STATES: ClassVar[tuple[str, ...]] = ()
+    INITIAL: ClassVar[str] = ""
+    TERMINAL: ClassVar[tuple[str, ...]] = ()
+    ROWS: ClassVar[tuple[Row, ...]] = ()
+    FIELDS: ClassVar[dict[str, FieldSpec]] = {}
+    PORTS: ClassVar[dict[str, PortField]] = {}
+
+    state: str
+    system: Any
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = list(vars(cls).items())
+        specs = {n: f for n, f in own if isinstance(f, IntField | BoolField | FifoField | ArrayField)}
+        ports = {n: f for n, f in own if isinstance(f, PortField)}
+        for name in (*specs, *ports):
+            delattr(cls, name)
+        cls.FIELDS = {**cls.FIELDS, **specs}
+        cls.PORTS = {**cls.PORTS, **ports}
+        if not cls.ROWS:
+            return
+        Declaration(cls).check()
+        for trigger, by_state in dispatch_table(cls.STATES, cls.INITIAL, cls.expanded_rows()).items():
+            setattr(cls, trigger, _trigger(cls, trigger, by_state))
+
+    def __init__(self, system: System, index: tuple[int, ...] = ()) -> None:
+        self.system = system
+        self.index = index
+        self.state = self.INITIAL
+        for name, position in zip(self.INDEX, index, strict=True):
+            setattr(self, name, position)
+        for name, field in self.FIELDS.items():
+            setattr(self, name, field.fresh(system.constants))
+        for name, port in self.PORTS.items():
+            setattr(self, name, RecordingPort(port.port))
+
+    @classmethod
+    def expanded_rows(cls) -> list[tuple[str, Row]]:
+        """Every row once for each of its source states, in table order."""
+        return [(source, row) for row in cls.ROWS for source in expand(cls.STATES, row)]
+
+    @classmethod
+    def triggers(cls) -> tuple[str, ...]:
+        """The machine's alphabet, in order of first appearance."""
+        return tuple(dict.fromkeys(row.trigger for row in cls.ROWS))
+
+    @classmethod
+    def accepted(cls, state: str) -> tuple[str, ...]:
+        """The triggers that some row takes in `state`."""
+        rows = cls.expanded_rows()
+        return tuple(dict.fromkeys(row.trigger for source, row in rows if source == state))
+
+    @classmethod
+    def trigger_parameters(cls, trigger: str) -> tuple[str, ...]:
+        """The names of a trigger's arguments: the longest list that one of its callbacks takes."""
+        names = [
+            parameters(getattr(cls, name))
+            for row in cls.ROWS
+            if row.trigger == trigger
+            for name in (*row.conditions, *row.unless, *row.actions)
+        ]
+        return max(names, key=len, default=())
+
+    def bound_callback(self, name: str) -> Callable[..., Any]:
+        """The guard or action `name` of this instance, cutting a trigger's arguments to those it takes."""
+        function = getattr(type(self), name)
+        count = len(parameters(function))
+        return lambda *arguments: function(self, *arguments[:count])
+
+    def values(self) -> dict[str, Any]:
+        """The state and all fields as plain data, comparable and printable."""
+        return {"state": self.state, **{n: _plain(getattr(self, n)) for n in self.FIELDS}}
+
+    def __repr__(self) -> str:
+        position = "".join(f"[{i}]" for i in self.index)
+        return f"{type(self).__name__}{position}:{self.state}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, int | bool):
+        return value
+    return [_plain(item) if isinstance(item, int | list) else item for item in value]
+
+
+def _cut(function: Callable[..., Any], count: int, full: int) -> Callable[..., Any]:
+    if count == full:
+        return function
+    if count == 0:
+        return lambda self, *_: function(self)
+    return lambda self, *arguments: function(self, *arguments[:count])
+
+
+def _compiled(cls: type[Machine], branch: Branch, full: int) -> tuple[Any, ...]:
+    def callback(name: str) -> Callable[..., Any]:
+        function = getattr(cls, name)
+        return _cut(function, len(parameters(function)), full)
+
+    guards = tuple((callback(name), expected) for name, expected in branch.conditions)
+    actions = tuple(callback(name) for name in branch.actions)
+    outcome = Outcome.IGNORED if branch.row.is_ignored else Outcome.TAKEN
+    return guards, branch.dest, actions, outcome, branch.row
+
+
+def _trigger(
+    cls: type[Machine], trigger: str, by_state: dict[str, tuple[Branch, ...]]
+) -> Callable[..., Outcome]:
+    full = len(cls.trigger_parameters(trigger))
+    table = {
+        state: tuple(_compiled(cls, branch, full) for branch in branches)
+        for state, branches in by_state.items()
+    }
+    no_rows: tuple[Any, ...] = ()
+
+    def fire(self: Machine, *arguments: Any) -> Outcome:
+        source = self.state
+        for guards, dest, actions, outcome, row in table.get(source, no_rows):
+            for guard, expected in guards:
+                if guard(self, *arguments) != expected:
+                    break
+            else:
+                if dest is not None:
+                    self.state = dest
+                for action in actions:
+                    action(self, *arguments)
+                observer = self.system.observer
+                if observer is not None:
+                    observer(self, source, row, arguments)
+                return outcome  # type: ignore[no-any-return]  # rows are compiled to plain tuples
+        raise TransitionRefused(repr(self), source, trigger, cls.accepted(source))
+
+    fire.__name__ = trigger
+    fire.__qualname__ = f"{cls.__qualname__}.{trigger}"
+    fire.__doc__ = f"Fire {trigger!r}: " + "; ".join(
+        dict.fromkeys(row.because for row in cls.ROWS if row.trigger == trigger)
+    )
+    return fire

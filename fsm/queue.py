@@ -1,0 +1,96 @@
+"""The deterministic event queue: every call from outside is an event, processed one at a time, to completion, in order.
+
+It is Flink's main-thread executor made explicit. An event is a trigger of a machine with its arguments; a timer
+is an event that is due at a time of the clock. Processing one event runs its trigger, and then the effects that
+left through ports, which may post further events but never run inside the step. One thread drains the queue;
+`post` may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from epochgate.fsm.clock import Clock
+from epochgate.fsm.journal import Journal
+from epochgate.fsm.system import System
+
+
+class Timer:
+    """An event that waits for its time; `cancel` makes it void."""
+
+    __slots__ = ("arguments", "due_s", "is_cancelled", "trigger")
+
+    def __init__(self, due_s: float, trigger: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self.due_s, self.trigger, self.arguments = due_s, trigger, arguments
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class EventQueue:
+    """Drives one system; `wake`, if set, is called after each post (a sleeping thread's alarm)."""
+
+    def __init__(self, system: System, clock: Clock, journal: Journal | None = None) -> None:
+        self.system, self.clock, self.journal = system, clock, journal
+        self.wake: Callable[[], None] | None = None
+        self.processed = 0
+        self._events: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._timer_number = itertools.count()
+
+    def post(self, trigger: Callable[..., Any], *arguments: Any) -> None:
+        """Enqueue a trigger, or any callable of the shell that must run in turn; any thread."""
+        self._events.append((trigger, arguments))
+        if self.wake is not None:
+            self.wake()
+
+    def post_later(self, delay_s: float, trigger: Callable[..., Any], *arguments: Any) -> Timer:
+        """Enqueue a trigger once `delay_s` seconds have passed; queue thread only."""
+        timer = Timer(self.clock.now_s() + delay_s, trigger, arguments)
+        heapq.heappush(self._timers, (timer.due_s, next(self._timer_number), timer))
+        return timer
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits to be processed now; timers do not count."""
+        return not self._events
+
+    def next_due_s(self) -> float | None:
+        """When the earliest timer is due, None when there is none."""
+        while self._timers and self._timers[0][2].is_cancelled:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    def post_due(self) -> int:
+        """Enqueue the timers whose time has come, in order of their times; their number."""
+        posted, now_s = 0, self.clock.now_s()
+        while (due_s := self.next_due_s()) is not None and due_s <= now_s:
+            timer = heapq.heappop(self._timers)[2]
+            self._events.append((timer.trigger, timer.arguments))
+            posted += 1
+        return posted
+
+    def step(self) -> bool:
+        """Process one event and its effects; False when there was none."""
+        if not self._events:
+            return False
+        trigger, arguments = self._events.popleft()
+        if self.journal is not None:
+            self.journal.record_call(self.processed, self.clock.now_s(), trigger, arguments)
+        self.processed += 1
+        trigger(*arguments)
+        if self.system.effects:
+            self.system.run_effects()
+        return True
+
+    def drain(self, events_max: int | None = None) -> int:
+        """Process events until none waits, or `events_max` were; how many were."""
+        count = 0
+        while (events_max is None or count < events_max) and self.step():
+            count += 1
+        return count

@@ -1,0 +1,116 @@
+"""Systems: arrays of machine instances over index sets, which trigger each other and share constants.
+
+`gateway: dict[tuple[int, int], Gateway] = machines(Gateway)` declares one instance for each pair in the machine's
+INDEX; one index gives a list, none a single machine. A production system and a closed one for the checker hold
+the same machines; they differ in the constants and in who listens to the ports.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from epochgate.fsm.errors import DeclarationError
+from epochgate.fsm.machine import Machine, Observer
+from epochgate.fsm.ports import DeferredPort, Effect
+
+
+@dataclass(frozen=True)
+class MachineField:
+    machine: type[Machine]
+
+
+def machines(machine: type[Machine]) -> Any:
+    """Declare an attribute of a system that holds all instances of one machine."""
+    return MachineField(machine)
+
+
+class System:
+    """All machines of one protocol instance; INDEX_SETS maps an index name to the constant with its size."""
+
+    INDEX_SETS: ClassVar[dict[str, str]] = {}
+    CONSTANTS: ClassVar[dict[str, int]] = {}
+    MACHINES: ClassVar[dict[str, type[Machine]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = {n: f.machine for n, f in vars(cls).items() if isinstance(f, MachineField)}
+        for name in own:
+            delattr(cls, name)
+        cls.MACHINES = {**cls.MACHINES, **own}
+        for name, machine in cls.MACHINES.items():
+            if unknown := [i for i in machine.INDEX if i not in cls.INDEX_SETS]:
+                raise DeclarationError(
+                    f"{cls.__name__}.{name}: index sets {unknown} are not in INDEX_SETS"
+                )
+
+    def __init__(self, **constants: int) -> None:
+        known = {**self.CONSTANTS}
+        if unknown := sorted(set(constants) - set(known)):
+            raise DeclarationError(
+                f"{type(self).__name__} has no constant {unknown}; it has {sorted(known)}"
+            )
+        self.constants = {**known, **constants}
+        for name, value in self.constants.items():
+            setattr(self, name, value)
+        self.observer: Observer | None = None
+        self.effects: list[Effect] = []
+        for name, machine in self.MACHINES.items():
+            setattr(self, name, self._instances(machine))
+
+    def _instances(self, machine: type[Machine]) -> Any:
+        sizes = [self.constants[self.INDEX_SETS[index]] for index in machine.INDEX]
+        made = {i: machine(self, i) for i in itertools.product(*map(range, sizes))}
+        if not sizes:
+            return made[()]
+        return [made[i,] for i in range(sizes[0])] if len(sizes) == 1 else made
+
+    def instances(self, name: str) -> Iterator[Machine]:
+        """All instances of the machine that the attribute `name` holds, in index order."""
+        held = getattr(self, name)
+        if isinstance(held, Machine):
+            yield held
+        else:
+            yield from held.values() if isinstance(held, dict) else held
+
+    def instance(self, name: str, index: tuple[int, ...]) -> Machine:
+        """The machine `name` at `index`; KeyError or IndexError when there is none."""
+        held = getattr(self, name)
+        if not index:
+            return held  # type: ignore[no-any-return]  # attributes made by `machines` are machines
+        return held[index[0]] if len(index) == 1 else held[index]  # type: ignore[no-any-return]
+
+    def bind(self, name: str, port: str, handler: object) -> None:
+        """Let `handler` receive the messages of a port; its methods get the machine's index, then the arguments.
+
+        They run after the step that sent them, in the order in which they were sent.
+        """
+        spec = self.MACHINES[name].PORTS[port].port
+        if missing := [m for m in spec.messages() if not hasattr(handler, m)]:
+            raise DeclarationError(
+                f"{handler!r} cannot listen to {name}.{port}: it has no method {missing}"
+            )
+        for machine in self.instances(name):
+            setattr(machine, port, DeferredPort(spec, handler, machine.index, self.effects))
+
+    def values(self) -> dict[str, dict[str, Any]]:
+        """The state and fields of every machine as plain data, keyed by machine name and index."""
+        return {
+            name + "".join(f"[{i}]" for i in machine.index): machine.values()
+            for name in self.MACHINES
+            for machine in self.instances(name)
+        }
+
+    def run_effects(self) -> None:
+        """Hand everything that left through ports since the last call to its handlers, in order."""
+        effects = self.effects
+        position = 0
+        try:
+            while position < len(effects):
+                method, arguments = effects[position]
+                position += 1
+                method(*arguments)
+        finally:
+            del effects[:position]

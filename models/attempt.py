@@ -1,0 +1,314 @@
+"""The execution attempt of one subtask: from created to finished, failed or canceled, and then its successor.
+
+Decides which process speaks for the subtask. A process is known by its `identity`, which grows with each new one (in
+Spark the task attempt id); a newer identity evicts the older, an older one is refused, and whatever the evicted one
+still says is ignored, so a zombie can neither acknowledge nor commit. `number` counts the attempts that the job has
+made and binds the coordinators' gateways. A process that arrives before its attempt is scheduled waits.
+
+Leaves to `JobLifecycle` when to restart, to `Checkpoint` what an acknowledgement means, to the transport how a
+process comes to be. Source: Apache Flink's ExecutionState and ExecutionVertex (section 4 of docs/protocol.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epochgate.fsm import ANY, STAY, Bool, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
+
+if TYPE_CHECKING:
+    from epochgate.models.job import Job
+
+CREATED, SCHEDULED, DEPLOYING, INITIALIZING, RUNNING = (
+    "created",
+    "scheduled",
+    "deploying",
+    "initializing",
+    "running",
+)
+FINISHED, CANCELING, CANCELED, FAILED = "finished", "canceling", "canceled", "failed"
+STATES = (
+    CREATED,
+    SCHEDULED,
+    DEPLOYING,
+    INITIALIZING,
+    RUNNING,
+    FINISHED,
+    CANCELING,
+    CANCELED,
+    FAILED,
+)
+STARTING = (DEPLOYING, INITIALIZING)
+CONNECTED = (*STARTING, RUNNING)
+REACHABLE = REACHABLE
+GONE = (CREATED, SCHEDULED, FINISHED, CANCELING, CANCELED, FAILED)
+
+
+def every_state_but(*states: str) -> tuple[str, ...]:
+    return tuple(state for state in STATES if state not in states)
+
+
+class TaskPort(Port):
+    """What the driver tells the process of the current attempt, in this order."""
+
+    def restore(self, attempt: int, checkpoint: int) -> None:
+        """Begin from the subtask's state in `checkpoint`; 0 means from nothing."""
+
+    def event(self, coordinator: int, number: int, event: Opaque) -> None: ...
+    def barrier(self, checkpoint: int) -> None:
+        """Take a snapshot now: everything told before belongs to it, nothing told later does."""
+
+    def complete(self, checkpoint: int) -> None: ...
+    def aborted(self, checkpoint: int) -> None: ...
+    def finish(self) -> None:
+        """The job has what it needs; leave cleanly."""
+
+
+class SchedulerPort(Port):
+    """What the job asks of whoever runs processes."""
+
+    def deploy(self, attempt: int) -> None:
+        """A process is wanted for this attempt; it will connect."""
+
+    def end(self, identity: int) -> None:
+        """End this process; that it is gone will be reported as lost."""
+
+    def refuse(self, identity: int) -> None:
+        """Turn this process away: a newer one speaks for the subtask, or none is wanted."""
+
+
+class Attempt(Machine):
+    INDEX = ("subtask",)
+    STATES = STATES
+    INITIAL = CREATED
+
+    system: Job
+    subtask: int
+    task: TaskPort = output(TaskPort)
+    scheduler: SchedulerPort = output(SchedulerPort)
+
+    number: int = Int("attempts")
+    identity: int = Int("identities")
+    """The process that speaks for this attempt, or spoke for the last one."""
+    waiting: int = Int("identities")
+    """A newer process that waits for its attempt to be scheduled; 0 if none does."""
+    has_ended: bool = Bool()
+    """The subtask has reached the end of its input and waits for the checkpoint that covers it."""
+    has_restart_due: bool = Bool()
+    """The back-off is over, but the checkpoint to restart from is still being stored."""
+
+    schedule: Trigger
+    connect: Trigger
+    initialize: Trigger
+    run: Trigger
+    acknowledge: Trigger
+    decline: Trigger
+    confirm: Trigger
+    operator_event: Trigger
+    end_of_input: Trigger
+    fail: Trigger
+    fault: Trigger
+    lost: Trigger
+    cancel: Trigger
+    finish: Trigger
+    restart: Trigger
+    recreate: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("schedule",   CREATED,      SCHEDULED,    "not has_waiting", "ask_for_process",                    "the attempt needs a process"),
+        Row("schedule",   CREATED,      DEPLOYING,    "has_waiting",     "adopt_waiting, send_restore",        "a process is here already"),
+
+        Row("connect",    SCHEDULED,    DEPLOYING,    "is_newer",        "adopt, send_restore",                "the process that was asked for"),
+        Row("connect",    STARTING, FAILED,      "is_newer",        "keep_waiting, end_process, go_down",  "a newer process replaces the one that speaks now"),
+        Row("connect",    RUNNING,      FAILED,       "is_newer",        "keep_waiting, end_process, stop_running, go_down", "a newer process replaces the one that speaks now"),
+        Row("connect",    (CREATED, CANCELING, CANCELED, FAILED), STAY, "is_newer", "keep_waiting",            "it waits until its attempt is scheduled"),
+        Row("connect",    FINISHED,     STAY,         "is_newer",        "refuse",                             "nothing is left to do"),
+        Row("connect",    ANY,          STAY,         "not is_newer",    "refuse",                             "a newer process is known: this one is a zombie"),
+
+        Row("initialize", DEPLOYING,    INITIALIZING, "speaks",          "announce_ready",                     "it restores its state; events for it may be sent"),
+        Ignore("initialize", DEPLOYING,               "not speaks",                                            "an evicted process"),
+        Ignore("initialize", every_state_but(DEPLOYING), None, "too late"),
+
+        Row("run",        INITIALIZING, RUNNING,      "speaks",          "start_running",                      "its state is restored"),
+        Ignore("run",     INITIALIZING,               "not speaks",                                            "an evicted process"),
+        Ignore("run",     every_state_but(INITIALIZING), None, "too late"),
+
+        Row("acknowledge",    RUNNING,      STAY,     "speaks",          "pass_acknowledgement",               "the subtask's part of a checkpoint"),
+        Ignore("acknowledge", RUNNING,                "not speaks",                                            "an evicted process"),
+        Ignore("acknowledge", every_state_but(RUNNING), None, "this attempt takes no part in a checkpoint"),
+
+        Row("decline",    RUNNING,      STAY,         "speaks",          "pass_decline",                       "the subtask could not take its snapshot"),
+        Ignore("decline", RUNNING,                    "not speaks",                                            "an evicted process"),
+        Ignore("decline", every_state_but(RUNNING), None, "this attempt takes no part in a checkpoint"),
+
+        Row("confirm",    REACHABLE, STAY, "speaks",       "pass_confirmation",                  "events were handled"),
+        Ignore("confirm", REACHABLE,    "not speaks",                                            "an evicted process"),
+        Ignore("confirm", every_state_but(*REACHABLE), None,        "nobody waits for it"),
+
+        Row("operator_event",    REACHABLE, STAY, "speaks", "pass_event",                        "an operator speaks to its coordinator"),
+        Ignore("operator_event", REACHABLE, "not speaks",                                        "an evicted process"),
+        Ignore("operator_event", every_state_but(*REACHABLE), None, "the attempt is not running"),
+
+        Row("end_of_input",    RUNNING, STAY,         "speaks and not is_ended", "note_end",                   "the subtask has nothing more to read"),
+        Ignore("end_of_input", RUNNING,               "speaks and is_ended",                                   "said before"),
+        Ignore("end_of_input", RUNNING,               "not speaks",                                            "an evicted process"),
+        Ignore("end_of_input", every_state_but(RUNNING), None, "too late"),
+
+        Row("fail",       STARTING, FAILED,      "speaks",          "end_process, go_down",               "the process reports that it cannot go on"),
+        Row("fail",       RUNNING,      FAILED,       "speaks",          "end_process, stop_running, go_down", "the process reports that it cannot go on"),
+        Ignore("fail",    CONNECTED,                  "not speaks",                                            "an evicted process"),
+        Ignore("fail",    GONE, None,                   "it is going or gone already"),
+
+        Row("fault",      STARTING, FAILED,      None,              "end_process, go_down",               "the driver cannot rely on this attempt any more"),
+        Row("fault",      RUNNING,      FAILED,       None,              "end_process, stop_running, go_down", "the driver cannot rely on this attempt any more"),
+        Ignore("fault",   GONE, None,                   "it is going or gone already"),
+
+        Row("lost",       STARTING, FAILED,      "speaks",          "go_down",                            "the process or its connection is gone"),
+        Row("lost",       RUNNING,      FAILED,       "speaks",          "stop_running, go_down",              "the process or its connection is gone"),
+        Row("lost",       CANCELING,    CANCELED,     "speaks",          "report_down",                        "the process has ended as it was told to"),
+        Row("lost",       ANY,          STAY,         "not speaks and is_waiting", "forget_waiting",           "the process that waited is gone"),
+        Ignore("lost",    ANY,                        "not speaks and not is_waiting",                         "an evicted process is gone"),
+        Ignore("lost",    (CREATED, SCHEDULED, FINISHED, CANCELED, FAILED), "speaks",                          "its attempt is over already"),
+
+        Row("cancel",     (CREATED, SCHEDULED), CANCELED,  None,         None,                                 "it never had a process"),
+        Row("cancel",     STARTING, CANCELING,   None,              "announce_failed, drop_in_flight, end_process", "all attempts go down together"),
+        Row("cancel",     RUNNING,      CANCELING,    None,              "announce_failed, drop_in_flight, end_process, stop_running", "all attempts go down together"),
+        Ignore("cancel",  (FINISHED, CANCELING, CANCELED, FAILED), None,                                       "it is going or gone already"),
+
+        Row("finish",     RUNNING,      FINISHED,     "speaks",          "drop_in_flight, stop_running, report_down", "the process left as it was told to"),
+        Ignore("finish",  RUNNING,                    "not speaks",                                            "an evicted process"),
+        Ignore("finish",  every_state_but(RUNNING), None, "it is going or gone already"),
+
+        Row("restart",    FAILED,       CREATED,      "is_current and may_restart",     "renew, reset_coordinators, begin", "the back-off is over"),
+        Row("restart",    FAILED,       STAY,         "is_current and not may_restart", "remember_restart",                 "the checkpoint to restart from is being stored, or the job goes down"),
+        Ignore("restart", FAILED,                     "not is_current",                                        "it was overtaken by another restart"),
+        Ignore("restart", every_state_but(FAILED), None, "it was overtaken by another restart"),
+
+        Row("recreate",   (FINISHED, CANCELED, FAILED), CREATED, None,   "renew, begin",                       "all subtasks start again from one checkpoint"),
+    )
+    # fmt: on
+
+    def has_waiting(self) -> bool:
+        return self.waiting > 0
+
+    def is_newer(self, identity: int) -> bool:
+        return identity > self.identity and identity > self.waiting
+
+    def speaks(self, identity: int) -> bool:
+        return identity == self.identity
+
+    def is_waiting(self, identity: int) -> bool:
+        return identity == self.waiting
+
+    def is_ended(self) -> bool:
+        return self.has_ended
+
+    def is_current(self, number: int) -> bool:
+        return number == self.number
+
+    def may_restart(self) -> bool:
+        return self.system.lifecycle.may_restart_one() and not self.system.checkpoint.is_storing()
+
+    def is_reachable(self) -> bool:
+        """Whether an event sent now would reach the attempt: Flink's running for coordinators."""
+        return self.state == INITIALIZING or self.state == RUNNING
+
+    def is_running(self) -> bool:
+        return self.state == RUNNING
+
+    def ask_for_process(self) -> None:
+        self.scheduler.deploy(self.number)
+
+    def adopt(self, identity: int) -> None:
+        self.identity = identity
+        self.system.lifecycle.connected += 1
+
+    def adopt_waiting(self) -> None:
+        self.adopt(self.waiting)
+        self.waiting = 0
+
+    def send_restore(self) -> None:
+        self.task.restore(self.number, self.system.checkpoint.completed)
+
+    def keep_waiting(self, identity: int) -> None:
+        if self.waiting > 0:
+            self.scheduler.refuse(self.waiting)
+        self.waiting = identity
+
+    def forget_waiting(self) -> None:
+        self.waiting = 0
+
+    def refuse(self, identity: int) -> None:
+        self.scheduler.refuse(identity)
+
+    def end_process(self) -> None:
+        self.scheduler.end(self.identity)
+
+    def announce_ready(self) -> None:
+        for c in range(self.system.coordinators):
+            self.system.holder[c].attempt_ready(self.subtask, self.number)
+
+    def announce_failed(self) -> None:
+        for c in range(self.system.coordinators):
+            self.system.holder[c].attempt_failed(self.subtask, self.number)
+
+    def start_running(self) -> None:
+        self.system.lifecycle.running += 1
+        self.system.request.reconsider()
+
+    def stop_running(self) -> None:
+        self.system.lifecycle.running -= 1
+        if self.has_ended:
+            self.has_ended = False
+            self.system.lifecycle.ended -= 1
+
+    def pass_acknowledgement(
+        self, identity: int, checkpoint: int, is_final: bool, snapshot: Opaque
+    ) -> None:
+        self.system.checkpoint.acknowledge(checkpoint, self.subtask, is_final, snapshot)
+
+    def pass_decline(self, identity: int, checkpoint: int) -> None:
+        self.system.checkpoint.decline(checkpoint)
+
+    def pass_confirmation(self, identity: int, coordinator: int, number: int) -> None:
+        self.system.gateway[coordinator, self.subtask].confirm(self.number, number)
+
+    def pass_event(self, identity: int, coordinator: int, event: Opaque) -> None:
+        self.system.holder[coordinator].event(self.subtask, self.number, event)
+
+    def note_end(self) -> None:
+        self.has_ended = True
+        self.system.lifecycle.ended += 1
+        if self.system.lifecycle.ended == self.system.subtasks:
+            self.system.request.submit()
+
+    def drop_in_flight(self) -> None:
+        for c in range(self.system.coordinators):
+            self.system.gateway[c, self.subtask].disconnect()
+
+    def go_down(self) -> None:
+        self.system.checkpoint.abort()
+        self.drop_in_flight()
+        self.announce_failed()
+        self.report_down()
+        self.system.lifecycle.attempt_failed(self.subtask, self.number)
+
+    def report_down(self) -> None:
+        self.system.lifecycle.connected -= 1
+        self.system.lifecycle.reconsider()
+
+    def remember_restart(self) -> None:
+        self.has_restart_due = True
+
+    def renew(self) -> None:
+        self.has_restart_due = False
+        self.number += 1
+        for c in range(self.system.coordinators):
+            self.system.gateway[c, self.subtask].renew(self.number)
+
+    def reset_coordinators(self) -> None:
+        for c in range(self.system.coordinators):
+            self.system.holder[c].subtask_reset(self.subtask, self.system.checkpoint.completed)
+
+    def begin(self) -> None:
+        self.schedule()

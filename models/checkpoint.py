@@ -1,0 +1,209 @@
+"""The checkpoint lifecycle: triggered, pending, storing, and in the end completed or aborted; one at a time.
+
+Decides when the coordinators' parts are all there so that barriers may go out, when the subtasks' parts are all there
+so that the checkpoint may be stored, and that whatever belongs to another checkpoint is ignored. Every way out reopens
+the gateways, so none stays closed for a checkpoint that is over.
+
+Leaves asking for a checkpoint to `CheckpointRequest`, storing to the store behind its port (whose answer is `stored` or
+`store_failed`), time to the timer port (whose answer is `expire`). Source: Apache Flink's CheckpointCoordinator and
+PendingCheckpoint (section 3 of docs/protocol.md); unlike there an abort always names the checkpoint that it ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epochgate.fsm import STAY, Array, Bool, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
+
+if TYPE_CHECKING:
+    from epochgate.models.job import Job
+
+NONE, TRIGGERING, PENDING, STORING, COMPLETED, ABORTED = (
+    "none",
+    "triggering",
+    "pending",
+    "storing",
+    "completed",
+    "aborted",
+)
+OVER = (NONE, COMPLETED, ABORTED)
+UNFINISHED = (TRIGGERING, PENDING)
+LANE = 0
+
+
+class CheckpointPort(Port):
+    """What a checkpoint asks of timer and store, and what it tells the driver."""
+
+    def started(self, checkpoint: int) -> None:
+        """Expire it after the timeout."""
+
+    def keep(self, checkpoint: int, subtask: int, snapshot: Opaque) -> None:
+        """A subtask's state and committables in this checkpoint."""
+
+    def save(self, checkpoint: int) -> None:
+        """Store everything kept for it, durably; then say `stored` or `store_failed`."""
+
+    def completed(self, checkpoint: int) -> None: ...
+    def aborted(self, checkpoint: int) -> None: ...
+
+
+class Checkpoint(Machine):
+    STATES = (NONE, TRIGGERING, PENDING, STORING, COMPLETED, ABORTED)
+    INITIAL = NONE
+
+    system: Job
+    driver: CheckpointPort = output(CheckpointPort)
+
+    number: int = Int("checkpoints")
+    """The id of the checkpoint under way, or of the last one."""
+    completed: int = Int("checkpoints")
+    """The id of the last completed one, to which failovers go back; 0 if there is none."""
+    coordinators_due: int = Int("coordinators")
+    subtasks_due: int = Int("subtasks")
+    ends_due: int = Int("subtasks")
+    """Subtasks whose part is not their last."""
+    has_acknowledged: list[bool] = Array(Bool(), "subtasks")
+    failures: int = Int("failures")
+    """Checkpoints that failed since one completed."""
+
+    restore: Trigger
+    trigger_next: Trigger
+    coordinator_ready: Trigger
+    coordinator_failed: Trigger
+    acknowledge: Trigger
+    decline: Trigger
+    stored: Trigger
+    store_failed: Trigger
+    expire: Trigger
+    abort: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("restore",      NONE,       COMPLETED,  None,                   "adopt",                                  "the store holds a completed checkpoint"),
+
+        Row("trigger_next", OVER,       TRIGGERING, "has_coordinators",     "begin, ask_coordinators",                "a request was chosen"),
+        Row("trigger_next", OVER,       PENDING,    "not has_coordinators", "begin, inject_barriers",                 "a request was chosen, and nobody has to be asked first"),
+
+        Row("coordinator_ready", TRIGGERING, STAY,    "is_current and not is_last_coordinator", "count_coordinator",    "other coordinators are not ready"),
+        Row("coordinator_ready", TRIGGERING, PENDING, "is_current and is_last_coordinator", "count_coordinator, inject_barriers", "all coordinators have their snapshots, and their gateways are closed"),
+        Ignore("coordinator_ready", TRIGGERING,       "not is_current",                                               "it belongs to an earlier checkpoint"),
+        Ignore("coordinator_ready", (NONE, PENDING, STORING, COMPLETED, ABORTED), None,                               "the checkpoint is over"),
+
+        Row("coordinator_failed", TRIGGERING, ABORTED, "is_current",        "count_failure, give_up",                 "a coordinator has no snapshot"),
+        Ignore("coordinator_failed", TRIGGERING,       "not is_current",                                              "it belongs to an earlier checkpoint"),
+        Ignore("coordinator_failed", (NONE, PENDING, STORING, COMPLETED, ABORTED), None,                              "the checkpoint is over"),
+
+        Row("acknowledge",  PENDING,    STAY,       "is_current and is_due and not is_last_subtask", "count_subtask", "other subtasks have not passed the barrier"),
+        Row("acknowledge",  PENDING,    STORING,    "is_current and is_due and is_last_subtask",     "count_subtask, save", "every part is there"),
+        Ignore("acknowledge", PENDING,              "is_current and not is_due",                                      "a repeated acknowledgement"),
+        Ignore("acknowledge", PENDING,              "not is_current",                                                 "a late acknowledgement of an earlier checkpoint"),
+        Ignore("acknowledge", (NONE, TRIGGERING, STORING, COMPLETED, ABORTED), None,                                  "a late or repeated acknowledgement"),
+
+        Row("decline",      PENDING,    ABORTED,    "is_current",           "count_failure, give_up",                 "a subtask could not take its snapshot"),
+        Ignore("decline",   PENDING,                "not is_current",                                                 "it declines an earlier checkpoint"),
+        Ignore("decline",   (NONE, TRIGGERING, STORING, COMPLETED, ABORTED), None,                                    "the checkpoint is over"),
+
+        Row("stored",       STORING,    COMPLETED,  "is_current",           "complete, settle_request",               "it is durable: failovers go back to this one"),
+        Row("store_failed", STORING,    ABORTED,    "is_current",           "count_failure, give_up",                 "it could not be made durable"),
+
+        Row("expire",       UNFINISHED, ABORTED,    "is_current",           "count_failure, give_up",                 "it took longer than the timeout"),
+        Ignore("expire",    UNFINISHED,             "not is_current",                                                 "the timer of an earlier checkpoint"),
+        Ignore("expire",    (NONE, STORING, COMPLETED, ABORTED), None,                                                "every part is there, or it is over"),
+
+        Row("abort",        UNFINISHED, ABORTED,    None,                   "give_up",                                "a failure has made one of its parts unreachable"),
+        Ignore("abort",     (NONE, STORING, COMPLETED, ABORTED), None,                                                "every part is there, or it is over"),
+    )
+    # fmt: on
+
+    def has_coordinators(self) -> bool:
+        return self.system.coordinators > 0
+
+    def is_current(self, checkpoint: int) -> bool:
+        return checkpoint == self.number
+
+    def is_last_coordinator(self) -> bool:
+        return self.coordinators_due == 1
+
+    def is_due(self, checkpoint: int, subtask: int) -> bool:
+        return not self.has_acknowledged[subtask]
+
+    def is_last_subtask(self) -> bool:
+        return self.subtasks_due == 1
+
+    def is_over(self) -> bool:
+        return self.state == NONE or self.state == COMPLETED or self.state == ABORTED
+
+    def is_storing(self) -> bool:
+        return self.state == STORING
+
+    def adopt(self, checkpoint: int) -> None:
+        self.number = checkpoint
+        self.completed = checkpoint
+
+    def begin(self) -> None:
+        self.number += 1
+        self.coordinators_due = self.system.coordinators
+        self.subtasks_due = self.system.subtasks
+        self.ends_due = self.system.subtasks
+        for s in range(self.system.subtasks):
+            self.has_acknowledged[s] = False
+        self.driver.started(self.number)
+
+    def ask_coordinators(self) -> None:
+        for c in range(self.system.coordinators):
+            self.system.snapshot[c, LANE].ask(self.number)
+
+    def count_coordinator(self) -> None:
+        self.coordinators_due -= 1
+
+    def inject_barriers(self) -> None:
+        for s in range(self.system.subtasks):
+            self.system.attempt[s].task.barrier(self.number)
+
+    def count_subtask(
+        self, checkpoint: int, subtask: int, is_final: bool, snapshot: Opaque
+    ) -> None:
+        self.has_acknowledged[subtask] = True
+        self.subtasks_due -= 1
+        if is_final:
+            self.ends_due -= 1
+        self.driver.keep(checkpoint, subtask, snapshot)
+        for c in range(self.system.coordinators):
+            self.system.gateway[c, subtask].reopen(checkpoint)
+
+    def save(self) -> None:
+        self.driver.save(self.number)
+
+    def complete(self) -> None:
+        self.completed = self.number
+        self.failures = 0
+        self.driver.completed(self.number)
+        for c in range(self.system.coordinators):
+            self.system.holder[c].checkpoint_complete(self.number)
+        for s in range(self.system.subtasks):
+            if self.system.attempt[s].is_running():
+                self.system.attempt[s].task.complete(self.number)
+        self.system.committer.due(self.number)
+        self.system.lifecycle.checkpoint_completed(self.ends_due == 0)
+
+    def give_up(self) -> None:
+        self.driver.aborted(self.number)
+        for c in range(self.system.coordinators):
+            self.system.snapshot[c, LANE].cancel(self.number)
+            for s in range(self.system.subtasks):
+                self.system.gateway[c, s].reopen(self.number)
+            self.system.holder[c].checkpoint_aborted(self.number)
+        for s in range(self.system.subtasks):
+            if self.system.attempt[s].is_running():
+                self.system.attempt[s].task.aborted(self.number)
+        self.settle_request()
+
+    def count_failure(self) -> None:
+        self.failures += 1
+
+    def settle_request(self) -> None:
+        if self.failures > self.system.tolerable_failures:
+            self.failures = 0
+            self.system.lifecycle.fail_globally()
+        self.system.request.settle()
+        self.system.lifecycle.checkpoint_over()

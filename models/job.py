@@ -1,0 +1,63 @@
+"""The systems that run: the job on the driver, and the task in each worker process."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from epochgate.fsm import System, machines
+from epochgate.models.attempt import Attempt
+from epochgate.models.checkpoint import Checkpoint
+from epochgate.models.committer import GlobalCommitter
+from epochgate.models.gateway import Gateway
+from epochgate.models.holder import Holder
+from epochgate.models.lifecycle import JobLifecycle
+from epochgate.models.request import CheckpointRequest
+from epochgate.models.snapshot import CoordinatorSnapshot
+from epochgate.models.task import Task
+
+
+class Job(System):
+    """Everything that the driver decides about one job.
+
+    Constants: `subtasks` and `coordinators`, how many there are; `overlap`, how many checkpoints may be marked on
+    a gateway at once; `tolerable_failures`, how many checkpoints may fail in a row; `commit_retries`, how often a commit is
+    tried again.
+    """
+
+    INDEX_SETS: ClassVar[dict[str, str]] = {
+        "subtask": "subtasks",
+        "coordinator": "coordinators",
+        "lane": "overlap",
+    }
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        "subtasks": 1,
+        "coordinators": 0,
+        "overlap": 1,
+        "tolerable_failures": 0,
+        "commit_retries": 10,
+    }
+
+    subtasks: int
+    coordinators: int
+    overlap: int
+    tolerable_failures: int
+    commit_retries: int
+
+    lifecycle: JobLifecycle = machines(JobLifecycle)
+    attempt: list[Attempt] = machines(Attempt)
+    holder: list[Holder] = machines(Holder)
+    gateway: dict[tuple[int, int], Gateway] = machines(Gateway)
+    snapshot: dict[tuple[int, int], CoordinatorSnapshot] = machines(CoordinatorSnapshot)
+    request: CheckpointRequest = machines(CheckpointRequest)
+    checkpoint: Checkpoint = machines(Checkpoint)
+    committer: GlobalCommitter = machines(GlobalCommitter)
+
+
+class TaskSystem(System):
+    """Everything that a worker process decides about its subtask; `coordinators` is how many may send it events."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {"coordinators": 0}
+
+    coordinators: int
+
+    task: Task = machines(Task)

@@ -1,0 +1,213 @@
+"""The job's lifecycle: running, restarting as a whole, and how it ends; regional failover is one subtask's affair.
+
+Decides when a failure of one attempt stays with its subtask and when everything goes back to the last completed
+checkpoint, that neither restarts before the checkpoint being stored is settled, and that the job ends only when no
+process speaks any more and everything completed is committed. Leaves to the restart strategy behind its port after
+which back-off, or whether at all, to try again (its answer is `Attempt.restart`, `backed_off` or `give_up`).
+
+Source: Apache Flink's DefaultScheduler and its failover strategies (section 4 of docs/protocol.md). Every subtask is a
+failover region of its own, since no data flows between subtasks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epochgate.fsm import STAY, Bool, Ignore, Int, Machine, Port, Row, Trigger, output
+
+if TYPE_CHECKING:
+    from epochgate.models.job import Job
+
+CREATED, RUNNING, STOPPING, RESTARTING = "created", "running", "stopping", "restarting"
+FINISHING, FAILING, CANCELING = "finishing", "failing", "canceling"
+FINISHED, FAILED, CANCELED = "finished", "failed", "canceled"
+ENDING = (FINISHING, FAILING, CANCELING)
+ENDED = (FINISHED, FAILED, CANCELED)
+
+
+class LifecyclePort(Port):
+    """What the job asks of the restart strategy and tells the driver."""
+
+    def restart_one(self, subtask: int, attempt: int) -> None:
+        """After how long may this subtask try again?"""
+
+    def restart_all(self, restarts: int) -> None:
+        """After how long may all subtasks try again? Answer with `backed_off(restarts)`."""
+
+    def ended(self) -> None:
+        """The job has reached one of its final states."""
+
+
+class JobLifecycle(Machine):
+    STATES = (
+        CREATED,
+        RUNNING,
+        STOPPING,
+        RESTARTING,
+        FINISHING,
+        FAILING,
+        CANCELING,
+        FINISHED,
+        FAILED,
+        CANCELED,
+    )
+    INITIAL = CREATED
+    TERMINAL = ENDED
+
+    system: Job
+    driver: LifecyclePort = output(LifecyclePort)
+
+    connected: int = Int("subtasks")
+    """Attempts that have a process: deploying, initializing, running or canceling."""
+    running: int = Int("subtasks")
+    ended: int = Int("subtasks")
+    """Running attempts that have reached the end of their input."""
+    restarts: int = Int("restarts")
+    """How often everything was restarted."""
+    has_backed_off: bool = Bool()
+    is_stop_wanted: bool = Bool()
+
+    start: Trigger
+    attempt_failed: Trigger
+    fail_globally: Trigger
+    backed_off: Trigger
+    checkpoint_completed: Trigger
+    checkpoint_over: Trigger
+    reconsider: Trigger
+    stop: Trigger
+    give_up: Trigger
+    cancel: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("start",             CREATED,  RUNNING,    None,             "start_all",                     "the driver is ready"),
+
+        Row("attempt_failed",    (RUNNING, STOPPING), STAY, None,        "ask_restart_one",               "a failed attempt concerns its own subtask only"),
+        Ignore("attempt_failed", (RESTARTING, *ENDING), None,                                             "everything goes down anyway"),
+
+        Row("fail_globally",     (RUNNING, STOPPING), RESTARTING, None,  "cancel_all, ask_restart_all, settle_down",   "the state as a whole cannot be relied on"),
+        Ignore("fail_globally",  (CREATED, RESTARTING, *ENDING, *ENDED), None,                            "everything goes down already, or is not up yet"),
+
+        Row("backed_off",        RESTARTING, STAY,     "is_current",     "note_back_off, settle_down",    "the restart strategy allows to try again"),
+        Ignore("backed_off",     RESTARTING,           "not is_current",                                  "it was meant for an earlier restart"),
+        Ignore("backed_off",     (CREATED, RUNNING, STOPPING, *ENDING, *ENDED), None,                     "the job goes down"),
+
+        Row("checkpoint_completed", RUNNING,  FINISHING, "is_end",       "finish_all",                    "the checkpoint holds the end of all input"),
+        Ignore("checkpoint_completed", RUNNING,          "not is_end",                                    "the job goes on"),
+        Row("checkpoint_completed", STOPPING, FINISHING, None,           "finish_all",                    "the checkpoint to leave with is completed"),
+        Ignore("checkpoint_completed", (RESTARTING, *ENDING), None,                                       "it is the one to go back to"),
+
+        Row("checkpoint_over",   (RUNNING, STOPPING), STAY, None,        "resume_restarts",               "restarts that had to wait for the store may go on"),
+        Row("checkpoint_over",   (RESTARTING, *ENDING), STAY, None,      "settle_down",                   "what had to wait for the store may go on"),
+
+        Row("reconsider",        RESTARTING, RUNNING,  "may_restart_all and not wants_stop", "restore_all",             "everything is down, and the back-off is over"),
+        Row("reconsider",        RESTARTING, STOPPING, "may_restart_all and wants_stop",     "restore_all, ask_for_last", "the same; the job was asked to stop before"),
+        Ignore("reconsider",     RESTARTING,           "not may_restart_all",                             "something is still up, or it is too early"),
+        Row("reconsider",        FINISHING,  FINISHED, "is_down and is_committed", "end",                 "every process has left, and everything is committed"),
+        Row("reconsider",        FAILING,    FAILED,   "is_down",        "end",                           "every process has left"),
+        Row("reconsider",        CANCELING,  CANCELED, "is_down",        "end",                           "every process has left"),
+        Ignore("reconsider",     FINISHING,            "not is_down",                                     "some process has not left"),
+        Ignore("reconsider",     FINISHING,            "is_down and not is_committed",                    "the sink has not committed the last checkpoint"),
+        Ignore("reconsider",     (FAILING, CANCELING), "not is_down",                                     "some process has not left"),
+        Ignore("reconsider",     (CREATED, RUNNING, STOPPING, *ENDED), None,                              "nothing waits"),
+
+        Row("stop",              RUNNING,    STOPPING, None,             "want_stop, ask_for_last",       "leave with a last checkpoint"),
+        Row("stop",              RESTARTING, STAY,     None,             "want_stop",                     "leave with a last checkpoint, once everything runs again"),
+        Row("stop",              CREATED,    CANCELED, None,             "end",                           "nothing has begun"),
+        Ignore("stop",           (STOPPING, *ENDING, *ENDED), None,                                       "it ends already"),
+
+        Row("give_up",           (RUNNING, STOPPING, RESTARTING, FINISHING), FAILING, None, "cancel_all, settle_down", "trying again is not allowed or would not help"),
+        Row("give_up",           CREATED,    FAILED,   None,             "end",                           "it could not even begin"),
+        Ignore("give_up",        (FAILING, CANCELING, *ENDED), None,                                      "it ends already"),
+
+        Row("cancel",            (RUNNING, STOPPING, RESTARTING, FINISHING), CANCELING, None, "cancel_all, settle_down", "the user wants it to end now"),
+        Row("cancel",            CREATED,    CANCELED, None,             "end",                           "nothing has begun"),
+        Ignore("cancel",         (FAILING, CANCELING, *ENDED), None,                                      "it ends already"),
+    )
+    # fmt: on
+
+    def is_current(self, restarts: int) -> bool:
+        return restarts == self.restarts
+
+    def is_end(self, is_end: bool) -> bool:
+        return is_end
+
+    def wants_stop(self) -> bool:
+        return self.is_stop_wanted
+
+    def is_down(self) -> bool:
+        return self.connected == 0 and not self.system.checkpoint.is_storing()
+
+    def is_committed(self) -> bool:
+        return self.system.committer.is_settled()
+
+    def may_restart_all(self) -> bool:
+        return self.has_backed_off and self.is_down()
+
+    def may_restart_one(self) -> bool:
+        return self.state == RUNNING or self.state == STOPPING
+
+    def may_checkpoint(self) -> bool:
+        return self.may_restart_one() and self.running == self.system.subtasks
+
+    def needs_checkpoint(self) -> bool:
+        """Whether the job cannot end without another checkpoint."""
+        return self.state == STOPPING or (
+            self.state == RUNNING and self.ended == self.system.subtasks
+        )
+
+    def start_all(self) -> None:
+        for c in range(self.system.coordinators):
+            if self.system.checkpoint.completed > 0:
+                self.system.holder[c].reset(self.system.checkpoint.completed)
+            self.system.holder[c].start()
+        if self.system.checkpoint.completed > 0:
+            self.system.committer.due(self.system.checkpoint.completed)
+        for s in range(self.system.subtasks):
+            self.system.attempt[s].schedule()
+
+    def ask_restart_one(self, subtask: int, attempt: int) -> None:
+        self.driver.restart_one(subtask, attempt)
+
+    def cancel_all(self) -> None:
+        self.system.checkpoint.abort()
+        for s in range(self.system.subtasks):
+            self.system.attempt[s].cancel()
+
+    def ask_restart_all(self) -> None:
+        self.has_backed_off = False
+        self.restarts += 1
+        self.driver.restart_all(self.restarts)
+
+    def note_back_off(self) -> None:
+        self.has_backed_off = True
+
+    def settle_down(self) -> None:
+        self.reconsider()
+
+    def resume_restarts(self) -> None:
+        for s in range(self.system.subtasks):
+            if self.system.attempt[s].has_restart_due:
+                self.system.attempt[s].restart(self.system.attempt[s].number)
+
+    def restore_all(self) -> None:
+        for c in range(self.system.coordinators):
+            self.system.holder[c].reset(self.system.checkpoint.completed)
+        for s in range(self.system.subtasks):
+            self.system.attempt[s].recreate()
+
+    def want_stop(self) -> None:
+        self.is_stop_wanted = True
+
+    def ask_for_last(self) -> None:
+        self.system.request.submit()
+
+    def finish_all(self) -> None:
+        for s in range(self.system.subtasks):
+            if self.system.attempt[s].is_running():
+                self.system.attempt[s].task.finish()
+
+    def end(self) -> None:
+        for c in range(self.system.coordinators):
+            self.system.holder[c].close()
+        self.driver.ended()

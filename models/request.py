@@ -1,0 +1,75 @@
+"""The checkpoint request: submitted, queued until a checkpoint may be triggered, chosen, and settled.
+
+Decides that one checkpoint runs at a time, that none starts unless every subtask runs, and that a request made while a
+checkpoint is under way is served by the next one; a periodic request is not, since its timer asks again. Requests that
+wait together are served together. Source: Apache Flink's CheckpointRequestDecider (section 3 of docs/protocol.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epochgate.fsm import STAY, Bool, Ignore, Machine, Port, Row, Trigger, output
+
+if TYPE_CHECKING:
+    from epochgate.models.job import Job
+
+IDLE, QUEUED, CHOSEN = "idle", "queued", "chosen"
+
+
+class RequestPort(Port):
+    """What those who wait for a checkpoint learn."""
+
+    def chosen(self, checkpoint: int) -> None:
+        """All requests made so far are served by this checkpoint."""
+
+
+class CheckpointRequest(Machine):
+    STATES = (IDLE, QUEUED, CHOSEN)
+    INITIAL = IDLE
+
+    system: Job
+    requester: RequestPort = output(RequestPort)
+
+    has_more: bool = Bool()
+    """Another request came while the chosen one is being served."""
+
+    submit: Trigger
+    submit_periodic: Trigger
+    reconsider: Trigger
+    settle: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("submit",             IDLE,   QUEUED, None,              "consider",  "somebody wants a checkpoint"),
+        Ignore("submit",          QUEUED,         None,                           "it is served together with the one that waits"),
+        Row("submit",             CHOSEN, STAY,   None,              "note_more", "the one under way may not cover it"),
+
+        Row("submit_periodic",    IDLE,   QUEUED, None,              "consider",  "the interval is over"),
+        Ignore("submit_periodic", (QUEUED, CHOSEN), None,                         "the last one is not over; the timer asks again"),
+
+        Row("reconsider",         QUEUED, CHOSEN, "may_trigger",     "choose",    "every subtask runs, and no checkpoint is under way"),
+        Ignore("reconsider",      QUEUED,         "not may_trigger",              "a subtask does not run, or a checkpoint is under way"),
+        Ignore("reconsider",      (IDLE, CHOSEN), None,                           "nothing waits"),
+
+        Row("settle",             CHOSEN, IDLE,   "not is_wanted",   None,        "the checkpoint is over"),
+        Row("settle",             CHOSEN, QUEUED, "is_wanted",       "consider",  "the checkpoint is over, and another is wanted"),
+    )
+    # fmt: on
+
+    def may_trigger(self) -> bool:
+        return self.system.lifecycle.may_checkpoint() and self.system.checkpoint.is_over()
+
+    def is_wanted(self) -> bool:
+        return self.has_more or self.system.lifecycle.needs_checkpoint()
+
+    def consider(self) -> None:
+        self.has_more = False
+        self.reconsider()
+
+    def note_more(self) -> None:
+        self.has_more = True
+
+    def choose(self) -> None:
+        self.system.checkpoint.trigger_next()
+        self.requester.chosen(self.system.checkpoint.number)

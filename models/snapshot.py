@@ -1,0 +1,123 @@
+"""The coordinator's part of one checkpoint: from asking for a snapshot to a result that may be relied on.
+
+Marks the gateways before the coordinator is asked, closes them in the step in which its future completes, and reports
+success only when every event sent before that moment was handled by its subtask: an event that gets lost on the way
+would be in no state at all. `lane` lets checkpoints overlap; leaves to `Checkpoint` what the result means.
+
+Source: Apache Flink's OperatorCoordinatorHolder, checkpointCoordinator (rules H9 to H12 in docs/protocol.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epochgate.fsm import STAY, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
+
+if TYPE_CHECKING:
+    from epochgate.models.job import Job
+
+IDLE, ASKED, CONFIRMING = "idle", "asked", "confirming"
+
+
+class SnapshotPort(Port):
+    """Where the coordinator's bytes are kept until the checkpoint is stored."""
+
+    def keep(self, checkpoint: int, state: Opaque) -> None:
+        """The coordinator's state in this checkpoint."""
+
+
+class CoordinatorSnapshot(Machine):
+    INDEX = ("coordinator", "lane")
+    STATES = (IDLE, ASKED, CONFIRMING)
+    INITIAL = IDLE
+
+    system: Job
+    coordinator: int
+    lane: int
+    results: SnapshotPort = output(SnapshotPort)
+
+    checkpoint: int = Int("checkpoints")
+    awaited: int = Int("in_flight")
+    """Sends from before the snapshot that are not confirmed yet, over all subtasks."""
+
+    ask: Trigger
+    succeed: Trigger
+    fail: Trigger
+    confirm: Trigger
+    lose: Trigger
+    cancel: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("ask",        IDLE,       ASKED,      None,                                             "mark_gateways, ask_coordinator",            "a checkpoint was triggered"),
+
+        Row("succeed",    ASKED,      CONFIRMING, "is_current and may_close and has_in_flight",     "keep_state, close_gateways",                "the snapshot is taken; sends from before it are still on their way"),
+        Row("succeed",    ASKED,      IDLE,       "is_current and may_close and not has_in_flight", "keep_state, close_gateways, report_ready",  "the snapshot is taken, and everything sent before it was handled"),
+        Row("succeed",    ASKED,      IDLE,       "is_current and not may_close",                   "report_failed",                             "a gateway is not marked any more, so it cannot be closed"),
+        Ignore("succeed", ASKED,                  "not is_current",                                                                              "the future of an earlier checkpoint"),
+        Ignore("succeed", (IDLE, CONFIRMING),     None,                                                                                          "the future of a checkpoint that is over"),
+
+        Row("fail",       ASKED,      IDLE,       "is_current",                                     "report_failed",                             "the coordinator could not take its snapshot"),
+        Ignore("fail",    ASKED,                  "not is_current",                                                                              "the future of an earlier checkpoint"),
+        Ignore("fail",    (IDLE, CONFIRMING),     None,                                                                                          "the future of a checkpoint that is over"),
+
+        Row("confirm",    CONFIRMING, STAY,       "not is_last",                                    "count_down",                                "more sends are on their way"),
+        Row("confirm",    CONFIRMING, IDLE,       "is_last",                                        "count_down, report_ready",                  "everything sent before the snapshot was handled"),
+
+        Row("lose",       CONFIRMING, IDLE,       None,                                             "stop_waiting, report_failed",               "an event from before the snapshot is in no state"),
+
+        Row("cancel",     ASKED,      IDLE,       "is_current",                                     None,                                        "the checkpoint was aborted"),
+        Row("cancel",     CONFIRMING, IDLE,       "is_current",                                     "stop_waiting",                              "the checkpoint was aborted; its sends stay counted in their gateways"),
+        Ignore("cancel",  (ASKED, CONFIRMING),    "not is_current",                                                                              "another checkpoint was aborted"),
+        Ignore("cancel",  IDLE,                   None,                                                                                          "this coordinator's part is over"),
+    )
+    # fmt: on
+
+    def is_current(self, checkpoint: int) -> bool:
+        return checkpoint == self.checkpoint
+
+    def may_close(self, checkpoint: int) -> bool:
+        return all(
+            self.system.gateway[self.coordinator, s].is_marked(checkpoint)
+            for s in range(self.system.subtasks)
+        )
+
+    def has_in_flight(self) -> bool:
+        return any(
+            self.system.gateway[self.coordinator, s].in_flight() > 0
+            for s in range(self.system.subtasks)
+        )
+
+    def is_last(self, count: int) -> bool:
+        return count == self.awaited
+
+    def mark_gateways(self, checkpoint: int) -> None:
+        self.checkpoint = checkpoint
+        for s in range(self.system.subtasks):
+            self.system.gateway[self.coordinator, s].mark(checkpoint)
+
+    def ask_coordinator(self, checkpoint: int) -> None:
+        self.system.holder[self.coordinator].user.checkpoint(checkpoint, self.lane)
+
+    def keep_state(self, checkpoint: int, state: Opaque) -> None:
+        self.results.keep(checkpoint, state)
+
+    def close_gateways(self, checkpoint: int) -> None:
+        self.awaited = 0
+        for s in range(self.system.subtasks):
+            self.system.gateway[self.coordinator, s].close(checkpoint, self.lane)
+            self.awaited += self.system.gateway[self.coordinator, s].awaited[self.lane]
+
+    def count_down(self, count: int) -> None:
+        self.awaited -= count
+
+    def stop_waiting(self) -> None:
+        self.awaited = 0
+        for s in range(self.system.subtasks):
+            self.system.gateway[self.coordinator, s].awaited[self.lane] = 0
+
+    def report_ready(self) -> None:
+        self.system.checkpoint.coordinator_ready(self.checkpoint)
+
+    def report_failed(self) -> None:
+        self.system.checkpoint.coordinator_failed(self.checkpoint)
