@@ -25,7 +25,7 @@ check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -m ruff format --check
 	$(RUN) -m ruff check
 	$(RUN) -m mypy
-	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache
+	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
 	$(RUN) -m epochgate draw --check
 
 venv: $(STAMP) ## make .venv and install everything into it, once

@@ -109,11 +109,8 @@ def _probe(java: Path) -> Path:
     if outcome.returncode != 0:
         last_line = (output.strip().splitlines() or ["no message"])[-1].strip()
         raise _Unsuitable(f"refuses the options of Spark 4: {last_line}")
-    settings = dict(
-        (part.strip() for part in line.split(" = ", 1))
-        for line in output.splitlines()
-        if " = " in line
-    )
+    pairs = (line.split(" = ", 1) for line in output.splitlines() if " = " in line)
+    settings = {name.strip(): value.strip() for name, value in pairs}
     version = settings.get("java.specification.version", "")
     if not version.isdecimal() or int(version) < JAVA_VERSION_MIN:
         raise _Unsuitable(f"is version {version or 'unknown'}, {JAVA_VERSION_MIN} is needed")
