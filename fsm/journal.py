@@ -53,7 +53,9 @@ class MemoryJournal:
             self.entries.append(entry)
 
 
-def replay(entries: Iterable[JournalEntry], system: System, expected: dict[str, Any] | None = None) -> None:
+def replay(
+    entries: Iterable[JournalEntry], system: System, expected: dict[str, Any] | None = None
+) -> None:
     """Fire the journalled triggers on `system`, a fresh one.
 
     Raises ReplayDiverged when the final state is not `expected` (as `System.values()` gave it), naming the first

@@ -52,7 +52,9 @@ class Machine:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         own = list(vars(cls).items())
-        specs = {n: f for n, f in own if isinstance(f, IntField | BoolField | FifoField | ArrayField)}
+        specs = {
+            n: f for n, f in own if isinstance(f, IntField | BoolField | FifoField | ArrayField)
+        }
         ports = {n: f for n, f in own if isinstance(f, PortField)}
         for name in (*specs, *ports):
             delattr(cls, name)
@@ -61,7 +63,9 @@ class Machine:
         if not cls.ROWS:
             return
         Declaration(cls).check()
-        for trigger, by_state in dispatch_table(cls.STATES, cls.INITIAL, cls.expanded_rows()).items():
+        for trigger, by_state in dispatch_table(
+            cls.STATES, cls.INITIAL, cls.expanded_rows()
+        ).items():
             setattr(cls, trigger, _trigger(cls, trigger, by_state))
 
     def __init__(self, system: System, index: tuple[int, ...] = ()) -> None:

@@ -24,7 +24,9 @@ class Timer:
 
     __slots__ = ("arguments", "due_s", "is_cancelled", "trigger")
 
-    def __init__(self, due_s: float, trigger: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    def __init__(
+        self, due_s: float, trigger: Callable[..., Any], arguments: tuple[Any, ...]
+    ) -> None:
         self.due_s, self.trigger, self.arguments = due_s, trigger, arguments
         self.is_cancelled = False
 

@@ -34,7 +34,10 @@ class TableCell:
 
 def _covers_everything(rows: tuple[Row, ...]) -> bool:
     guards = sorted({name for row in rows for name, _ in row.literals})
-    outcomes = (dict(zip(guards, values, strict=True)) for values in product((False, True), repeat=len(guards)))
+    outcomes = (
+        dict(zip(guards, values, strict=True))
+        for values in product((False, True), repeat=len(guards))
+    )
     return all(
         any(all(outcome[name] == expected for name, expected in row.literals) for row in rows)
         for outcome in outcomes

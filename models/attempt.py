@@ -39,7 +39,7 @@ STATES = (
 )
 STARTING = (DEPLOYING, INITIALIZING)
 CONNECTED = (*STARTING, RUNNING)
-REACHABLE = REACHABLE
+REACHABLE = (INITIALIZING, RUNNING)
 GONE = (CREATED, SCHEDULED, FINISHED, CANCELING, CANCELED, FAILED)
 
 
@@ -115,76 +115,76 @@ class Attempt(Machine):
 
     # fmt: off
     ROWS = (
-        Row("schedule",   CREATED,      SCHEDULED,    "not has_waiting", "ask_for_process",                    "the attempt needs a process"),
-        Row("schedule",   CREATED,      DEPLOYING,    "has_waiting",     "adopt_waiting, send_restore",        "a process is here already"),
+        Row("schedule",          CREATED,                                          SCHEDULED,    "not has_waiting",                "ask_for_process",                                            "the attempt needs a process"),
+        Row("schedule",          CREATED,                                          DEPLOYING,    "has_waiting",                    "adopt_waiting, send_restore",                                "a process is here already"),
 
-        Row("connect",    SCHEDULED,    DEPLOYING,    "is_newer",        "adopt, send_restore",                "the process that was asked for"),
-        Row("connect",    STARTING, FAILED,      "is_newer",        "keep_waiting, end_process, go_down",  "a newer process replaces the one that speaks now"),
-        Row("connect",    RUNNING,      FAILED,       "is_newer",        "keep_waiting, end_process, stop_running, go_down", "a newer process replaces the one that speaks now"),
-        Row("connect",    (CREATED, CANCELING, CANCELED, FAILED), STAY, "is_newer", "keep_waiting",            "it waits until its attempt is scheduled"),
-        Row("connect",    FINISHED,     STAY,         "is_newer",        "refuse",                             "nothing is left to do"),
-        Row("connect",    ANY,          STAY,         "not is_newer",    "refuse",                             "a newer process is known: this one is a zombie"),
+        Row("connect",           SCHEDULED,                                        DEPLOYING,    "is_newer",                       "adopt, send_restore",                                        "the process that was asked for"),
+        Row("connect",           STARTING,                                         FAILED,       "is_newer",                       "keep_waiting, end_process, go_down",                         "a newer process replaces the one that speaks now"),
+        Row("connect",           RUNNING,                                          FAILED,       "is_newer",                       "keep_waiting, end_process, stop_running, go_down",           "a newer process replaces the one that speaks now"),
+        Row("connect",           (CREATED, CANCELING, CANCELED, FAILED),           STAY,         "is_newer",                       "keep_waiting",                                               "it waits until its attempt is scheduled"),
+        Row("connect",           FINISHED,                                         STAY,         "is_newer",                       "refuse",                                                     "nothing is left to do"),
+        Row("connect",           ANY,                                              STAY,         "not is_newer",                   "refuse",                                                     "a newer process is known: this one is a zombie"),
 
-        Row("initialize", DEPLOYING,    INITIALIZING, "speaks",          "announce_ready",                     "it restores its state; events for it may be sent"),
-        Ignore("initialize", DEPLOYING,               "not speaks",                                            "an evicted process"),
-        Ignore("initialize", every_state_but(DEPLOYING), None, "too late"),
+        Row("initialize",        DEPLOYING,                                        INITIALIZING, "speaks",                         "announce_ready",                                             "it restores its state; events for it may be sent"),
+        Ignore("initialize",     DEPLOYING,                                                      "not speaks",                                                                                   "an evicted process"),
+        Ignore("initialize",     every_state_but(DEPLOYING),                                     None,                                                                                           "too late"),
 
-        Row("run",        INITIALIZING, RUNNING,      "speaks",          "start_running",                      "its state is restored"),
-        Ignore("run",     INITIALIZING,               "not speaks",                                            "an evicted process"),
-        Ignore("run",     every_state_but(INITIALIZING), None, "too late"),
+        Row("run",               INITIALIZING,                                     RUNNING,      "speaks",                         "start_running",                                              "its state is restored"),
+        Ignore("run",            INITIALIZING,                                                   "not speaks",                                                                                   "an evicted process"),
+        Ignore("run",            every_state_but(INITIALIZING),                                  None,                                                                                           "too late"),
 
-        Row("acknowledge",    RUNNING,      STAY,     "speaks",          "pass_acknowledgement",               "the subtask's part of a checkpoint"),
-        Ignore("acknowledge", RUNNING,                "not speaks",                                            "an evicted process"),
-        Ignore("acknowledge", every_state_but(RUNNING), None, "this attempt takes no part in a checkpoint"),
+        Row("acknowledge",       RUNNING,                                          STAY,         "speaks",                         "pass_acknowledgement",                                       "the subtask's part of a checkpoint"),
+        Ignore("acknowledge",    RUNNING,                                                        "not speaks",                                                                                   "an evicted process"),
+        Ignore("acknowledge",    every_state_but(RUNNING),                                       None,                                                                                           "this attempt takes no part in a checkpoint"),
 
-        Row("decline",    RUNNING,      STAY,         "speaks",          "pass_decline",                       "the subtask could not take its snapshot"),
-        Ignore("decline", RUNNING,                    "not speaks",                                            "an evicted process"),
-        Ignore("decline", every_state_but(RUNNING), None, "this attempt takes no part in a checkpoint"),
+        Row("decline",           RUNNING,                                          STAY,         "speaks",                         "pass_decline",                                               "the subtask could not take its snapshot"),
+        Ignore("decline",        RUNNING,                                                        "not speaks",                                                                                   "an evicted process"),
+        Ignore("decline",        every_state_but(RUNNING),                                       None,                                                                                           "this attempt takes no part in a checkpoint"),
 
-        Row("confirm",    REACHABLE, STAY, "speaks",       "pass_confirmation",                  "events were handled"),
-        Ignore("confirm", REACHABLE,    "not speaks",                                            "an evicted process"),
-        Ignore("confirm", every_state_but(*REACHABLE), None,        "nobody waits for it"),
+        Row("confirm",           REACHABLE,                                        STAY,         "speaks",                         "pass_confirmation",                                          "events were handled"),
+        Ignore("confirm",        REACHABLE,                                                      "not speaks",                                                                                   "an evicted process"),
+        Ignore("confirm",        every_state_but(*REACHABLE),                                    None,                                                                                           "nobody waits for it"),
 
-        Row("operator_event",    REACHABLE, STAY, "speaks", "pass_event",                        "an operator speaks to its coordinator"),
-        Ignore("operator_event", REACHABLE, "not speaks",                                        "an evicted process"),
-        Ignore("operator_event", every_state_but(*REACHABLE), None, "the attempt is not running"),
+        Row("operator_event",    REACHABLE,                                        STAY,         "speaks",                         "pass_event",                                                 "an operator speaks to its coordinator"),
+        Ignore("operator_event", REACHABLE,                                                      "not speaks",                                                                                   "an evicted process"),
+        Ignore("operator_event", every_state_but(*REACHABLE),                                    None,                                                                                           "the attempt is not running"),
 
-        Row("end_of_input",    RUNNING, STAY,         "speaks and not is_ended", "note_end",                   "the subtask has nothing more to read"),
-        Ignore("end_of_input", RUNNING,               "speaks and is_ended",                                   "said before"),
-        Ignore("end_of_input", RUNNING,               "not speaks",                                            "an evicted process"),
-        Ignore("end_of_input", every_state_but(RUNNING), None, "too late"),
+        Row("end_of_input",      RUNNING,                                          STAY,         "speaks and not is_ended",        "note_end",                                                   "the subtask has nothing more to read"),
+        Ignore("end_of_input",   RUNNING,                                                        "speaks and is_ended",                                                                          "said before"),
+        Ignore("end_of_input",   RUNNING,                                                        "not speaks",                                                                                   "an evicted process"),
+        Ignore("end_of_input",   every_state_but(RUNNING),                                       None,                                                                                           "too late"),
 
-        Row("fail",       STARTING, FAILED,      "speaks",          "end_process, go_down",               "the process reports that it cannot go on"),
-        Row("fail",       RUNNING,      FAILED,       "speaks",          "end_process, stop_running, go_down", "the process reports that it cannot go on"),
-        Ignore("fail",    CONNECTED,                  "not speaks",                                            "an evicted process"),
-        Ignore("fail",    GONE, None,                   "it is going or gone already"),
+        Row("fail",              STARTING,                                         FAILED,       "speaks",                         "end_process, go_down",                                       "the process reports that it cannot go on"),
+        Row("fail",              RUNNING,                                          FAILED,       "speaks",                         "end_process, stop_running, go_down",                         "the process reports that it cannot go on"),
+        Ignore("fail",           CONNECTED,                                                      "not speaks",                                                                                   "an evicted process"),
+        Ignore("fail",           GONE,                                                           None,                                                                                           "it is going or gone already"),
 
-        Row("fault",      STARTING, FAILED,      None,              "end_process, go_down",               "the driver cannot rely on this attempt any more"),
-        Row("fault",      RUNNING,      FAILED,       None,              "end_process, stop_running, go_down", "the driver cannot rely on this attempt any more"),
-        Ignore("fault",   GONE, None,                   "it is going or gone already"),
+        Row("fault",             STARTING,                                         FAILED,       None,                             "end_process, go_down",                                       "the driver cannot rely on this attempt any more"),
+        Row("fault",             RUNNING,                                          FAILED,       None,                             "end_process, stop_running, go_down",                         "the driver cannot rely on this attempt any more"),
+        Ignore("fault",          GONE,                                                           None,                                                                                           "it is going or gone already"),
 
-        Row("lost",       STARTING, FAILED,      "speaks",          "go_down",                            "the process or its connection is gone"),
-        Row("lost",       RUNNING,      FAILED,       "speaks",          "stop_running, go_down",              "the process or its connection is gone"),
-        Row("lost",       CANCELING,    CANCELED,     "speaks",          "report_down",                        "the process has ended as it was told to"),
-        Row("lost",       ANY,          STAY,         "not speaks and is_waiting", "forget_waiting",           "the process that waited is gone"),
-        Ignore("lost",    ANY,                        "not speaks and not is_waiting",                         "an evicted process is gone"),
-        Ignore("lost",    (CREATED, SCHEDULED, FINISHED, CANCELED, FAILED), "speaks",                          "its attempt is over already"),
+        Row("lost",              STARTING,                                         FAILED,       "speaks",                         "go_down",                                                    "the process or its connection is gone"),
+        Row("lost",              RUNNING,                                          FAILED,       "speaks",                         "stop_running, go_down",                                      "the process or its connection is gone"),
+        Row("lost",              CANCELING,                                        CANCELED,     "speaks",                         "report_down",                                                "the process has ended as it was told to"),
+        Row("lost",              ANY,                                              STAY,         "not speaks and is_waiting",      "forget_waiting",                                             "the process that waited is gone"),
+        Ignore("lost",           ANY,                                                            "not speaks and not is_waiting",                                                                "an evicted process is gone"),
+        Ignore("lost",           (CREATED, SCHEDULED, FINISHED, CANCELED, FAILED),               "speaks",                                                                                       "its attempt is over already"),
 
-        Row("cancel",     (CREATED, SCHEDULED), CANCELED,  None,         None,                                 "it never had a process"),
-        Row("cancel",     STARTING, CANCELING,   None,              "announce_failed, drop_in_flight, end_process", "all attempts go down together"),
-        Row("cancel",     RUNNING,      CANCELING,    None,              "announce_failed, drop_in_flight, end_process, stop_running", "all attempts go down together"),
-        Ignore("cancel",  (FINISHED, CANCELING, CANCELED, FAILED), None,                                       "it is going or gone already"),
+        Row("cancel",            (CREATED, SCHEDULED),                             CANCELED,     None,                             None,                                                         "it never had a process"),
+        Row("cancel",            STARTING,                                         CANCELING,    None,                             "announce_failed, drop_in_flight, end_process",               "all attempts go down together"),
+        Row("cancel",            RUNNING,                                          CANCELING,    None,                             "announce_failed, drop_in_flight, end_process, stop_running", "all attempts go down together"),
+        Ignore("cancel",         (FINISHED, CANCELING, CANCELED, FAILED),                        None,                                                                                           "it is going or gone already"),
 
-        Row("finish",     RUNNING,      FINISHED,     "speaks",          "drop_in_flight, stop_running, report_down", "the process left as it was told to"),
-        Ignore("finish",  RUNNING,                    "not speaks",                                            "an evicted process"),
-        Ignore("finish",  every_state_but(RUNNING), None, "it is going or gone already"),
+        Row("finish",            RUNNING,                                          FINISHED,     "speaks",                         "drop_in_flight, stop_running, report_down",                  "the process left as it was told to"),
+        Ignore("finish",         RUNNING,                                                        "not speaks",                                                                                   "an evicted process"),
+        Ignore("finish",         every_state_but(RUNNING),                                       None,                                                                                           "it is going or gone already"),
 
-        Row("restart",    FAILED,       CREATED,      "is_current and may_restart",     "renew, reset_coordinators, begin", "the back-off is over"),
-        Row("restart",    FAILED,       STAY,         "is_current and not may_restart", "remember_restart",                 "the checkpoint to restart from is being stored, or the job goes down"),
-        Ignore("restart", FAILED,                     "not is_current",                                        "it was overtaken by another restart"),
-        Ignore("restart", every_state_but(FAILED), None, "it was overtaken by another restart"),
+        Row("restart",           FAILED,                                           CREATED,      "is_current and may_restart",     "renew, reset_coordinators, begin",                           "the back-off is over"),
+        Row("restart",           FAILED,                                           STAY,         "is_current and not may_restart", "remember_restart",                                           "the checkpoint to restart from is being stored, or the job goes down"),
+        Ignore("restart",        FAILED,                                                         "not is_current",                                                                               "it was overtaken by another restart"),
+        Ignore("restart",        every_state_but(FAILED),                                        None,                                                                                           "it was overtaken by another restart"),
 
-        Row("recreate",   (FINISHED, CANCELED, FAILED), CREATED, None,   "renew, begin",                       "all subtasks start again from one checkpoint"),
+        Row("recreate",          (FINISHED, CANCELED, FAILED),                     CREATED,      None,                             "renew, begin",                                               "all subtasks start again from one checkpoint"),
     )
     # fmt: on
 

@@ -13,7 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epochgate.fsm import STAY, Array, Bool, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
+from epochgate.fsm import (
+    STAY,
+    Array,
+    Bool,
+    Ignore,
+    Int,
+    Machine,
+    Opaque,
+    Port,
+    Row,
+    Trigger,
+    output,
+)
 
 if TYPE_CHECKING:
     from epochgate.models.job import Job
@@ -79,39 +91,39 @@ class Checkpoint(Machine):
 
     # fmt: off
     ROWS = (
-        Row("restore",      NONE,       COMPLETED,  None,                   "adopt",                                  "the store holds a completed checkpoint"),
+        Row("restore",               NONE,                                            COMPLETED,  None,                                            "adopt",                              "the store holds a completed checkpoint"),
 
-        Row("trigger_next", OVER,       TRIGGERING, "has_coordinators",     "begin, ask_coordinators",                "a request was chosen"),
-        Row("trigger_next", OVER,       PENDING,    "not has_coordinators", "begin, inject_barriers",                 "a request was chosen, and nobody has to be asked first"),
+        Row("trigger_next",          OVER,                                            TRIGGERING, "has_coordinators",                              "begin, ask_coordinators",            "a request was chosen"),
+        Row("trigger_next",          OVER,                                            PENDING,    "not has_coordinators",                          "begin, inject_barriers",             "a request was chosen, and nobody has to be asked first"),
 
-        Row("coordinator_ready", TRIGGERING, STAY,    "is_current and not is_last_coordinator", "count_coordinator",    "other coordinators are not ready"),
-        Row("coordinator_ready", TRIGGERING, PENDING, "is_current and is_last_coordinator", "count_coordinator, inject_barriers", "all coordinators have their snapshots, and their gateways are closed"),
-        Ignore("coordinator_ready", TRIGGERING,       "not is_current",                                               "it belongs to an earlier checkpoint"),
-        Ignore("coordinator_ready", (NONE, PENDING, STORING, COMPLETED, ABORTED), None,                               "the checkpoint is over"),
+        Row("coordinator_ready",     TRIGGERING,                                      STAY,       "is_current and not is_last_coordinator",        "count_coordinator",                  "other coordinators are not ready"),
+        Row("coordinator_ready",     TRIGGERING,                                      PENDING,    "is_current and is_last_coordinator",            "count_coordinator, inject_barriers", "all coordinators have their snapshots, and their gateways are closed"),
+        Ignore("coordinator_ready",  TRIGGERING,                                                  "not is_current",                                                                      "it belongs to an earlier checkpoint"),
+        Ignore("coordinator_ready",  (NONE, PENDING, STORING, COMPLETED, ABORTED),                None,                                                                                  "the checkpoint is over"),
 
-        Row("coordinator_failed", TRIGGERING, ABORTED, "is_current",        "count_failure, give_up",                 "a coordinator has no snapshot"),
-        Ignore("coordinator_failed", TRIGGERING,       "not is_current",                                              "it belongs to an earlier checkpoint"),
-        Ignore("coordinator_failed", (NONE, PENDING, STORING, COMPLETED, ABORTED), None,                              "the checkpoint is over"),
+        Row("coordinator_failed",    TRIGGERING,                                      ABORTED,    "is_current",                                    "count_failure, give_up",             "a coordinator has no snapshot"),
+        Ignore("coordinator_failed", TRIGGERING,                                                  "not is_current",                                                                      "it belongs to an earlier checkpoint"),
+        Ignore("coordinator_failed", (NONE, PENDING, STORING, COMPLETED, ABORTED),                None,                                                                                  "the checkpoint is over"),
 
-        Row("acknowledge",  PENDING,    STAY,       "is_current and is_due and not is_last_subtask", "count_subtask", "other subtasks have not passed the barrier"),
-        Row("acknowledge",  PENDING,    STORING,    "is_current and is_due and is_last_subtask",     "count_subtask, save", "every part is there"),
-        Ignore("acknowledge", PENDING,              "is_current and not is_due",                                      "a repeated acknowledgement"),
-        Ignore("acknowledge", PENDING,              "not is_current",                                                 "a late acknowledgement of an earlier checkpoint"),
-        Ignore("acknowledge", (NONE, TRIGGERING, STORING, COMPLETED, ABORTED), None,                                  "a late or repeated acknowledgement"),
+        Row("acknowledge",           PENDING,                                         STAY,       "is_current and is_due and not is_last_subtask", "count_subtask",                      "other subtasks have not passed the barrier"),
+        Row("acknowledge",           PENDING,                                         STORING,    "is_current and is_due and is_last_subtask",     "count_subtask, save",                "every part is there"),
+        Ignore("acknowledge",        PENDING,                                                     "is_current and not is_due",                                                           "a repeated acknowledgement"),
+        Ignore("acknowledge",        PENDING,                                                     "not is_current",                                                                      "a late acknowledgement of an earlier checkpoint"),
+        Ignore("acknowledge",        (NONE, TRIGGERING, STORING, COMPLETED, ABORTED),             None,                                                                                  "a late or repeated acknowledgement"),
 
-        Row("decline",      PENDING,    ABORTED,    "is_current",           "count_failure, give_up",                 "a subtask could not take its snapshot"),
-        Ignore("decline",   PENDING,                "not is_current",                                                 "it declines an earlier checkpoint"),
-        Ignore("decline",   (NONE, TRIGGERING, STORING, COMPLETED, ABORTED), None,                                    "the checkpoint is over"),
+        Row("decline",               PENDING,                                         ABORTED,    "is_current",                                    "count_failure, give_up",             "a subtask could not take its snapshot"),
+        Ignore("decline",            PENDING,                                                     "not is_current",                                                                      "it declines an earlier checkpoint"),
+        Ignore("decline",            (NONE, TRIGGERING, STORING, COMPLETED, ABORTED),             None,                                                                                  "the checkpoint is over"),
 
-        Row("stored",       STORING,    COMPLETED,  "is_current",           "complete, settle_request",               "it is durable: failovers go back to this one"),
-        Row("store_failed", STORING,    ABORTED,    "is_current",           "count_failure, give_up",                 "it could not be made durable"),
+        Row("stored",                STORING,                                         COMPLETED,  "is_current",                                    "complete, settle_request",           "it is durable: failovers go back to this one"),
+        Row("store_failed",          STORING,                                         ABORTED,    "is_current",                                    "count_failure, give_up",             "it could not be made durable"),
 
-        Row("expire",       UNFINISHED, ABORTED,    "is_current",           "count_failure, give_up",                 "it took longer than the timeout"),
-        Ignore("expire",    UNFINISHED,             "not is_current",                                                 "the timer of an earlier checkpoint"),
-        Ignore("expire",    (NONE, STORING, COMPLETED, ABORTED), None,                                                "every part is there, or it is over"),
+        Row("expire",                UNFINISHED,                                      ABORTED,    "is_current",                                    "count_failure, give_up",             "it took longer than the timeout"),
+        Ignore("expire",             UNFINISHED,                                                  "not is_current",                                                                      "the timer of an earlier checkpoint"),
+        Ignore("expire",             (NONE, STORING, COMPLETED, ABORTED),                         None,                                                                                  "every part is there, or it is over"),
 
-        Row("abort",        UNFINISHED, ABORTED,    None,                   "give_up",                                "a failure has made one of its parts unreachable"),
-        Ignore("abort",     (NONE, STORING, COMPLETED, ABORTED), None,                                                "every part is there, or it is over"),
+        Row("abort",                 UNFINISHED,                                      ABORTED,    None,                                            "give_up",                            "a failure has made one of its parts unreachable"),
+        Ignore("abort",              (NONE, STORING, COMPLETED, ABORTED),                         None,                                                                                  "every part is there, or it is over"),
     )
     # fmt: on
 

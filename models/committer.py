@@ -46,16 +46,16 @@ class GlobalCommitter(Machine):
 
     # fmt: off
     ROWS = (
-        Row("due",            IDLE,       COMMITTING, None,              "want, commit",      "a checkpoint is completed"),
-        Row("due",            COMMITTING, STAY,       None,              "want",              "the next commit covers it too"),
-        Ignore("due",         GIVEN_UP,               None,                                   "the job goes down"),
+        Row("due",         IDLE,       COMMITTING, None,            "want, commit", "a checkpoint is completed"),
+        Row("due",         COMMITTING, STAY,       None,            "want",         "the next commit covers it too"),
+        Ignore("due",      GIVEN_UP,               None,                            "the job goes down"),
 
-        Row("committed",      COMMITTING, IDLE,       "not has_more",    "settle",            "everything completed is visible"),
-        Row("committed",      COMMITTING, STAY,       "has_more",        "commit",            "a newer checkpoint was completed meanwhile"),
+        Row("committed",   COMMITTING, IDLE,       "not has_more",  "settle",       "everything completed is visible"),
+        Row("committed",   COMMITTING, STAY,       "has_more",      "commit",       "a newer checkpoint was completed meanwhile"),
 
-        Row("retry_later",    COMMITTING, STAY,       "may_retry",       "commit_again",      "the sink could not do it now"),
-        Row("retry_later",    COMMITTING, GIVEN_UP,   "not may_retry",   "fail_job",          "it could not do it in any of the tries allowed"),
-        Row("refused",        COMMITTING, GIVEN_UP,   None,              "fail_job",          "trying again would not help"),
+        Row("retry_later", COMMITTING, STAY,       "may_retry",     "commit_again", "the sink could not do it now"),
+        Row("retry_later", COMMITTING, GIVEN_UP,   "not may_retry", "fail_job",     "it could not do it in any of the tries allowed"),
+        Row("refused",     COMMITTING, GIVEN_UP,   None,            "fail_job",     "trying again would not help"),
     )
     # fmt: on
 

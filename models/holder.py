@@ -77,24 +77,24 @@ class Holder(Machine):
 
     # fmt: off
     ROWS = (
-        Row("start",    CREATED, STARTED, None,             "call_start",        "the job begins"),
-        Row("reset",    (CREATED, STARTED), STAY, None,     "clear_failure, call_reset", "all state goes back to one checkpoint"),
+        Row("start",               CREATED,            STARTED, None,                  "call_start",                  "the job begins"),
+        Row("reset",               (CREATED, STARTED), STAY,    None,                  "clear_failure, call_reset",   "all state goes back to one checkpoint"),
 
-        Row("fail_job",    (CREATED, STARTED), STAY, "not is_failing", "note_failure, fail_globally", "only the coordinator knows that its state is wrong"),
-        Ignore("fail_job", (CREATED, STARTED),       "is_failing",                     "the first call since the last restore has won"),
-        Ignore("fail_job", CLOSED,                   None,                             "the job is over"),
+        Row("fail_job",            (CREATED, STARTED), STAY,    "not is_failing",      "note_failure, fail_globally", "only the coordinator knows that its state is wrong"),
+        Ignore("fail_job",         (CREATED, STARTED),          "is_failing",                                         "the first call since the last restore has won"),
+        Ignore("fail_job",         CLOSED,                      None,                                                 "the job is over"),
 
-        Row("event",    STARTED, STAY, "is_from_current",     "call_event", "an operator speaks to its coordinator"),
-        Ignore("event", STARTED,       "not is_from_current",                              "it was sent by an attempt that is gone"),
-        Ignore("event", (CREATED, CLOSED), None,                                           "nobody listens"),
+        Row("event",               STARTED,            STAY,    "is_from_current",     "call_event",                  "an operator speaks to its coordinator"),
+        Ignore("event",            STARTED,                     "not is_from_current",                                "it was sent by an attempt that is gone"),
+        Ignore("event",            (CREATED, CLOSED),           None,                                                 "nobody listens"),
 
-        Row("attempt_ready",        STARTED, STAY, None, "call_ready",    "its gateway can be used"),
-        Row("attempt_failed",       STARTED, STAY, None, "call_failed",   "its gateway leads nowhere"),
-        Row("subtask_reset",        STARTED, STAY, None, "call_subtask_reset",   "the subtask goes back to a checkpoint, the coordinator does not"),
-        Row("checkpoint_complete",  STARTED, STAY, None, "call_complete", "the checkpoint is durable"),
-        Row("checkpoint_aborted",   STARTED, STAY, None, "call_aborted",  "the checkpoint will never be"),
+        Row("attempt_ready",       STARTED,            STAY,    None,                  "call_ready",                  "its gateway can be used"),
+        Row("attempt_failed",      STARTED,            STAY,    None,                  "call_failed",                 "its gateway leads nowhere"),
+        Row("subtask_reset",       STARTED,            STAY,    None,                  "call_subtask_reset",          "the subtask goes back to a checkpoint, the coordinator does not"),
+        Row("checkpoint_complete", STARTED,            STAY,    None,                  "call_complete",               "the checkpoint is durable"),
+        Row("checkpoint_aborted",  STARTED,            STAY,    None,                  "call_aborted",                "the checkpoint will never be"),
 
-        Row("close",    (CREATED, STARTED), CLOSED, None, "call_close", "the job is over"),
+        Row("close",               (CREATED, STARTED), CLOSED,  None,                  "call_close",                  "the job is over"),
     )
     # fmt: on
 

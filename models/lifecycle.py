@@ -80,49 +80,49 @@ class JobLifecycle(Machine):
 
     # fmt: off
     ROWS = (
-        Row("start",             CREATED,  RUNNING,    None,             "start_all",                     "the driver is ready"),
+        Row("start",                   CREATED,                                       RUNNING,    None,                                 "start_all",                                "the driver is ready"),
 
-        Row("attempt_failed",    (RUNNING, STOPPING), STAY, None,        "ask_restart_one",               "a failed attempt concerns its own subtask only"),
-        Ignore("attempt_failed", (RESTARTING, *ENDING), None,                                             "everything goes down anyway"),
+        Row("attempt_failed",          (RUNNING, STOPPING),                           STAY,       None,                                 "ask_restart_one",                          "a failed attempt concerns its own subtask only"),
+        Ignore("attempt_failed",       (RESTARTING, *ENDING),                                     None,                                                                             "everything goes down anyway"),
 
-        Row("fail_globally",     (RUNNING, STOPPING), RESTARTING, None,  "cancel_all, ask_restart_all, settle_down",   "the state as a whole cannot be relied on"),
-        Ignore("fail_globally",  (CREATED, RESTARTING, *ENDING, *ENDED), None,                            "everything goes down already, or is not up yet"),
+        Row("fail_globally",           (RUNNING, STOPPING),                           RESTARTING, None,                                 "cancel_all, ask_restart_all, settle_down", "the state as a whole cannot be relied on"),
+        Ignore("fail_globally",        (CREATED, RESTARTING, *ENDING, *ENDED),                    None,                                                                             "everything goes down already, or is not up yet"),
 
-        Row("backed_off",        RESTARTING, STAY,     "is_current",     "note_back_off, settle_down",    "the restart strategy allows to try again"),
-        Ignore("backed_off",     RESTARTING,           "not is_current",                                  "it was meant for an earlier restart"),
-        Ignore("backed_off",     (CREATED, RUNNING, STOPPING, *ENDING, *ENDED), None,                     "the job goes down"),
+        Row("backed_off",              RESTARTING,                                    STAY,       "is_current",                         "note_back_off, settle_down",               "the restart strategy allows to try again"),
+        Ignore("backed_off",           RESTARTING,                                                "not is_current",                                                                 "it was meant for an earlier restart"),
+        Ignore("backed_off",           (CREATED, RUNNING, STOPPING, *ENDING, *ENDED),             None,                                                                             "the job goes down"),
 
-        Row("checkpoint_completed", RUNNING,  FINISHING, "is_end",       "finish_all",                    "the checkpoint holds the end of all input"),
-        Ignore("checkpoint_completed", RUNNING,          "not is_end",                                    "the job goes on"),
-        Row("checkpoint_completed", STOPPING, FINISHING, None,           "finish_all",                    "the checkpoint to leave with is completed"),
-        Ignore("checkpoint_completed", (RESTARTING, *ENDING), None,                                       "it is the one to go back to"),
+        Row("checkpoint_completed",    RUNNING,                                       FINISHING,  "is_end",                             "finish_all",                               "the checkpoint holds the end of all input"),
+        Ignore("checkpoint_completed", RUNNING,                                                   "not is_end",                                                                     "the job goes on"),
+        Row("checkpoint_completed",    STOPPING,                                      FINISHING,  None,                                 "finish_all",                               "the checkpoint to leave with is completed"),
+        Ignore("checkpoint_completed", (RESTARTING, *ENDING),                                     None,                                                                             "it is the one to go back to"),
 
-        Row("checkpoint_over",   (RUNNING, STOPPING), STAY, None,        "resume_restarts",               "restarts that had to wait for the store may go on"),
-        Row("checkpoint_over",   (RESTARTING, *ENDING), STAY, None,      "settle_down",                   "what had to wait for the store may go on"),
+        Row("checkpoint_over",         (RUNNING, STOPPING),                           STAY,       None,                                 "resume_restarts",                          "restarts that had to wait for the store may go on"),
+        Row("checkpoint_over",         (RESTARTING, *ENDING),                         STAY,       None,                                 "settle_down",                              "what had to wait for the store may go on"),
 
-        Row("reconsider",        RESTARTING, RUNNING,  "may_restart_all and not wants_stop", "restore_all",             "everything is down, and the back-off is over"),
-        Row("reconsider",        RESTARTING, STOPPING, "may_restart_all and wants_stop",     "restore_all, ask_for_last", "the same; the job was asked to stop before"),
-        Ignore("reconsider",     RESTARTING,           "not may_restart_all",                             "something is still up, or it is too early"),
-        Row("reconsider",        FINISHING,  FINISHED, "is_down and is_committed", "end",                 "every process has left, and everything is committed"),
-        Row("reconsider",        FAILING,    FAILED,   "is_down",        "end",                           "every process has left"),
-        Row("reconsider",        CANCELING,  CANCELED, "is_down",        "end",                           "every process has left"),
-        Ignore("reconsider",     FINISHING,            "not is_down",                                     "some process has not left"),
-        Ignore("reconsider",     FINISHING,            "is_down and not is_committed",                    "the sink has not committed the last checkpoint"),
-        Ignore("reconsider",     (FAILING, CANCELING), "not is_down",                                     "some process has not left"),
-        Ignore("reconsider",     (CREATED, RUNNING, STOPPING, *ENDED), None,                              "nothing waits"),
+        Row("reconsider",              RESTARTING,                                    RUNNING,    "may_restart_all and not wants_stop", "restore_all",                              "everything is down, and the back-off is over"),
+        Row("reconsider",              RESTARTING,                                    STOPPING,   "may_restart_all and wants_stop",     "restore_all, ask_for_last",                "the same; the job was asked to stop before"),
+        Ignore("reconsider",           RESTARTING,                                                "not may_restart_all",                                                            "something is still up, or it is too early"),
+        Row("reconsider",              FINISHING,                                     FINISHED,   "is_down and is_committed",           "end",                                      "every process has left, and everything is committed"),
+        Row("reconsider",              FAILING,                                       FAILED,     "is_down",                            "end",                                      "every process has left"),
+        Row("reconsider",              CANCELING,                                     CANCELED,   "is_down",                            "end",                                      "every process has left"),
+        Ignore("reconsider",           FINISHING,                                                 "not is_down",                                                                    "some process has not left"),
+        Ignore("reconsider",           FINISHING,                                                 "is_down and not is_committed",                                                   "the sink has not committed the last checkpoint"),
+        Ignore("reconsider",           (FAILING, CANCELING),                                      "not is_down",                                                                    "some process has not left"),
+        Ignore("reconsider",           (CREATED, RUNNING, STOPPING, *ENDED),                      None,                                                                             "nothing waits"),
 
-        Row("stop",              RUNNING,    STOPPING, None,             "want_stop, ask_for_last",       "leave with a last checkpoint"),
-        Row("stop",              RESTARTING, STAY,     None,             "want_stop",                     "leave with a last checkpoint, once everything runs again"),
-        Row("stop",              CREATED,    CANCELED, None,             "end",                           "nothing has begun"),
-        Ignore("stop",           (STOPPING, *ENDING, *ENDED), None,                                       "it ends already"),
+        Row("stop",                    RUNNING,                                       STOPPING,   None,                                 "want_stop, ask_for_last",                  "leave with a last checkpoint"),
+        Row("stop",                    RESTARTING,                                    STAY,       None,                                 "want_stop",                                "leave with a last checkpoint, once everything runs again"),
+        Row("stop",                    CREATED,                                       CANCELED,   None,                                 "end",                                      "nothing has begun"),
+        Ignore("stop",                 (STOPPING, *ENDING, *ENDED),                               None,                                                                             "it ends already"),
 
-        Row("give_up",           (RUNNING, STOPPING, RESTARTING, FINISHING), FAILING, None, "cancel_all, settle_down", "trying again is not allowed or would not help"),
-        Row("give_up",           CREATED,    FAILED,   None,             "end",                           "it could not even begin"),
-        Ignore("give_up",        (FAILING, CANCELING, *ENDED), None,                                      "it ends already"),
+        Row("give_up",                 (RUNNING, STOPPING, RESTARTING, FINISHING),    FAILING,    None,                                 "cancel_all, settle_down",                  "trying again is not allowed or would not help"),
+        Row("give_up",                 CREATED,                                       FAILED,     None,                                 "end",                                      "it could not even begin"),
+        Ignore("give_up",              (FAILING, CANCELING, *ENDED),                              None,                                                                             "it ends already"),
 
-        Row("cancel",            (RUNNING, STOPPING, RESTARTING, FINISHING), CANCELING, None, "cancel_all, settle_down", "the user wants it to end now"),
-        Row("cancel",            CREATED,    CANCELED, None,             "end",                           "nothing has begun"),
-        Ignore("cancel",         (FAILING, CANCELING, *ENDED), None,                                      "it ends already"),
+        Row("cancel",                  (RUNNING, STOPPING, RESTARTING, FINISHING),    CANCELING,  None,                                 "cancel_all, settle_down",                  "the user wants it to end now"),
+        Row("cancel",                  CREATED,                                       CANCELED,   None,                                 "end",                                      "nothing has begun"),
+        Ignore("cancel",               (FAILING, CANCELING, *ENDED),                              None,                                                                             "it ends already"),
     )
     # fmt: on
 

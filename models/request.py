@@ -41,19 +41,19 @@ class CheckpointRequest(Machine):
 
     # fmt: off
     ROWS = (
-        Row("submit",             IDLE,   QUEUED, None,              "consider",  "somebody wants a checkpoint"),
-        Ignore("submit",          QUEUED,         None,                           "it is served together with the one that waits"),
-        Row("submit",             CHOSEN, STAY,   None,              "note_more", "the one under way may not cover it"),
+        Row("submit",             IDLE,             QUEUED, None,              "consider",  "somebody wants a checkpoint"),
+        Ignore("submit",          QUEUED,                   None,                           "it is served together with the one that waits"),
+        Row("submit",             CHOSEN,           STAY,   None,              "note_more", "the one under way may not cover it"),
 
-        Row("submit_periodic",    IDLE,   QUEUED, None,              "consider",  "the interval is over"),
-        Ignore("submit_periodic", (QUEUED, CHOSEN), None,                         "the last one is not over; the timer asks again"),
+        Row("submit_periodic",    IDLE,             QUEUED, None,              "consider",  "the interval is over"),
+        Ignore("submit_periodic", (QUEUED, CHOSEN),         None,                           "the last one is not over; the timer asks again"),
 
-        Row("reconsider",         QUEUED, CHOSEN, "may_trigger",     "choose",    "every subtask runs, and no checkpoint is under way"),
-        Ignore("reconsider",      QUEUED,         "not may_trigger",              "a subtask does not run, or a checkpoint is under way"),
-        Ignore("reconsider",      (IDLE, CHOSEN), None,                           "nothing waits"),
+        Row("reconsider",         QUEUED,           CHOSEN, "may_trigger",     "choose",    "every subtask runs, and no checkpoint is under way"),
+        Ignore("reconsider",      QUEUED,                   "not may_trigger",              "a subtask does not run, or a checkpoint is under way"),
+        Ignore("reconsider",      (IDLE, CHOSEN),           None,                           "nothing waits"),
 
-        Row("settle",             CHOSEN, IDLE,   "not is_wanted",   None,        "the checkpoint is over"),
-        Row("settle",             CHOSEN, QUEUED, "is_wanted",       "consider",  "the checkpoint is over, and another is wanted"),
+        Row("settle",             CHOSEN,           IDLE,   "not is_wanted",   None,        "the checkpoint is over"),
+        Row("settle",             CHOSEN,           QUEUED, "is_wanted",       "consider",  "the checkpoint is over, and another is wanted"),
     )
     # fmt: on
 

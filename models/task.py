@@ -52,18 +52,18 @@ class Task(Machine):
 
     # fmt: off
     ROWS = (
-        Row("restore",    CREATED, RUNNING,  None,                       "call_restore",        "the driver has assigned an attempt"),
+        Row("restore",  CREATED, RUNNING,  None,                         "call_restore",      "the driver has assigned an attempt"),
 
-        Row("event",      RUNNING, STAY,     "is_next",                  "count, call_event",   "the next of its coordinator"),
-        Ignore("event",   RUNNING,           "not is_next and is_old",                          "it was handled before"),
-        Row("event",      RUNNING, FAILED,   "not is_next and not is_old", "call_gap",          "one before it is missing"),
+        Row("event",    RUNNING, STAY,     "is_next",                    "count, call_event", "the next of its coordinator"),
+        Ignore("event", RUNNING,           "not is_next and is_old",                          "it was handled before"),
+        Row("event",    RUNNING, FAILED,   "not is_next and not is_old", "call_gap",          "one before it is missing"),
 
-        Row("barrier",    RUNNING, STAY,     None,                       "call_snapshot",       "all before it belongs to the checkpoint"),
-        Row("complete",   RUNNING, STAY,     None,                       "call_complete",       "the checkpoint is durable"),
-        Row("aborted",    RUNNING, STAY,     None,                       "call_aborted",        "the checkpoint will never be"),
+        Row("barrier",  RUNNING, STAY,     None,                         "call_snapshot",     "all before it belongs to the checkpoint"),
+        Row("complete", RUNNING, STAY,     None,                         "call_complete",     "the checkpoint is durable"),
+        Row("aborted",  RUNNING, STAY,     None,                         "call_aborted",      "the checkpoint will never be"),
 
-        Row("finish",     RUNNING, FINISHED, None,                       "call_finish",         "the job has what it needs"),
-        Row("finish",     CREATED, FINISHED, None,                       "call_finish",         "there was nothing to do"),
+        Row("finish",   RUNNING, FINISHED, None,                         "call_finish",       "the job has what it needs"),
+        Row("finish",   CREATED, FINISHED, None,                         "call_finish",       "there was nothing to do"),
     )
     # fmt: on
 
