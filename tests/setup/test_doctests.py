@@ -1,0 +1,23 @@
+"""The examples in docstrings say what the functions do."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import epochgate
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(epochgate.__path__, "epochgate.")
+    if not module.name.endswith("__main__")
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of(name: str) -> None:
+    failed, _ = doctest.testmod(importlib.import_module(name))
+    assert failed == 0

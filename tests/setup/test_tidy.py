@@ -1,0 +1,138 @@
+"""The house rules that no linter knows, over every file that is committed or about to be."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+FILE_LINES_MAX = 450
+FUNCTION_LINES_MAX = 70
+BANNED_NAMES = {"utils", "util", "helpers", "common", "base", "misc", "manager"}
+# Some are spelled in two parts, so that this file does not break its own rule.
+BANNED_TEXTS = {
+    "a path of one machine": r"(?<![\w.~])/(?:work|root|home|opt|Users)/\w|(?<![\w.])/tmp/\w",
+    "a host of a package registry": r"pypi\."
+    r"org|pythonhosted\.|repo1\.maven|index-"
+    r"url|find-"
+    r"links",
+    "work left undone": r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b",
+}
+# Text that is not ours: the licence, and what tools write.
+NOT_OURS = {"LICENSE"}
+
+
+def committed_files() -> list[Path]:
+    """Every file that git knows or would add, without links, generated and binary ones."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    if listed.returncode != 0:
+        pytest.skip("these rules are about a git checkout, and this is none")
+    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+def our_texts() -> Iterator[tuple[str, str]]:
+    for path in committed_files():
+        name = path.relative_to(ROOT).as_posix()
+        if name in NOT_OURS or path.suffix in {".png", ".parquet", ".bin", ".arrow"}:
+            continue
+        yield name, path.read_text(encoding="utf-8")
+
+
+def our_programs() -> Iterator[tuple[str, str]]:
+    return ((name, text) for name, text in our_texts() if name.endswith(".py"))
+
+
+def importers_of(package: str) -> set[str]:
+    found = set()
+    for name, text in our_programs():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                imported = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                imported = [node.module or ""]
+            else:
+                continue
+            if any(module.split(".")[0] == package for module in imported):
+                found.add(name)
+    return found
+
+
+def test_every_program_fits_a_sitting() -> None:
+    too_long = {
+        name: lines
+        for name, text in our_programs()
+        if (lines := len(text.splitlines())) > FILE_LINES_MAX
+    }
+    assert not too_long
+
+
+def test_every_function_fits_a_screen() -> None:
+    too_long = {
+        f"{name}:{node.lineno} {node.name}": lines
+        for name, text in our_programs()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MAX
+    }
+    assert not too_long
+
+
+def test_every_module_is_named_for_its_concept() -> None:
+    assert not [
+        name
+        for name, _ in our_programs()
+        if BANNED_NAMES & set(re.split(r"[/_.]", name.removesuffix(".py")))
+    ]
+
+
+@pytest.mark.parametrize("what", BANNED_TEXTS)
+def test_no_file_holds(what: str) -> None:
+    pattern = re.compile(BANNED_TEXTS[what])
+    assert not [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name, text in our_texts()
+        if not name.startswith("diagrams/generated/")
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def test_transitions_is_imported_in_one_file() -> None:
+    ours = {name for name in importers_of("transitions") if not name.startswith("tests/")}
+    assert len(ours) == 1
+    assert all(name.startswith("fsm/") for name in ours)
+
+
+def test_pyspark_is_imported_under_spark_alone() -> None:
+    allowed = ("spark/", "tests/", "examples/", "bench/")
+    assert not {name for name in importers_of("pyspark") if not name.startswith(allowed)}
+
+
+def test_what_comes_over_the_network_is_never_unpickled() -> None:
+    allowed = ("tests/",)
+    assert not {
+        name
+        for package in ("pickle", "marshal", "shelve", "cloudpickle", "dill")
+        for name in importers_of(package)
+        if not name.startswith(allowed)
+    }
+
+
+def test_every_package_folder_has_its_face() -> None:
+    folders = {Path(name).parent for name, _ in our_programs()}
+    ours = {f for f in folders if f.parts[:1] and f.parts[0] not in {"tests", "examples", "bench"}}
+    assert not [str(folder) for folder in ours if not (ROOT / folder / "__init__.py").is_file()]
