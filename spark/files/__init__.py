@@ -1,0 +1,50 @@
+"""Reading files in splits: enumeration, assignment, reading, and the user's transform.
+
+Holds no protocol: coordinators and task loops call these classes. Imports pyarrow, never pyspark.
+"""
+
+from __future__ import annotations
+
+from epochgate.spark.files.assignment import NO_CHECKPOINT, SplitAssignmentTracker
+from epochgate.spark.files.enumeration import FileEnumeration
+from epochgate.spark.files.errors import (
+    BadFile,
+    FileChanged,
+    IncompatibleState,
+    MixedFormats,
+    PartitionedSource,
+    SchemaChanged,
+    SourceEmpty,
+    SourceMissing,
+    SourceUnreadable,
+    TransformFailed,
+    UnknownFormat,
+)
+from epochgate.spark.files.reader import ReadBatch, SplitReader
+from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, SplitPosition
+from epochgate.spark.files.transform import BatchTransform, TransformFunction
+
+__all__ = [
+    "NO_CHECKPOINT",
+    "BadFile",
+    "BatchTransform",
+    "FileChanged",
+    "FileEnumeration",
+    "FileSplit",
+    "IncompatibleState",
+    "MixedFormats",
+    "PartitionedSource",
+    "ReadBatch",
+    "SchemaChanged",
+    "SkippedFile",
+    "SourceEmpty",
+    "SourceLayout",
+    "SourceMissing",
+    "SourceUnreadable",
+    "SplitAssignmentTracker",
+    "SplitPosition",
+    "SplitReader",
+    "TransformFailed",
+    "TransformFunction",
+    "UnknownFormat",
+]

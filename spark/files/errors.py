@@ -1,0 +1,166 @@
+"""What can be wrong with a source of files, one exception type per cause.
+
+Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
+"""
+
+from __future__ import annotations
+
+from epochgate.errors import EpochgateError, UsageError
+
+
+class SourceMissing(UsageError):
+    """Neither a file, nor a directory, nor a pattern that matches anything."""
+
+    def __str__(self) -> str:
+        return (
+            f"source {self.args[0]!r} does not exist, or no file matches it. Check the spelling "
+            "and the working directory; the path must be the same on every machine that reads it."
+        )
+
+
+class SourceEmpty(UsageError):
+    """There is a source, and not one file in it that could be read."""
+
+    def __str__(self) -> str:
+        return (
+            f"source {self.args[0]!r} holds no data file. Hidden files (leading '.' or '_'), files "
+            "without a byte and unfinished ones (such as *.tmp) do not count. Wait until the files "
+            "are there, or follow the directory to have them read as they appear."
+        )
+
+
+class SourceUnreadable(UsageError):
+    """The operating system refuses to list or read the source: path, reason."""
+
+    def __str__(self) -> str:
+        return (
+            f"cannot read {self.args[0]!r}: {self.args[1]}. "
+            "Check the owner and the permissions of it and of the directories above it."
+        )
+
+
+class UnknownFormat(UsageError):
+    """A file whose extension does not tell its format: path."""
+
+    def __str__(self) -> str:
+        return (
+            f"cannot tell the format of {self.args[0]!r} from its extension: expected .parquet, "
+            ".csv, .jsonl, .ndjson or .json (the last four also with .gz). Name the format, or "
+            "narrow the source with a pattern, or hide the file with a leading '_' or '.'."
+        )
+
+
+class MixedFormats(UsageError):
+    """Two files of one source differ in format: first path, its format, other path, its format."""
+
+    def __str__(self) -> str:
+        first, first_format, other, other_format = self.args
+        return (
+            f"the source mixes formats: {first!r} is {first_format}, {other!r} is {other_format}. "
+            "One job reads one format: narrow the source with a pattern such as "
+            f"'*.{first_format}', or run a job for each."
+        )
+
+
+class PartitionedSource(UsageError):
+    """A directory such as `year=2026` would hold a column outside the files: path."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.args[0]!r} lies in a directory named column=value. The column is not in the "
+            "file and would be lost, so it is not read. Ingest each such directory on its own, or "
+            "write the column into the files."
+        )
+
+
+class SchemaChanged(UsageError):
+    """A file's columns differ from the first one's: path, its schema, first path, its schema."""
+
+    def __str__(self) -> str:
+        path, found, first, expected = self.args
+        return (
+            f"the schema changes between files.\n  {first}: {expected}\n  {path}: {found}\n"
+            "All files of one source need the same column names and types. Rewrite the file, move "
+            "it to a source of its own, or skip bad files to record it and go on without it."
+        )
+
+
+class FileChanged(EpochgateError):
+    """A file is not the one that was enumerated: path, what was expected, what was found."""
+
+    def __str__(self) -> str:
+        path, expected, found = self.args
+        return (
+            f"{path!r} has changed since it was enumerated: expected {expected}, found {found}. A "
+            "file must not change once it can be seen: write it under a hidden or .tmp name and "
+            "rename it, or raise the settling time. New rows belong into a new file."
+        )
+
+
+class BadFile(EpochgateError):
+    """A file, or a part of it, cannot be read: path, split id, position, cause (all plain values).
+
+    `position` is "row group 3, row 12" or "byte 4096".
+    """
+
+    @property
+    def path(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def split_id(self) -> str:
+        return str(self.args[1])
+
+    @property
+    def position(self) -> str:
+        return str(self.args[2])
+
+    @property
+    def cause(self) -> str:
+        return str(self.args[3])
+
+    def __str__(self) -> str:
+        return (
+            f"bad file {self.path!r}, split {self.split_id}, at {self.position}: {self.cause}. "
+            "Nothing from this position on was taken. Repair or remove the file and start again, "
+            "or skip bad files to record this one and go on without the rest of it."
+        )
+
+
+class TransformFailed(EpochgateError):
+    """The user's function failed: path, split id, first row, row after the last, cause.
+
+    Rows count from 0 within the split.
+    """
+
+    @property
+    def path(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def split_id(self) -> str:
+        return str(self.args[1])
+
+    @property
+    def rows(self) -> range:
+        return range(self.args[2], self.args[3])
+
+    def __str__(self) -> str:
+        path, split_id, first, after, cause = self.args
+        return (
+            f"the transform failed on rows {first} to {after - 1} of split {split_id} ({path!r}): "
+            f"{cause}. These rows were not taken; mend the function and start again with the same "
+            "checkpoint directory."
+        )
+
+
+class IncompatibleState(UsageError):
+    """A checkpoint's bytes were written by another version: what, version found, version known."""
+
+    def __str__(self) -> str:
+        what, found, known = self.args
+        return (
+            f"the checkpointed {what} has version {found}, this release reads version {known}. "
+            "Continue with the release that wrote it, or start afresh with a new checkpoint "
+            "directory and a new target."
+        )

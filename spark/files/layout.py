@@ -1,0 +1,187 @@
+"""What a file's name and its first bytes tell: format, header, column names and types.
+
+Decides: formats by extension; column types of CSV and JSON lines, inferred by pyarrow from a
+bounded sample of one file; a column without a value in the sample becomes a string column.
+Leaves to others: which files there are (`enumeration`) and reading them to the end (`reader`).
+Runs on the driver, and for the header in tasks.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+from collections.abc import Sequence
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+
+from epochgate.spark.files.records import (
+    BYTE_ORDER_MARK,
+    RECORD_BYTES_MAX,
+    CsvRecordEnds,
+    LineEnds,
+    RecordTooLong,
+)
+from epochgate.spark.files.split import Compression, Format
+
+_FORMATS: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+
+UNFINISHED_SUFFIXES = (".tmp", ".part", ".partial", ".crdownload", "._COPYING_", ".writing")
+"""Endings that programs give to files they will rename when complete; such files do not count."""
+
+
+def format_of(path: str, given: Format | None) -> tuple[Format | None, Compression]:
+    """A file's format, none if the extension does not tell; and its compression.
+
+    >>> format_of("a.csv.gz", None), format_of("a.txt", None), format_of("a.txt", "csv")
+    (('csv', 'gzip'), (None, 'none'), ('csv', 'none'))
+    """
+    stem, extension = os.path.splitext(path.lower())
+    compression: Compression = "none"
+    if extension == ".gz":
+        compression = "gzip"
+        extension = os.path.splitext(stem)[1]
+    found = given or _FORMATS.get(extension)
+    if found == "parquet":
+        return (None, "none") if compression == "gzip" else (found, "none")
+    return found, compression
+
+
+def open_bytes(path: str, compression: Compression) -> BinaryIO:
+    """The file's bytes, decompressed."""
+    if compression == "gzip":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    return open(path, "rb")
+
+
+def data_start(file: BinaryIO, file_format: Format, header: bool, delimiter: str) -> int:
+    """Offset of the first data record of a CSV or JSON lines file."""
+    if file_format == "csv" and header:
+        return read_header(file, delimiter)[1]
+    file.seek(0)
+    return len(BYTE_ORDER_MARK) if file.read(3) == BYTE_ORDER_MARK else 0
+
+
+def read_header(file: BinaryIO, delimiter: str) -> tuple[tuple[str, ...], int]:
+    """The column names of a CSV file, and the offset after its header; `ValueError` if unusable."""
+    file.seek(0)
+    ends = CsvRecordEnds(delimiter)
+    data = b""
+    while not (end := ends.first(data, 0)):
+        block = file.read(1 << 16)
+        data += block
+        if not block:
+            end = len(data)
+            break
+        if len(data) > RECORD_BYTES_MAX:
+            raise RecordTooLong(f"the header does not end within {len(data)} bytes")
+    start = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
+    text = data[start:end].decode("utf-8")
+    names = tuple(next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), ()))
+    if not names or len(set(names)) != len(names):
+        raise ValueError(f"the header needs distinct column names, found {list(names)}")
+    return names, end
+
+
+def infer_schema(
+    file: BinaryIO, file_format: Format, header: bool, delimiter: str, sample_bytes_max: int
+) -> pa.Schema | None:
+    """Column names and types of a CSV or JSON lines file; none if it has no row.
+
+    Raises `ValueError` (of which pyarrow's `ArrowInvalid` is one) if the sample cannot be parsed.
+    """
+    start = data_start(file, file_format, header, delimiter)
+    names = read_header(file, delimiter)[0] if file_format == "csv" and header else ()
+    file.seek(start)
+    ends = CsvRecordEnds(delimiter) if file_format == "csv" else LineEnds()
+    sample = file.read(sample_bytes_max)
+    if len(sample) == sample_bytes_max:
+        while not (cut := ends.last(sample)):
+            block = file.read(sample_bytes_max)
+            sample += block
+            if not block or len(sample) > RECORD_BYTES_MAX:
+                raise RecordTooLong(f"no record ends within {len(sample)} bytes")
+        sample = sample[:cut]
+    if not sample.strip():
+        return None
+    if file_format == "csv":
+        table = parse_csv(sample, names, delimiter, None, None)
+    else:
+        table = pa.json.read_json(
+            pa.BufferReader(sample),
+            read_options=pa.json.ReadOptions(use_threads=False, block_size=len(sample) + 1),
+        )
+    if table.num_rows == 0:
+        return None
+    return pa.schema([pa.field(field.name, _filled(field.type)) for field in table.schema])
+
+
+def parse_csv(
+    data: bytes,
+    names: Sequence[str],
+    delimiter: str,
+    schema: pa.Schema | None,
+    projection: Sequence[str] | None,
+) -> pa.Table:
+    """Whole CSV records as a table; `ArrowInvalid` if they do not fit the names or the schema."""
+    return pa.csv.read_csv(
+        pa.BufferReader(data),
+        read_options=pa.csv.ReadOptions(
+            use_threads=False,
+            # One block, so that a record is never looked for across two.
+            block_size=len(data) + 1,
+            column_names=list(names),
+            autogenerate_column_names=not names,
+        ),
+        parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=pa.csv.ConvertOptions(
+            column_types=schema,
+            include_columns=None if projection is None else list(projection),
+        ),
+    )
+
+
+def parse_json_lines(data: bytes, schema: pa.Schema) -> pa.Table:
+    """Whole JSON records as a table; `ArrowInvalid` if they do not fit the schema."""
+    return pa.json.read_json(
+        pa.BufferReader(data),
+        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        parse_options=pa.json.ParseOptions(
+            explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior="error"
+        ),
+    )
+
+
+def normal_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema without metadata and with every column nullable: what files must agree on."""
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def describe(schema: pa.Schema) -> str:
+    """A schema on one line.
+
+    >>> describe(pa.schema([("a", pa.int64()), ("b", pa.string())]))
+    'a: int64, b: string'
+    """
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+def _filled(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_null(data_type):
+        return pa.string()
+    if pa.types.is_struct(data_type):
+        fields = [data_type.field(index) for index in range(data_type.num_fields)]
+        return pa.struct([pa.field(field.name, _filled(field.type)) for field in fields])
+    if pa.types.is_list(data_type):
+        return pa.list_(_filled(data_type.value_type))
+    return data_type

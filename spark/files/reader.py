@@ -1,0 +1,226 @@
+"""Reads a split into Arrow batches, and says after each where to continue.
+
+Decides: batch sizes, positions, what counts as a bad file and where exactly it begins to be bad.
+Leaves to others: which split is read when (the coordinator), and keeping positions (checkpoints).
+Runs in a task, on its data thread; a reader holds no state between splits but what it skipped.
+
+A position is a row group, or the byte offset of a block of records, and the rows taken after it, so
+that continuing reads again at most one row group or one block (and, compressed, decompresses the
+part before). Rows already taken are never yielded again, whatever the sizes of batches are then.
+
+With "skip", the rest of a bad split is left out and recorded. Other splits of the same file are read
+by whoever has them, and recorded there if they are bad as well, so the rows that are taken do not
+depend on which subtask got which split.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from epochgate.spark.files.errors import BadFile, FileChanged
+from epochgate.spark.files.layout import (
+    data_start,
+    describe,
+    open_bytes,
+    parse_csv,
+    parse_json_lines,
+)
+from epochgate.spark.files.records import (
+    CsvRecordEnds,
+    LineEnds,
+    RecordEnds,
+    first_record_start,
+    record_blocks,
+)
+from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, SplitPosition
+
+OnBadFile = Literal["fail", "skip"]
+
+READ_ERRORS = (pa.ArrowException, OSError, EOFError, ValueError, zlib.error)
+"""What pyarrow, gzip and the operating system raise for a file that cannot be read."""
+
+
+@dataclass(frozen=True)
+class ReadBatch:
+    """Rows `rows` of a split (counted from 0 within it), and where to continue after them."""
+
+    split: FileSplit
+    batch: pa.RecordBatch
+    rows: range
+    position: SplitPosition
+
+
+class SplitReader:
+    """Reads splits of one source, each batch with at most `batch_rows` rows."""
+
+    def __init__(
+        self,
+        layout: SourceLayout,
+        *,
+        batch_rows: int = 65_536,
+        block_bytes: int = 4 << 20,
+        on_bad_file: OnBadFile = "fail",
+    ) -> None:
+        if batch_rows < 1 or block_bytes < 1:
+            raise ValueError(f"batch_rows={batch_rows} and block_bytes={block_bytes} must be >= 1")
+        self._layout = layout
+        self._output_schema = layout.output_schema
+        self._batch_rows = batch_rows
+        self._block_bytes = block_bytes
+        self._on_bad_file = on_bad_file
+        self._skipped: list[SkippedFile] = []
+
+    def take_skipped(self) -> list[SkippedFile]:
+        """What was skipped since the last call; belongs into the next checkpoint."""
+        skipped, self._skipped = self._skipped, []
+        return skipped
+
+    def read(self, split: FileSplit, position: SplitPosition | None = None) -> Iterator[ReadBatch]:
+        """The batches of `split` from `position` on (none: from its beginning).
+
+        Raises `FileChanged` if the file is not the one that was enumerated, and `BadFile` if it
+        cannot be read; all rows before the bad one have been yielded by then.
+        """
+        try:
+            self._require_unchanged(split)
+            if split.format == "parquet":
+                yield from self._read_row_groups(split, position)
+            else:
+                yield from self._read_records(split, position)
+            self._require_unchanged(split)
+        except BadFile as bad:
+            self._require_unchanged(split, missing_is_bad=False)
+            if self._on_bad_file == "fail":
+                raise
+            self._skipped.append(SkippedFile(bad.path, bad.split_id, bad.position, bad.cause))
+
+    def _require_unchanged(self, split: FileSplit, missing_is_bad: bool = True) -> None:
+        try:
+            found = os.stat(split.path)
+        except OSError as error:
+            if missing_is_bad:
+                raise _bad(split, "the beginning", error) from error
+            return
+        if (found.st_size, found.st_mtime_ns) != (split.size_bytes, split.modified_ns):
+            raise FileChanged(
+                split.path,
+                f"{split.size_bytes} bytes, modified at {split.modified_ns} ns",
+                f"{found.st_size} bytes, modified at {found.st_mtime_ns} ns",
+            )
+
+    def _read_row_groups(
+        self, split: FileSplit, position: SplitPosition | None
+    ) -> Iterator[ReadBatch]:
+        position = position or SplitPosition(split.start)
+        rows = position.rows
+        group, taken = position.at, position.skip_rows
+        try:
+            with pq.ParquetFile(split.path, page_checksum_verification=True) as file:
+                for group in range(position.at, split.end):
+                    skip = position.skip_rows if group == position.at else 0
+                    group_rows = file.metadata.row_group(group).num_rows
+                    taken = 0
+                    for batch in file.iter_batches(
+                        batch_size=self._batch_rows,
+                        row_groups=[group],
+                        columns=self._output_schema.names,
+                        use_threads=False,
+                    ):
+                        before, taken = taken, taken + batch.num_rows
+                        if taken <= skip:
+                            continue
+                        batch = self._conform(batch.slice(max(0, skip - before)))
+                        first, rows = rows, rows + batch.num_rows
+                        after = (group + 1, 0) if taken == group_rows else (group, taken)
+                        position_after = SplitPosition(after[0], after[1], rows)
+                        yield ReadBatch(split, batch, range(first, rows), position_after)
+        except READ_ERRORS as error:
+            raise _bad(split, f"row group {group}, row {taken}", error) from error
+
+    def _read_records(
+        self, split: FileSplit, position: SplitPosition | None
+    ) -> Iterator[ReadBatch]:
+        layout = self._layout
+        whole = split.compression != "none" or (split.start, split.end) == (0, split.size_bytes)
+        # The enumeration cuts a CSV file only where no quoted field holds a line end.
+        ends: RecordEnds = LineEnds()
+        if split.format == "csv" and whole:
+            ends = CsvRecordEnds(layout.delimiter)
+        offset = split.start if position is None else position.at
+        skip, rows = (0, 0) if position is None else (position.skip_rows, position.rows)
+        try:
+            with open_bytes(split.path, split.compression) as file:
+                if position is None and split.start == 0:
+                    offset = data_start(file, split.format, layout.header, layout.delimiter)
+                elif position is None:
+                    offset = first_record_start(file, split.start)
+                file.seek(offset)
+                blocks = record_blocks(
+                    file, offset, None if whole else split.end, ends, self._block_bytes
+                )
+                for block_offset, data in blocks:
+                    for at, after, table in self._parse(split, block_offset, data, ends):
+                        offset = after
+                        taken = min(skip, table.num_rows)
+                        skip -= taken
+                        for batch in table.slice(taken).to_batches(self._batch_rows):
+                            taken += batch.num_rows
+                            first, rows = rows, rows + batch.num_rows
+                            is_last = taken == table.num_rows
+                            yield ReadBatch(
+                                split,
+                                self._conform(batch),
+                                range(first, rows),
+                                SplitPosition(after, 0, rows)
+                                if is_last
+                                else SplitPosition(at, taken, rows),
+                            )
+        except READ_ERRORS as error:
+            raise _bad(split, f"byte {offset}", error) from error
+
+    def _parse(
+        self, split: FileSplit, offset: int, data: bytes, ends: RecordEnds
+    ) -> Iterator[tuple[int, int, pa.Table]]:
+        """Tables of whole records, with first and following offset, up to the first bad record.
+
+        Records that do not parse are halved until the bad one stands alone, so that where a file
+        begins to be bad does not depend on where a block began.
+        """
+        try:
+            if split.format == "csv":
+                table = parse_csv(
+                    data,
+                    self._layout.schema.names,
+                    self._layout.delimiter,
+                    self._layout.schema,
+                    self._layout.projection,
+                )
+            else:
+                table = parse_json_lines(data, self._layout.schema)
+        except pa.ArrowException as error:
+            middle = ends.last(data[: len(data) // 2]) or ends.first(data, 0)
+            if middle in (0, len(data)):
+                raise _bad(split, f"byte {offset}", error) from error
+            yield from self._parse(split, offset, data[:middle], ends)
+            yield from self._parse(split, offset + middle, data[middle:], ends)
+            return
+        yield offset, offset + len(data), table
+
+    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with exactly the source's columns, order and types."""
+        schema = self._output_schema
+        columns = [batch.column(name) for name in schema.names]
+        if [column.type for column in columns] != schema.types:
+            raise ValueError(f"expected {describe(schema)}, found {describe(batch.schema)}")
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _bad(split: FileSplit, position: str, error: BaseException) -> BadFile:
+    return BadFile(split.path, split.split_id, position, f"{type(error).__name__}: {error}")
