@@ -1,0 +1,95 @@
+"""The command line: finds the command, runs it, and turns its outcome into an exit code.
+
+Each command is a module under `epochgate.commands`, listed in `COMMANDS`, with two functions:
+`add_parser` declares its arguments, and `run` does the work and returns the exit code. The modules
+are imported to list the commands, so they import whatever is heavy inside `run`. Exit codes: 0
+success, 1 a negative result or a job that failed, 2 misuse, 130 interrupted. An error that
+epochgate raises on purpose is one message on stderr; anything else is a fault of epochgate and
+keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Protocol, cast
+
+from epochgate import __version__
+from epochgate.errors import EpochgateError
+
+COMMANDS = ("draw",)
+"""The commands in the order in which help lists them; `epochgate.commands.<name>` holds each."""
+
+SUCCESS, NEGATIVE, MISUSE, INTERRUPTED, NO_READER = 0, 1, 2, 130, 141
+
+DESCRIPTION = """\
+Exactly-once coordination for Spark jobs, from protocols declared once as state
+machines. The machines that run are the machines that are drawn and checked."""
+
+EPILOG = """\
+examples:
+  epochgate draw --list              which machines there are
+  epochgate draw gateway -o shown    their diagrams and tables, one or all
+
+`epochgate COMMAND --help` explains a command and shows examples.
+Exit codes: 0 success, 1 a negative result or a job that failed, 2 misuse."""
+
+
+class Command(Protocol):
+    """What a module under `epochgate.commands` provides."""
+
+    def add_parser(self, subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+        """Declare the command and its arguments with `subparsers.add_parser`."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do the work and return the exit code; raises EpochgateError for what the user can
+        mend.
+        """
+        ...
+
+
+def command(name: str) -> Command:
+    """Return the module of one command."""
+    return cast(Command, import_module(f"epochgate.commands.{name}"))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="epochgate",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"epochgate {__version__}")
+    subparsers = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name in COMMANDS:
+        command(name).add_parser(subparsers)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line, `sys.argv` when `argv` is None, and return its exit code."""
+    top = parser()
+    try:
+        arguments = top.parse_args(argv)
+    except SystemExit as exit:  # argparse has printed its message, or the help asked for
+        return int(exit.code or SUCCESS)
+    if arguments.command is None:
+        top.print_help(sys.stderr)
+        return MISUSE
+    try:
+        return command(arguments.command).run(arguments)
+    except EpochgateError as error:
+        print(f"epochgate {arguments.command}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(f"epochgate {arguments.command}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has left, as `head` does; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NO_READER

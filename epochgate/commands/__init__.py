@@ -1,0 +1,1 @@
+"""The commands of the command line, one module each; `epochgate.cli.COMMANDS` lists them."""

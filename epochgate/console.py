@@ -1,0 +1,65 @@
+"""What a command shows on stderr while it works; results go to stdout with `print`, by the command.
+
+Decides that progress is for people: when stderr is not a terminal, bars and live displays show
+nothing. Rich is imported at the first use, so that `epochgate --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+
+def console() -> Console:
+    """Return a Rich console on the stderr of now."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def is_interactive() -> bool:
+    """Whether a person watches stderr."""
+    return console().is_terminal
+
+
+def progress(unit: str = "steps") -> Progress:
+    """Return a context manager that shows bars for tasks counted in `unit`; nothing when nobody
+    watches.
+
+    with progress("files") as bars:
+        task = bars.add_task("reading", total=len(files))
+        for file in files:
+            ...
+            bars.advance(task)
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    screen = console()
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=screen,
+        transient=True,
+        disable=not screen.is_terminal,
+    )
+
+
+def note(text: str) -> None:
+    """Tell a person who watches what happens now; `text` is Rich markup."""
+    screen = console()
+    if screen.is_terminal:
+        screen.print(text)
