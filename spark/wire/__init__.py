@@ -1,0 +1,48 @@
+"""The authenticated wire between the driver and the tasks: it moves messages and decides nothing
+about them.
+"""
+
+from epochgate.spark.wire.client import TaskChannel
+from epochgate.spark.wire.connection import Connection
+from epochgate.spark.wire.errors import (
+    AuthenticationFailed,
+    CannotBind,
+    CannotConnect,
+    ChannelClosed,
+    FrameCorrupt,
+    FrameForged,
+    FrameTooLarge,
+    HandshakeTimedOut,
+    HelloInvalid,
+    MessageNotPlain,
+    MessageTooLarge,
+    ProtocolMismatch,
+    WireError,
+    WireSettingInvalid,
+)
+from epochgate.spark.wire.frames import FRAME_BYTES_MAX
+from epochgate.spark.wire.handshake import new_key
+from epochgate.spark.wire.server import Listener, TaskServer
+
+__all__ = [
+    "FRAME_BYTES_MAX",
+    "AuthenticationFailed",
+    "CannotBind",
+    "CannotConnect",
+    "ChannelClosed",
+    "Connection",
+    "FrameCorrupt",
+    "FrameForged",
+    "FrameTooLarge",
+    "HandshakeTimedOut",
+    "HelloInvalid",
+    "Listener",
+    "MessageNotPlain",
+    "MessageTooLarge",
+    "ProtocolMismatch",
+    "TaskChannel",
+    "TaskServer",
+    "WireError",
+    "WireSettingInvalid",
+    "new_key",
+]

@@ -1,0 +1,111 @@
+"""A connection between its acceptance and its hello.
+
+Decides, together with `handshake`, whether a peer becomes a connection: it proves the key, then its
+first message must be `["hello", map]`. Until the proof nothing of it is parsed, and at most one
+read of it is held. Runs on the server's thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import time
+from typing import Any, NamedTuple
+
+from epochgate.spark.wire.errors import AuthenticationFailed, HelloInvalid, WireError
+from epochgate.spark.wire.frames import Batch, FrameDecoder
+from epochgate.spark.wire.handshake import DriverHandshake
+from epochgate.spark.wire.outgoing import Outgoing
+from epochgate.spark.wire.sealing import FrameSeal
+
+_log = logging.getLogger("epochgate.spark.wire")
+
+
+class Admission(NamedTuple):
+    """What a peer that was let in brings along; `messages` came in the same frame as its hello."""
+
+    hello: dict[str, Any]
+    messages: Batch
+    decoder: FrameDecoder
+    outgoing: Outgoing
+
+
+class Arrival:
+    """A peer that still has to prove itself, until `deadline_s` on the monotonic clock."""
+
+    def __init__(
+        self, sock: socket.socket, peer: str, key: bytes, frame_bytes_max: int, deadline_s: float
+    ) -> None:
+        self.sock = sock
+        self.peer = peer
+        self.deadline_s = deadline_s
+        self._handshake = DriverHandshake(key)
+        self._frame_bytes_max = frame_bytes_max
+        self._decoder: FrameDecoder | None = None
+        self._outgoing: Outgoing | None = None
+
+    @property
+    def greeting(self) -> bytes:
+        """The bytes with which the driver opens the handshake."""
+        return self._handshake.greeting
+
+    def receive(self, data: memoryview) -> Admission | None:
+        """Take arriving bytes; the admission once the hello is there.
+
+        Raises `ProtocolMismatch`, `AuthenticationFailed` (the peer was told), `HelloInvalid`, and
+        what the decoder raises; OSError when the verdict cannot be written.
+        """
+        if self._decoder is None or self._outgoing is None:
+            remainder = self._authenticate(data)
+            if self._decoder is None or self._outgoing is None:
+                return None
+            self._decoder.feed(remainder)
+        else:
+            self._decoder.feed(data)
+        messages = self._decoder.next_batch()
+        if messages is None:
+            return None
+        return Admission(_hello_of(messages), messages[1:], self._decoder, self._outgoing)
+
+    def _authenticate(self, data: memoryview) -> bytes:
+        try:
+            remainder = self._handshake.receive(data)
+        except AuthenticationFailed:
+            with contextlib.suppress(OSError):
+                self.sock.send(self._handshake.verdict)
+            raise
+        session = self._handshake.session
+        if session is not None:
+            self.sock.send(self._handshake.verdict)
+            self._decoder = FrameDecoder(FrameSeal(session.from_task), self._frame_bytes_max)
+            self._outgoing = Outgoing(FrameSeal(session.from_driver), self._frame_bytes_max)
+        return remainder
+
+
+def _hello_of(messages: Batch) -> dict[str, Any]:
+    match messages:
+        case [["hello", dict() as hello], *_] if all(type(name) is str for name in hello):
+            return hello
+    raise HelloInvalid(
+        'its first message is not ["hello", map with str keys]. '
+        "Give the driver and the executors the same version of epochgate."
+    )
+
+
+class RefusalLog:
+    """Logs who was not let in, at most once a second: garbage on the port must not fill the log."""
+
+    def __init__(self) -> None:
+        self._unlogged = 0
+        self._logged_at_s = float("-inf")
+
+    def add(self, peer: str, error: WireError) -> None:
+        """Count one refusal, and log it unless another was logged within the last second."""
+        self._unlogged += 1
+        now_s = time.monotonic()
+        if now_s - self._logged_at_s >= 1.0:
+            _log.warning(
+                "refused %d connection(s), the last from %s: %s", self._unlogged, peer, error
+            )
+            self._unlogged, self._logged_at_s = 0, now_s

@@ -1,0 +1,403 @@
+"""A task's end of the channel to the driver; it lives in a Spark Python worker.
+
+Which thread runs what: `connect` runs on the task's thread, and so does `receive`: reading and
+decoding happen nowhere else. `send` and `send_many` may be called from any thread and write on it.
+One daemon thread, "epochgate-heartbeat", writes a heartbeat every `heartbeat_interval_s`, also
+while user code computes; only code that holds the interpreter's lock (a long call into C that does
+not release it) or a stopped process silences it.
+
+Decides when the driver counts as gone: when the connection ends, and when nothing was heard for
+`silence_timeout_s`. What has already arrived is always read first, so a task that computed for long
+does not take its own absence for the driver's. After `ChannelClosed` the channel is of no more use;
+what to do then is left to the task loop.
+
+A send waits while the driver does not take the bytes (back pressure), at most `silence_timeout_s`
+without progress.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NoReturn, Self
+
+from epochgate.spark.wire.errors import (
+    CannotConnect,
+    ChannelClosed,
+    HandshakeTimedOut,
+    WireError,
+    WireSettingInvalid,
+)
+from epochgate.spark.wire.frames import (
+    FRAME_BYTES_MAX,
+    FRAME_BYTES_MIN,
+    FrameDecoder,
+    Message,
+    pack_message,
+    pack_messages,
+)
+from epochgate.spark.wire.handshake import (
+    GREETING_BYTES,
+    VERDICT_BYTES,
+    SessionKeys,
+    TaskHandshake,
+    check_magic,
+    checked_key,
+)
+from epochgate.spark.wire.listening import peer_name, tune
+from epochgate.spark.wire.outgoing import Outgoing
+from epochgate.spark.wire.sealing import FrameSeal
+
+_READ_BYTES: Final = 256 * 1024
+_HANDSHAKE_TIMEOUT_S: Final = 5.0
+_FAREWELL_TIMEOUT_S: Final = 0.2
+_log = logging.getLogger("epochgate.spark.wire")
+
+
+class TaskChannel:
+    """The connection of one task attempt; made by `connect`, closed by `close` or as a context
+    manager.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        session: SessionKeys,
+        *,
+        frame_bytes_max: int,
+        heartbeat_interval_s: float,
+        heartbeat_value: Callable[[], Any] | None,
+        silence_timeout_s: float,
+    ) -> None:
+        self._sock = sock
+        self._driver = peer_name(sock.getpeername())
+        self._frame_bytes_max = frame_bytes_max
+        self._silence_timeout_s = silence_timeout_s
+        self._readable = select.poll()
+        self._readable.register(sock, select.POLLIN)
+        self._writable = select.poll()
+        self._writable.register(sock, select.POLLOUT)
+        self._decoder = FrameDecoder(FrameSeal(session.from_driver), frame_bytes_max)
+        self._read_buffer = bytearray(_READ_BYTES)
+        self._read_view = memoryview(self._read_buffer)
+        self._read_lock = threading.Lock()
+        self._undelivered: list[list[Any]] = []
+        self._heard_at_s = time.monotonic()
+        self._outgoing = Outgoing(FrameSeal(session.from_task), frame_bytes_max)
+        self._send_lock = threading.Lock()
+        self._closed_reason: str | None = None
+        self._close_lock = threading.Lock()
+        self._ended = threading.Event()
+        self._heartbeat_interval_s = heartbeat_interval_s
+        self._heartbeat_value = heartbeat_value
+        self._heart = threading.Thread(target=self._beat, name="epochgate-heartbeat", daemon=True)
+
+    @classmethod
+    def connect(
+        cls,
+        address: tuple[str, int],
+        key: bytes,
+        hello: dict[str, Any],
+        *,
+        timeout_s: float = 10.0,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+        heartbeat_interval_s: float = 1.0,
+        heartbeat_value: Callable[[], Any] | None = None,
+        silence_timeout_s: float = 30.0,
+    ) -> TaskChannel:
+        """Connect, prove the key both ways, say hello, and start the heartbeat.
+
+        `address`: (host, port) as executors reach the driver. `hello`: a map of plain values with
+        str keys. `heartbeat_value()`: a plain value, taken on the heartbeat's thread, that the
+        driver receives as the message `["heartbeat", value]`; without it heartbeats carry nothing
+        and are not delivered. `silence_timeout_s` should be several times the driver's
+        `heartbeat_interval_s`.
+
+        Raises `CannotConnect`, `AuthenticationFailed`, `ProtocolMismatch`, `HandshakeTimedOut`,
+        `MessageNotPlain`, `MessageTooLarge`, `WireSettingInvalid`.
+        """
+        checked_key(key)
+        if not FRAME_BYTES_MIN <= frame_bytes_max < 2**32:
+            raise WireSettingInvalid(
+                f"frame_bytes_max is {frame_bytes_max}; it must be between {FRAME_BYTES_MIN} and "
+                f"{2**32 - 1}."
+            )
+        if not (timeout_s > 0 and heartbeat_interval_s > 0 and silence_timeout_s > 0):
+            raise WireSettingInvalid(
+                f"timeout_s, heartbeat_interval_s and silence_timeout_s are {timeout_s}, "
+                f"{heartbeat_interval_s} and {silence_timeout_s}; all must be above 0."
+            )
+        packed_hello = pack_message(["hello", hello], frame_bytes_max)
+        sock = _connected_socket(address, timeout_s)
+        try:
+            session = _authenticated(sock, key, min(timeout_s, _HANDSHAKE_TIMEOUT_S))
+            tune(sock)
+            channel = cls(
+                sock,
+                session,
+                frame_bytes_max=frame_bytes_max,
+                heartbeat_interval_s=heartbeat_interval_s,
+                heartbeat_value=heartbeat_value,
+                silence_timeout_s=silence_timeout_s,
+            )
+            channel._send_pieces([(packed_hello, 1)])
+        except OSError as error:
+            sock.close()
+            raise CannotConnect(
+                f"the driver at {peer_name(address)} ended the connection during the handshake: "
+                f"{error}."
+            ) from error
+        except BaseException:
+            sock.close()
+            raise
+        channel._heart.start()
+        return channel
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close(
+            "the task is done"
+            if error is None
+            else f"the task failed: {type(error).__name__}: {error}"
+        )
+
+    @property
+    def closed_reason(self) -> str | None:
+        """Why the channel ended, or None while it is open as far as is known."""
+        return self._closed_reason
+
+    def receive(self, timeout_s: float = 0.0) -> list[list[Any]]:
+        """All messages that have arrived, in order; waits up to `timeout_s` for the first, 0 only
+        looks.
+
+        An empty list when there is none. For one thread at a time. Raises `ChannelClosed`, after
+        the last message that arrived whole was returned.
+        """
+        messages = self._read()
+        if messages or timeout_s <= 0:
+            return messages
+        deadline_s = time.monotonic() + timeout_s
+        while not messages:
+            remaining_s = deadline_s - time.monotonic()
+            if remaining_s <= 0:
+                break
+            # In slices, so that a silent driver is noticed in the midst of a long wait.
+            self._readable.poll(max(1, int(min(remaining_s, self._silence_timeout_s / 4) * 1000)))
+            messages = self._read()
+        return messages
+
+    def send(self, message: Message) -> None:
+        """Write a message. Raises `ChannelClosed`, `MessageNotPlain`, `MessageTooLarge`."""
+        self._send_pieces([(pack_message(message, self._frame_bytes_max), 1)])
+
+    def send_many(self, messages: Iterable[Message]) -> None:
+        """Write messages, in order, in as few frames as possible; raises like `send`, then none was
+        sent.
+        """
+        pieces = pack_messages(list(messages), self._frame_bytes_max)
+        if pieces:
+            self._send_pieces([(piece.data, piece.count) for piece in pieces])
+
+    def close(self, reason: str = "the task is done") -> None:
+        """Say `reason` to the driver and free the socket and the thread; idempotent."""
+        self._ended.set()
+        if self._closed_reason is None and self._send_lock.acquire(timeout=_FAREWELL_TIMEOUT_S):
+            try:
+                self._outgoing.add_farewell(reason)
+                with contextlib.suppress(OSError):
+                    if not self._outgoing.write_to(self._sock):
+                        self._writable.poll(int(_FAREWELL_TIMEOUT_S * 1000))
+                        self._outgoing.write_to(self._sock)
+            finally:
+                self._send_lock.release()
+        self._end(f"this task closed the channel: {reason}")
+        if self._heart.is_alive() and threading.current_thread() is not self._heart:
+            self._heart.join()
+        # Unread bytes would turn the end into a reset, which may overtake the farewell.
+        self._last_words()
+        with self._send_lock, self._read_lock:
+            self._sock.close()
+
+    def _read(self) -> list[list[Any]]:
+        with self._read_lock:
+            if self._closed_reason is not None and self._sock.fileno() < 0:
+                raise ChannelClosed(self._closed_reason)
+            if self._undelivered:
+                messages, self._undelivered = self._undelivered, []
+                return messages
+            try:
+                read_bytes = self._sock.recv_into(self._read_buffer)
+            except BlockingIOError:
+                self._check_silence()
+                return []
+            except OSError as error:
+                self._fail(f"the connection to the driver at {self._driver} broke: {error}")
+            return self._take(read_bytes)
+
+    def _take(self, read_bytes: int) -> list[list[Any]]:
+        if read_bytes:
+            self._heard_at_s = time.monotonic()
+            self._decoder.feed(self._read_view[:read_bytes])
+        messages: list[list[Any]] = []
+        try:
+            while (batch := self._decoder.next_batch()) is not None:
+                messages = messages + batch if messages else batch
+        except WireError as error:
+            # Raised again by the decoder at the next call, when these messages have been returned.
+            if not messages:
+                self._fail(str(error))
+        if messages:
+            return messages
+        if self._decoder.farewell is not None:
+            self._fail(f"the driver closed the connection: {self._decoder.farewell}")
+        if not read_bytes:
+            self._fail(
+                f"the driver at {self._driver} closed the connection without a word: its process "
+                "has ended, or the network between is gone. The job's log on the driver says more."
+            )
+        return []
+
+    def _check_silence(self) -> None:
+        if self._closed_reason is not None:
+            raise ChannelClosed(self._closed_reason)
+        silent_s = time.monotonic() - self._heard_at_s
+        if silent_s > self._silence_timeout_s:
+            self._fail(
+                f"nothing was heard from the driver at {self._driver} for {silent_s:.1f} s "
+                f"(silence_timeout_s = {self._silence_timeout_s}): it is stopped or overloaded, or "
+                "the network between is gone."
+            )
+
+    def _send_pieces(self, pieces: list[tuple[bytes | memoryview, int]]) -> None:
+        with self._send_lock:
+            if self._closed_reason is not None:
+                raise ChannelClosed(self._closed_reason)
+            for data, count in pieces:
+                self._outgoing.add(data, count)
+            self._write()
+
+    def _write(self) -> None:
+        """Write all that waits, with the send lock held."""
+        waiting_bytes = self._outgoing.waiting_bytes
+        deadline_s = time.monotonic() + self._silence_timeout_s
+        try:
+            while not self._outgoing.write_to(self._sock):
+                if self._outgoing.waiting_bytes != waiting_bytes:
+                    waiting_bytes = self._outgoing.waiting_bytes
+                    deadline_s = time.monotonic() + self._silence_timeout_s
+                remaining_s = deadline_s - time.monotonic()
+                if remaining_s <= 0:
+                    self._fail(
+                        f"the driver at {self._driver} has not taken a byte for "
+                        f"{self._silence_timeout_s} s (silence_timeout_s): it is stopped or "
+                        "overloaded."
+                    )
+                self._writable.poll(max(1, int(remaining_s * 1000)))
+        except OSError as error:
+            self._fail(
+                self._last_words()
+                or f"the connection to the driver at {self._driver} broke: {error}"
+            )
+
+    def _last_words(self) -> str | None:
+        """The reason the driver gave before it closed, when a write is the first to notice.
+
+        Messages found on the way are kept for `receive`.
+        """
+        if not self._read_lock.acquire(blocking=False):
+            return None
+        try:
+            while (read_bytes := self._sock.recv_into(self._read_buffer)) > 0:
+                self._decoder.feed(self._read_view[:read_bytes])
+                while (batch := self._decoder.next_batch()) is not None:
+                    self._undelivered += batch
+        except (OSError, WireError):
+            pass
+        finally:
+            self._read_lock.release()
+        farewell = self._decoder.farewell
+        return None if farewell is None else f"the driver closed the connection: {farewell}"
+
+    def _fail(self, reason: str) -> NoReturn:
+        self._end(reason)
+        raise ChannelClosed(self._closed_reason)
+
+    def _end(self, reason: str) -> None:
+        with self._close_lock:
+            if self._closed_reason is None:
+                self._closed_reason = reason
+        self._ended.set()
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._heartbeat_interval_s):
+            try:
+                self._send_heartbeat()
+            except ChannelClosed:
+                return
+            except Exception as error:  # noqa: BLE001  heartbeat_value is the caller's code
+                _log.exception("the heartbeat failed")
+                self._end(f"the heartbeat failed: {type(error).__name__}: {error}")
+
+    def _send_heartbeat(self) -> None:
+        packed = None
+        if self._heartbeat_value is not None:
+            packed = pack_message(["heartbeat", self._heartbeat_value()], self._frame_bytes_max)
+        if not self._send_lock.acquire(blocking=False):
+            return  # Somebody is sending, which tells the driver as much.
+        try:
+            if self._closed_reason is None:
+                if packed is None:
+                    self._outgoing.add_heartbeat()
+                else:
+                    self._outgoing.add(packed, 1)
+                self._write()
+        finally:
+            self._send_lock.release()
+
+
+def _connected_socket(address: tuple[str, int], timeout_s: float) -> socket.socket:
+    try:
+        return socket.create_connection(address, timeout=timeout_s)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise CannotConnect(
+            f"cannot reach the driver at {peer_name(address)} within {timeout_s} s: {error}. Check "
+            "that the driver still runs, that spark.driver.host is an address the executors can "
+            "reach, and that no firewall closes the port."
+        ) from error
+
+
+def _authenticated(sock: socket.socket, key: bytes, timeout_s: float) -> SessionKeys:
+    deadline_s = time.monotonic() + timeout_s
+    handshake = TaskHandshake(key)
+    sock.sendall(handshake.answer(_read_exactly(sock, GREETING_BYTES, deadline_s, greeting=True)))
+    return handshake.accept(_read_exactly(sock, VERDICT_BYTES, deadline_s, greeting=False))
+
+
+def _read_exactly(sock: socket.socket, size: int, deadline_s: float, *, greeting: bool) -> bytes:
+    found = b""
+    while len(found) < size:
+        remaining_s = deadline_s - time.monotonic()
+        try:
+            sock.settimeout(max(0.001, remaining_s))
+            data = sock.recv(size - len(found))
+        except TimeoutError:
+            raise HandshakeTimedOut(
+                f"{peer_name(sock.getpeername())} accepted the connection but did not complete the "
+                "handshake in time: the driver is overloaded or stopped, or another program "
+                "listens there."
+            ) from None
+        if not data:
+            raise ConnectionAbortedError("it closed the connection")
+        found += data
+        if greeting:
+            check_magic(found[:8], "what listens there")
+    return found

@@ -1,0 +1,432 @@
+"""The driver's service that tasks connect to.
+
+Which thread runs what: one thread, "epochgate-wire", accepts, authenticates, reads, decodes,
+watches heartbeats, writes what callers could not, and calls the listener; so the listener's calls
+never overlap, and one that blocks stops the reading and the heartbeats of all connections. `start`
+and `close` belong to any other thread. The work of a turn is proportional to the connections that
+are ready; only the watch over heartbeats goes through all of them, once per interval.
+
+Decides who may stay connected, and when a silent task counts as lost. Leaves to its listener what
+messages mean and which attempt is the current one. It binds the driver's address only, lets nobody
+in without the run's key, and bounds what strangers can hold: their number (the oldest goes first)
+and their time.
+
+The frames are authenticated, not encrypted. TLS, where it is wanted, belongs between `accept` and
+the greeting in `_accept`, and at the same place in `client`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Protocol, Self
+
+from epochgate.spark.wire.arrivals import Admission, Arrival, RefusalLog
+from epochgate.spark.wire.connection import Connection
+from epochgate.spark.wire.errors import HandshakeTimedOut, WireError, WireSettingInvalid
+from epochgate.spark.wire.frames import FRAME_BYTES_MAX, FRAME_BYTES_MIN
+from epochgate.spark.wire.handshake import checked_key
+from epochgate.spark.wire.listening import bound_socket, peer_name, tune
+
+OUTGOING_BYTES_MAX: Final = 256 * 1024 * 1024
+_READ_BYTES: Final = 256 * 1024
+_ACCEPTS_PER_TURN: Final = 64
+_log = logging.getLogger("epochgate.spark.wire")
+
+
+class Listener(Protocol):
+    """What the driver does with its tasks' messages; all three are called on the server's thread.
+
+    A call that raises is logged and closes that connection. None of them may block.
+    """
+
+    def connected(self, connection: Connection, hello: dict[str, Any]) -> None:
+        """A task has authenticated itself and said hello."""
+
+    def received(self, connection: Connection, messages: list[list[Any]]) -> None:
+        """A task's messages, in the order sent: one whole frame of them."""
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """The connection has ended; exactly once for each call of `connected`, also one that
+        raised.
+        """
+
+
+class TaskServer:
+    """Accepts tasks and moves messages between them and a listener.
+
+    `heartbeat_timeout_s`: a task from which nothing arrives for so long is lost (a stopped process
+    keeps its TCP connection). `heartbeat_interval_s`: how often a task hears from the driver at
+    least. `arrivals_max`: how many connections may be in their handshake. `on_refused(peer, error)`
+    hears, on the server's thread, of everybody who was not let in. Raises `WireSettingInvalid`;
+    `start` raises `CannotBind`.
+    """
+
+    def __init__(
+        self,
+        *,
+        key: bytes,
+        host: str,
+        port: int = 0,
+        listener: Listener,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+        outgoing_bytes_max: int = OUTGOING_BYTES_MAX,
+        handshake_timeout_s: float = 5.0,
+        heartbeat_timeout_s: float = 10.0,
+        heartbeat_interval_s: float = 1.0,
+        arrivals_max: int = 1024,
+        on_refused: Callable[[str, WireError], None] | None = None,
+    ) -> None:
+        _check("frame_bytes_max", frame_bytes_max, FRAME_BYTES_MIN, 2**32 - 1)
+        _check("outgoing_bytes_max", outgoing_bytes_max, frame_bytes_max, 2**63)
+        _check("handshake_timeout_s", handshake_timeout_s, 0.01, 3600)
+        _check("heartbeat_interval_s", heartbeat_interval_s, 0.01, 3600)
+        _check("heartbeat_timeout_s", heartbeat_timeout_s, 2 * heartbeat_interval_s, 86400)
+        _check("arrivals_max", arrivals_max, 1, 10**6)
+        self._key = checked_key(key)
+        self._host, self._port = host, port
+        self._listener = listener
+        self._frame_bytes_max = frame_bytes_max
+        self._outgoing_bytes_max = outgoing_bytes_max
+        self._handshake_timeout_s = handshake_timeout_s
+        self._heartbeat_timeout_s = heartbeat_timeout_s
+        self._heartbeat_interval_s = heartbeat_interval_s
+        self._arrivals_max = arrivals_max
+        self._on_refused = on_refused
+        self._watch_interval_s = min(
+            heartbeat_interval_s, heartbeat_timeout_s / 4, handshake_timeout_s / 4
+        )
+        self._guard = threading.Lock()
+        self._closed = False
+        self._closing_reason = "the driver has closed its service"
+        self._thread: threading.Thread | None = None
+        self._thread_id = -1
+        self._address: tuple[str, int] | None = None
+        self._attention: deque[Connection] = deque()
+        self._woken = False
+        self._wake_lock = threading.Lock()
+        # From here on the server's thread alone.
+        self._connections: dict[Connection, None] = {}
+        self._arrivals: dict[Arrival, None] = {}
+        self._read_buffer = bytearray(_READ_BYTES)
+        self._read_view = memoryview(self._read_buffer)
+        self._accept_paused = False
+        self._refusals = RefusalLog()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """(host, port) as bound; only after `start`."""
+        if self._address is None:
+            raise WireSettingInvalid(
+                "the server has no address before start(); call start() first."
+            )
+        return self._address
+
+    def start(self) -> None:
+        """Bind and begin to serve. Raises `CannotBind`, or `WireSettingInvalid` when called a
+        second time.
+        """
+        with self._guard:
+            if self._thread is not None or self._closed:
+                raise WireSettingInvalid(
+                    "a TaskServer is started once; make a new one for another run."
+                )
+            self._listening = bound_socket(self._host, self._port)
+            self._address = self._listening.getsockname()[:2]
+            self._wake_read, self._wake_write = socket.socketpair()
+            self._wake_read.setblocking(False)
+            self._wake_write.setblocking(False)
+            self._selector = selectors.DefaultSelector()
+            self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+            self._selector.register(self._wake_read, selectors.EVENT_READ, self._drain_wakeups)
+            self._thread = threading.Thread(target=self._run, name="epochgate-wire", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Close all connections (`lost` for each), free the port and end the thread; idempotent.
+
+        Returns when all is done; called by the listener, it only initiates that.
+        """
+        with self._guard:
+            self._closed = True
+            thread = self._thread
+        if thread is None:
+            return
+        self._wake()
+        if threading.get_ident() != self._thread_id:
+            thread.join()
+
+    # Called from any thread.
+
+    def _attend(self, connection: Connection) -> None:
+        self._attention.append(connection)
+        if threading.get_ident() != self._thread_id and not self._woken:
+            self._woken = True
+            self._wake()
+
+    def _wake(self) -> None:
+        # A full pipe wakes as well, and a closed one has nobody left to wake.
+        with self._wake_lock, contextlib.suppress(OSError):
+            self._wake_write.send(b"\0")
+
+    # The server's thread.
+
+    def _run(self) -> None:
+        self._thread_id = threading.get_ident()
+        try:
+            self._serve()
+        except Exception as error:  # noqa: BLE001  the tasks must hear of it, whatever it is
+            _log.exception("the wire's server failed; all connections are closed")
+            self._closing_reason = f"the driver's service failed: {error!r}"
+            self._closed = True
+        finally:
+            self._free_everything()
+
+    def _serve(self) -> None:
+        watch_at_s = time.monotonic() + self._watch_interval_s
+        while not self._closed:
+            wait_s = 0.0 if self._attention else max(0.0, watch_at_s - time.monotonic())
+            for key, ready in self._selector.select(wait_s):
+                key.data(ready)
+            self._attend_connections()
+            if time.monotonic() >= watch_at_s:
+                self._watch()
+                watch_at_s = time.monotonic() + self._watch_interval_s
+
+    def _drain_wakeups(self, ready: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._wake_read.recv(4096)
+        # Cleared before the attention is looked at, so that what comes later wakes again.
+        self._woken = False
+
+    def _attend_connections(self) -> None:
+        for _ in range(len(self._attention)):
+            connection = self._attention.popleft()
+            if connection in self._connections:
+                self._settle(connection)
+
+    def _settle(self, connection: Connection) -> None:
+        blocked = connection.settle()
+        if connection.closed_reason is not None:
+            self._dismiss(connection, "")
+        elif blocked != connection.watches_writable:
+            connection.watches_writable = blocked
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if blocked else 0)
+            self._selector.modify(
+                connection.sock, events, partial(self._connection_ready, connection)
+            )
+
+    def _accept(self, ready: int) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                sock, address = self._listening.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                # Out of descriptors: the socket stays readable, so look away until the next watch.
+                _log.error("cannot accept connections for now: %s (see ulimit -n)", error)
+                self._accept_paused = True
+                self._selector.unregister(self._listening)
+                return
+            self._welcome(sock, peer_name(address))
+
+    def _welcome(self, sock: socket.socket, peer: str) -> None:
+        now_s = time.monotonic()
+        arrival = Arrival(
+            sock, peer, self._key, self._frame_bytes_max, now_s + self._handshake_timeout_s
+        )
+        try:
+            tune(sock)
+            sock.send(arrival.greeting)
+        except OSError:
+            sock.close()
+            return
+        if len(self._arrivals) >= self._arrivals_max:
+            oldest = next(iter(self._arrivals))
+            self._turn_away(
+                oldest, HandshakeTimedOut("made room for newer connections in their handshake.")
+            )
+        self._arrivals[arrival] = None
+        self._selector.register(sock, selectors.EVENT_READ, partial(self._arrival_ready, arrival))
+
+    def _arrival_ready(self, arrival: Arrival, ready: int) -> None:
+        if arrival not in self._arrivals:
+            return
+        try:
+            read_bytes = arrival.sock.recv_into(self._read_buffer)
+        except BlockingIOError:
+            return
+        except OSError:
+            read_bytes = 0
+        try:
+            if read_bytes == 0:
+                raise WireError("it closed the connection during the handshake.")
+            admission = arrival.receive(self._read_view[:read_bytes])
+        except WireError as error:
+            self._turn_away(arrival, error)
+        except OSError as error:
+            self._turn_away(
+                arrival, WireError(f"the connection broke during the handshake: {error}")
+            )
+        else:
+            if admission is not None:
+                self._admit(arrival, admission)
+
+    def _turn_away(self, arrival: Arrival, error: WireError) -> None:
+        del self._arrivals[arrival]
+        self._selector.unregister(arrival.sock)
+        arrival.sock.close()
+        self._refusals.add(arrival.peer, error)
+        if self._on_refused is not None:
+            try:
+                self._on_refused(arrival.peer, error)
+            except Exception:  # noqa: BLE001  the caller's code must not end the service
+                _log.exception("on_refused raised")
+
+    def _admit(self, arrival: Arrival, admission: Admission) -> None:
+        del self._arrivals[arrival]
+        connection = Connection(
+            sock=arrival.sock,
+            peer=arrival.peer,
+            hello=admission.hello,
+            decoder=admission.decoder,
+            outgoing=admission.outgoing,
+            frame_bytes_max=self._frame_bytes_max,
+            outgoing_bytes_max=self._outgoing_bytes_max,
+            attend=self._attend,
+        )
+        connection.heard_at_s = time.monotonic()
+        self._connections[connection] = None
+        self._selector.modify(
+            arrival.sock, selectors.EVENT_READ, partial(self._connection_ready, connection)
+        )
+        try:
+            self._listener.connected(connection, admission.hello)
+            if admission.messages and connection.closed_reason is None:
+                self._listener.received(connection, admission.messages)
+        except Exception as error:  # noqa: BLE001  the caller's code must not end the service
+            self._blame_listener(connection, error)
+        self._hand_over(connection)
+
+    def _connection_ready(self, connection: Connection, ready: int) -> None:
+        if connection not in self._connections:
+            return
+        if ready & selectors.EVENT_WRITE:
+            self._settle(connection)
+        if ready & selectors.EVENT_READ and connection in self._connections:
+            self._read(connection)
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            read_bytes = connection.sock.recv_into(self._read_buffer)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._dismiss(connection, f"the connection broke: {error}")
+            return
+        if read_bytes == 0:
+            self._dismiss(
+                connection, "the task's process ended, or closed its connection without a word"
+            )
+            return
+        connection.heard_at_s = time.monotonic()
+        connection.decoder.feed(self._read_view[:read_bytes])
+        self._hand_over(connection)
+
+    def _hand_over(self, connection: Connection) -> None:
+        """Give the listener each complete batch, for as long as the connection is open."""
+        decoder = connection.decoder
+        try:
+            while connection.closed_reason is None:
+                messages = decoder.next_batch()
+                if messages is None:
+                    break
+                if messages:
+                    self._listener.received(connection, messages)
+        except WireError as error:
+            if decoder.failure is error:
+                connection.close(str(error))
+            else:
+                self._blame_listener(connection, error)
+        except Exception as error:  # noqa: BLE001  the caller's code must not end the service
+            self._blame_listener(connection, error)
+        if decoder.farewell is not None:
+            self._dismiss(connection, f"the task closed: {decoder.farewell}")
+
+    def _blame_listener(self, connection: Connection, error: Exception) -> None:
+        _log.error("the listener failed on %r", connection, exc_info=error)
+        connection.close(
+            f"the driver failed on this task's messages: {type(error).__name__}: {error}"
+        )
+
+    def _dismiss(self, connection: Connection, reason: str) -> None:
+        if connection not in self._connections:
+            return
+        del self._connections[connection]
+        self._selector.unregister(connection.sock)
+        reason = connection.dispose(reason)
+        try:
+            self._listener.lost(connection, reason)
+        except Exception:  # noqa: BLE001  the caller's code must not end the service
+            _log.exception("the listener failed on the loss of %r", connection)
+
+    def _watch(self) -> None:
+        """Look for peers that are silent for too long, and be heard by the others."""
+        now_s = time.monotonic()
+        for arrival in [arrival for arrival in self._arrivals if arrival.deadline_s <= now_s]:
+            self._turn_away(
+                arrival,
+                HandshakeTimedOut(
+                    f"no complete handshake within {self._handshake_timeout_s} s; probably not a "
+                    "task of this run."
+                ),
+            )
+        for connection in list(self._connections):
+            if now_s - connection.heard_at_s > self._heartbeat_timeout_s:
+                # The server's own thread may have been late: what has arrived meanwhile counts.
+                self._read(connection)
+            silent_s = now_s - connection.heard_at_s
+            if silent_s > self._heartbeat_timeout_s:
+                connection.close(
+                    f"nothing was heard from the task for {silent_s:.1f} s (heartbeat_timeout_s = "
+                    f"{self._heartbeat_timeout_s}): its process is stopped, or its host or network "
+                    "is gone"
+                )
+            else:
+                connection.beat()
+        if self._accept_paused:
+            self._accept_paused = False
+            self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+
+    def _free_everything(self) -> None:
+        for arrival in list(self._arrivals):
+            arrival.sock.close()
+        self._arrivals.clear()
+        for connection in list(self._connections):
+            connection.close(self._closing_reason)
+            self._dismiss(connection, self._closing_reason)
+        self._selector.close()
+        self._listening.close()
+        with self._wake_lock:
+            self._wake_read.close()
+            self._wake_write.close()
+        self._read_view.release()
+
+
+def _check(name: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise WireSettingInvalid(f"{name} is {value}; it must be between {least} and {most}.")
