@@ -1,0 +1,210 @@
+"""A completed checkpoint: everything that a job needs to go on from where it was.
+
+Decides: what a checkpoint consists of, and which values may be in it (those that come back from
+storage exactly as they went in). Leaves to others: when it is complete (the checkpoint
+coordinator), what the bytes inside mean (coordinators, operators, committers), and how it is
+stored. Pure values; immutable by agreement once handed to a store, on whichever thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+PLAIN_DEPTH_MAX = 64
+"""Lists and mappings may be nested this deep inside a plain value."""
+
+CHECKPOINT_ID_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class CompletedCheckpoint:
+    """One checkpoint after all coordinators and subtasks have acknowledged it.
+
+    A plain value is none, a bool, an int of 64 bits, a float, a str, bytes, a list of plain values,
+    or a dict from str or int to plain values: no tuples, no subclasses, since those would come back
+    changed.
+
+    checkpoint_id: from 0, increasing over the life of the job.
+    job_id: which job; a checkpoint is never restored into another one.
+    run_id: which start of the job's driver took it.
+    created_at: seconds since 1970, handed in by whoever took the checkpoint.
+    coordinators: operator id -> state of its coordinator; none if it had no state.
+    subtasks: subtask -> operator id -> state.
+    committables: subtask -> what it handed over for this checkpoint, as plain values.
+    uncommitted: earlier checkpoint id -> committables of it that are not known to be committed.
+    finished: subtasks that had finished for good, ascending.
+    parallelism: number of subtasks; subtasks are numbered from 0.
+    properties: name -> plain value, for whatever else has to survive.
+    """
+
+    checkpoint_id: int
+    job_id: str
+    run_id: str
+    created_at: float
+    parallelism: int
+    coordinators: dict[str, bytes | None] = field(default_factory=dict)
+    subtasks: dict[int, dict[str, bytes]] = field(default_factory=dict)
+    committables: dict[int, list[Any]] = field(default_factory=dict)
+    uncommitted: dict[int, list[Any]] = field(default_factory=dict)
+    finished: list[int] = field(default_factory=list)
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+def problem_of(checkpoint: CompletedCheckpoint) -> str | None:
+    """The first thing that keeps `checkpoint` from being stored or restored, or none.
+
+    >>> good = CompletedCheckpoint(1, "job", "run", 0.0, parallelism=2)
+    >>> problem_of(good)
+    >>> problem_of(CompletedCheckpoint(1, "job", "run", 0.0, 2, committables={0: [{"a": (1,)}]}))
+    "committables[0][0]['a'] is a tuple, not a plain value"
+    >>> problem_of(CompletedCheckpoint(1, "job", "run", 0.0, 2, subtasks={2: {}}))
+    'subtasks: subtask 2, expected 0 to 1'
+    """
+    return next(_problems(checkpoint), None)
+
+
+def _problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
+    if not _is_id(checkpoint.checkpoint_id):
+        yield f"checkpoint_id is {checkpoint.checkpoint_id!r}, expected an int from 0"
+        return
+    if type(checkpoint.parallelism) is not int or not 1 <= checkpoint.parallelism < 2**31:
+        yield f"parallelism is {checkpoint.parallelism!r}, expected an int from 1"
+        return
+    for name, text in (("job_id", checkpoint.job_id), ("run_id", checkpoint.run_id)):
+        if not _is_text(text) or not text:
+            yield f"{name} is {text!r}, expected a text that is not empty"
+    if not _is_time(checkpoint.created_at):
+        yield f"created_at is {checkpoint.created_at!r}, expected seconds since 1970"
+    yield from _coordinator_problems(checkpoint)
+    yield from _subtask_problems(checkpoint)
+    yield from _committable_problems(checkpoint)
+    yield from _finished_problems(checkpoint)
+    if type(checkpoint.properties) is not dict or not all(map(_is_text, checkpoint.properties)):
+        yield "properties is not a dict from str"
+        return
+    yield from _plain_problems(checkpoint.properties, "properties", 0)
+
+
+def _coordinator_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
+    if type(checkpoint.coordinators) is not dict:
+        yield f"coordinators is a {type(checkpoint.coordinators).__name__}, expected a dict"
+        return
+    for operator, state in checkpoint.coordinators.items():
+        if not _is_text(operator):
+            yield f"coordinators: operator id {operator!r} is not a text"
+        if state is not None and type(state) is not bytes:
+            yield f"coordinators[{operator!r}] is a {type(state).__name__}, expected bytes or none"
+
+
+def _subtask_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
+    yield from _subtask_key_problems("subtasks", checkpoint.subtasks, checkpoint.parallelism)
+    for subtask, states in checkpoint.subtasks.items():
+        if type(states) is not dict:
+            yield f"subtasks[{subtask}] is a {type(states).__name__}, expected a dict"
+            return
+        for operator, state in states.items():
+            if not _is_text(operator):
+                yield f"subtasks[{subtask}]: operator id {operator!r} is not a text"
+            if type(state) is not bytes:
+                kind = type(state).__name__
+                yield f"subtasks[{subtask}][{operator!r}] is a {kind}, expected bytes"
+
+
+def _committable_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
+    yield from _subtask_key_problems(
+        "committables", checkpoint.committables, checkpoint.parallelism
+    )
+    if type(checkpoint.uncommitted) is not dict:
+        yield f"uncommitted is a {type(checkpoint.uncommitted).__name__}, expected a dict"
+        return
+    for earlier in checkpoint.uncommitted:
+        if not _is_id(earlier) or earlier >= checkpoint.checkpoint_id:
+            latest = checkpoint.checkpoint_id
+            yield f"uncommitted: checkpoint {earlier!r}, expected one before {latest}"
+    for name, lists in (
+        ("committables", checkpoint.committables),
+        ("uncommitted", checkpoint.uncommitted),
+    ):
+        for key, values in lists.items():
+            if type(values) is not list:
+                yield f"{name}[{key}] is a {type(values).__name__}, expected a list"
+            else:
+                yield from _plain_problems(values, f"{name}[{key}]", 0)
+
+
+def _finished_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
+    if type(checkpoint.finished) is not list:
+        yield f"finished is a {type(checkpoint.finished).__name__}, expected a list"
+        return
+    previous = -1
+    for subtask in checkpoint.finished:
+        if type(subtask) is not int or not previous < subtask < checkpoint.parallelism:
+            yield f"finished: {subtask!r} after {previous}, expected ascending subtasks"
+            return
+        previous = subtask
+
+
+def _subtask_key_problems(name: str, mapping: object, parallelism: int) -> Iterator[str]:
+    if type(mapping) is not dict:
+        yield f"{name} is a {type(mapping).__name__}, expected a dict"
+        return
+    for subtask in mapping:
+        if type(subtask) is not int or not 0 <= subtask < parallelism:
+            yield f"{name}: subtask {subtask!r}, expected 0 to {parallelism - 1}"
+
+
+def _plain_problems(value: object, where: str, depth: int) -> Iterator[str]:
+    if isinstance(value, list | dict) and depth == PLAIN_DEPTH_MAX:
+        yield f"{where} is nested deeper than {PLAIN_DEPTH_MAX}"
+    elif type(value) is list:
+        yield from _item_problems(enumerate(value), where, depth)
+    elif type(value) is dict:
+        for key in value:
+            if not _is_text(key) and not _is_int_of_64_bits(key):
+                yield f"{where} has the key {key!r}, expected a str or an int of 64 bits"
+        yield from _item_problems(value.items(), where, depth)
+    elif type(value) is int:
+        yield f"{where} does not fit into 64 bits"
+    elif type(value) is str:
+        yield f"{where} is a text that has no UTF-8 form"
+    else:
+        yield f"{where} is a {type(value).__name__}, not a plain value"
+
+
+def _item_problems(items: Iterable[tuple[object, object]], where: str, depth: int) -> Iterator[str]:
+    for key, item in items:
+        if not _is_plain_scalar(item):
+            yield from _plain_problems(item, f"{where}[{key!r}]", depth + 1)
+
+
+def _is_plain_scalar(value: object) -> bool:
+    if value is None or type(value) in (bool, float, bytes):
+        return True
+    return _is_text(value) or _is_int_of_64_bits(value)
+
+
+def _is_int_of_64_bits(value: object) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**64
+
+
+def _is_time(value: object) -> bool:
+    return _is_int_of_64_bits(value) or (type(value) is float and math.isfinite(value))
+
+
+def _is_id(value: object) -> bool:
+    return type(value) is int and 0 <= value <= CHECKPOINT_ID_MAX
+
+
+def _is_text(value: object) -> bool:
+    if type(value) is not str:
+        return False
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

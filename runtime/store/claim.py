@@ -1,0 +1,170 @@
+"""Who may write to a checkpoint directory: one live driver, and none that came before it.
+
+Decides: which driver holds a directory. Two mechanisms, since each has a gap that the other closes:
+- an advisory lock (`flock` on `driver.lock`) that the operating system drops when the driver dies:
+  a second driver is refused at once. It fails where the lock file is removed, or a network file
+  system forgets the lock.
+- the claim (`claim.json`), replaced at each opening with the next fencing epoch and a random mark.
+  A driver reads it back before it makes a checkpoint visible, and stops if it is not its own any
+  more.
+Leaves to others: what is written into the directory.
+Runs on the driver, on the thread of the store.
+
+Blind spot: a driver that is suspended between reading the claim back and renaming its checkpoint
+can still make that one checkpoint visible after another has claimed the directory. The lock
+excludes that unless it has been lost as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import socket
+from dataclasses import asdict, dataclass
+
+from epochgate.runtime.filesystem import FileLock, FileSystem
+from epochgate.runtime.store.errors import (
+    CheckpointFormatUnknown,
+    CheckpointOfAnotherJob,
+    CheckpointStoreInUse,
+    CheckpointStoreLost,
+)
+
+LOCK_NAME = "driver.lock"
+CLAIM_NAME = "claim.json"
+DIRECTORY_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The content of the claim file. `mark` makes two claims differ even where epochs repeat."""
+
+    version: int
+    job_id: str
+    epoch: int
+    pid: int
+    host: str
+    mark: str
+
+    def encode(self) -> bytes:
+        """One JSON object with a checksum, for people to read and for us to trust."""
+        values = asdict(self)
+        return json.dumps({**values, "sha256": _checksum(values)}, indent=1).encode()
+
+    @staticmethod
+    def decode(data: bytes) -> Claim | None:
+        """The claim in `data`, or none if it is damaged.
+
+        >>> claim = Claim(1, "job", 3, 17, "host", "mark")
+        >>> Claim.decode(claim.encode()) == claim
+        True
+        >>> Claim.decode(claim.encode().replace(b"17", b"18")) is None
+        True
+        """
+        try:
+            values = json.loads(data)
+            if values.pop("sha256") != _checksum(values):
+                return None
+            return Claim(**values)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} (epoch {self.epoch})"
+
+
+class HeldDirectory:
+    """A directory that this driver has locked, and claims with `claim`."""
+
+    def __init__(self, file_system: FileSystem, directory: str, job_id: str) -> None:
+        """Lock `directory` and look at its claim; nothing is written but an empty lock file.
+
+        Raises `CheckpointStoreInUse`, `CheckpointOfAnotherJob`, `CheckpointFormatUnknown`,
+        `OSError`.
+        """
+        self._file_system = file_system
+        self._directory = directory
+        self._path = os.path.join(directory, CLAIM_NAME)
+        self._job_id = job_id
+        self._mine: Claim | None = None
+        self._lock: FileLock | None = file_system.try_lock(os.path.join(directory, LOCK_NAME))
+        if self._lock is None:
+            raise self._in_use()
+        try:
+            self.had_claim = file_system.exists(self._path)
+            self._before = self._found()
+            self._refuse_foreign(self._before)
+        except BaseException:
+            self.release()
+            raise
+
+    @property
+    def claim_is_damaged(self) -> bool:
+        """Whether a claim file was there and could not be understood."""
+        return self.had_claim and self._before is None
+
+    @property
+    def epoch(self) -> int:
+        """The fencing epoch of this driver, from 1; 0 before `claim`."""
+        return 0 if self._mine is None else self._mine.epoch
+
+    def claim(self) -> None:
+        """Durably fence every earlier driver. Raises `OSError`."""
+        epoch = 1 if self._before is None else self._before.epoch + 1
+        host, mark = socket.gethostname(), secrets.token_hex(8)
+        mine = Claim(DIRECTORY_VERSION, self._job_id, epoch, os.getpid(), host, mark)
+        self._file_system.write_bytes_durably(self._path, mine.encode())
+        self._mine = mine
+
+    def refuse_if_lost(self) -> None:
+        """Raise `CheckpointStoreLost` if the claim is not the one this driver wrote; `OSError`."""
+        found = self._found()
+        if found is not None and found == self._mine:
+            return
+        by = "it has no readable claim any more" if found is None else f"now {found} has it"
+        raise CheckpointStoreLost(
+            f"this driver, {self._mine}, has lost the checkpoint directory {self._directory}: "
+            f"{by}. It may not save any more and must stop; the job goes on in the other driver"
+        )
+
+    def release(self) -> None:
+        """Let go of the lock; the claim stays, as the record of the last epoch."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _found(self) -> Claim | None:
+        try:
+            return Claim.decode(self._file_system.read_bytes(self._path))
+        except FileNotFoundError:
+            return None
+
+    def _in_use(self) -> CheckpointStoreInUse:
+        holder = self._found()
+        return CheckpointStoreInUse(
+            f"the checkpoint directory {self._directory} is in use by "
+            f"{'another driver' if holder is None else holder}. Two drivers on one directory would "
+            "process the same rows: stop that one first, or give this job a directory of its own"
+        )
+
+    def _refuse_foreign(self, found: Claim | None) -> None:
+        if found is None:
+            return
+        if found.version != DIRECTORY_VERSION:
+            raise CheckpointFormatUnknown(
+                f"the checkpoint directory {self._directory} has version {found.version}, and this "
+                f"epochgate reads version {DIRECTORY_VERSION}. Resume the job with the epochgate "
+                "that wrote it, or start it anew with an empty checkpoint directory"
+            )
+        if found.job_id != self._job_id:
+            raise CheckpointOfAnotherJob(
+                f"the checkpoint directory {self._directory} belongs to job {found.job_id!r}, and "
+                f"this is job {self._job_id!r}. Give each job a checkpoint directory of its own, "
+                "or start this one under the id of the job that it should resume"
+            )
+
+
+def _checksum(values: dict[str, object]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
