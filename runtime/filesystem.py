@@ -19,6 +19,7 @@ import fcntl
 import io
 import itertools
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -33,11 +34,15 @@ _temporary_numbers = itertools.count()
 
 @dataclass(frozen=True)
 class FileStatus:
-    """What `FileSystem.status` tells: size in bytes, modification in ns since 1970, and kind."""
+    """What `FileSystem.status` tells: size in bytes, modification in ns since 1970, kind, device.
+
+    `rename` and `link` work within one device.
+    """
 
     size_bytes: int
     modified_ns: int
     is_directory: bool
+    device: int
 
 
 class WritableFile(Protocol):
@@ -244,7 +249,9 @@ class LocalFileSystem(_ComposedOperations):
 
     def status(self, path: AnyPath) -> FileStatus:
         found = os.stat(path)
-        return FileStatus(found.st_size, found.st_mtime_ns, os.path.isdir(path))
+        return FileStatus(
+            found.st_size, found.st_mtime_ns, stat.S_ISDIR(found.st_mode), found.st_dev
+        )
 
     def try_lock(self, path: AnyPath) -> FileLock | None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

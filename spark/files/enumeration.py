@@ -5,14 +5,14 @@ Leaves to others: which subtask gets which split (the coordinator), and reading 
 Lives on the driver; `discover` reads directories, footers and samples, so call it off the protocol
 thread. Not thread-safe.
 
-Which files count: those below a directory (links to directories are not followed), those that match
-a pattern, or the one named. Not: names beginning with '.' or '_', also of directories below the
-source; empty files; endings of unfinished files (`UNFINISHED_SUFFIXES`).
+Which files count: those below a directory (links to directories are not followed), those that
+match a pattern, or the one named. Not: names beginning with '.' or '_', also of directories below
+the source; empty files; endings of unfinished files (`UNFINISHED_SUFFIXES`).
 
 When a file counts: it must be complete when it is first seen, so programs should write under a
 name that does not count and rename. For those that do not, a followed source waits until the file
 has been unmodified for `settle_s`, by its own time stamp or between two scans. A file that
-changes after it was enumerated is an error, found here or by the reader, never read half in silence.
+changes after it was enumerated is an error, found here or by the reader: none is read half in silence.
 
 How files are cut: into the fewest shares of at most `split_bytes_target` bytes (Parquet: whole row
 groups, by compressed size). A CSV file larger than the target is read once to see whether a quoted
@@ -26,7 +26,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import msgpack
 import pyarrow as pa
@@ -72,8 +71,8 @@ class FileEnumeration:
 
     source: a directory, a glob pattern (`**` for any depth) or a file. format: none to go by the
     extension. schema: none to take the first file's (Parquet always takes it). projection: the
-    columns to read. follow: whether more files may come; only then may there be none. settle_s: see the
-    module; by default 1 if following, else 0. now: seconds since 1970.
+    columns to read. follow: whether more files may come; only then may there be none. settle_s: see
+    the module; by default 1 if following, else 0. now: seconds since 1970.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class FileEnumeration:
 
     @property
     def layout(self) -> SourceLayout | None:
-        """What readers need to know; none until a file with a row has been found."""
+        """What readers need to know; none until one file with a row is found."""
         return self._layout
 
     @property
@@ -277,9 +276,8 @@ class FileEnumeration:
         return now - since >= self._settle_s
 
     def _format_of(self, path: str) -> tuple[Format, Compression]:
-        if "=" in os.path.dirname(os.path.relpath(path, self.source)) and os.path.isdir(
-            self.source
-        ):
+        below = os.path.dirname(os.path.relpath(path, self.source))
+        if "=" in below and os.path.isdir(self.source):
             raise PartitionedSource(path)
         file_format, compression = format_of(path, self._format)
         if file_format is None:
@@ -318,7 +316,7 @@ class FileEnumeration:
                 ranges.append((start, group))
                 start, gathered = group, 0
             gathered += size
-        if gathered:
+        if metadata.num_rows:
             ranges.append((start, metadata.num_row_groups))
         return ranges
 

@@ -4,11 +4,11 @@ Decides: batch sizes, positions, what counts as a bad file and where exactly it 
 Leaves to others: which split is read when (the coordinator), and keeping positions (checkpoints).
 Runs in a task, on its data thread; a reader holds no state between splits but what it skipped.
 
-A position is a row group, or the byte offset of a block of records, and the rows taken after it, so
+A position is a row group, or the byte offset of a block of records, and the rows after it, so
 that continuing reads again at most one row group or one block (and, compressed, decompresses the
 part before). Rows already taken are never yielded again, whatever the sizes of batches are then.
 
-With "skip", the rest of a bad split is left out and recorded. Other splits of the same file are read
+With "skip", the rest of a bad split is left out and recorded. Other splits of the file are read
 by whoever has them, and recorded there if they are bad as well, so the rows that are taken do not
 depend on which subtask got which split.
 """

@@ -1,0 +1,51 @@
+"""Writing Parquet exactly once: staged by tasks, made visible per checkpoint by one rename.
+
+Holds no protocol: task loops and committers call these classes. Imports pyarrow, never pyspark.
+"""
+
+from __future__ import annotations
+
+from epochgate.spark.parquet_sink.committable import Committable
+from epochgate.spark.parquet_sink.errors import (
+    CommitConflict,
+    CommitOutOfOrder,
+    CommittableDamaged,
+    CommittableMissing,
+    DiskFull,
+    OtherFileSystem,
+    OutputSchemaChanged,
+    TargetAhead,
+    TargetBehind,
+    TargetLocked,
+    TargetNotEmpty,
+    TargetOfAnotherJob,
+    TargetTakenOver,
+    TargetVersionUnknown,
+)
+from epochgate.spark.parquet_sink.ownership import working_directory_of
+from epochgate.spark.parquet_sink.staging import StagingWriter, StagingWriterBroken
+from epochgate.spark.parquet_sink.target import CommitResult, ParquetTarget, checkpoint_name
+
+__all__ = [
+    "CommitConflict",
+    "CommitOutOfOrder",
+    "CommitResult",
+    "Committable",
+    "CommittableDamaged",
+    "CommittableMissing",
+    "DiskFull",
+    "OtherFileSystem",
+    "OutputSchemaChanged",
+    "ParquetTarget",
+    "StagingWriter",
+    "StagingWriterBroken",
+    "TargetAhead",
+    "TargetBehind",
+    "TargetLocked",
+    "TargetNotEmpty",
+    "TargetOfAnotherJob",
+    "TargetTakenOver",
+    "TargetVersionUnknown",
+    "checkpoint_name",
+    "working_directory_of",
+]

@@ -1,0 +1,112 @@
+"""What a writer hands over at a barrier: a finished staged file, and how to recognise it.
+
+Decides: names of staged and of visible files, and the plain form of a committable.
+Leaves to others: writing (`staging`) and committing (`target`). Pure; used in tasks and on the driver.
+
+A staged file is named by subtask, attempt, sequence and run, so no two writers share a name, and
+an attempt that was replaced but still writes can only add files that nobody refers to.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from epochgate.runtime.filesystem import AnyPath, FileSystem
+
+STAGED_SUFFIX = ".staged"
+"""Keeps staged files out of patterns such as `**/*.parquet`."""
+
+_STAGED = re.compile(r"staged/([0-9A-Za-z-]+)/(part-\d+-\d+-\d+-\1\.parquet)\.staged")
+_FOOTER_END_BYTES = 8
+
+
+@dataclass(frozen=True, order=True)
+class Committable:
+    """One staged Parquet file that belongs to a checkpoint.
+
+    path: relative to the target's working directory. footer_crc32: of the Parquet footer, which
+    holds every column chunk's place and size. schema_id: names the schema, see `schema_id`.
+    """
+
+    subtask: int
+    attempt: int
+    sequence: int
+    path: str
+    rows: int
+    size_bytes: int
+    footer_crc32: int
+    schema_id: str
+
+    @property
+    def file_name(self) -> str:
+        """The file's name once it is visible."""
+        return self.path.rpartition("/")[2].removesuffix(STAGED_SUFFIX)
+
+    def to_list(self) -> list[Any]:
+        """A list of plain values, for msgpack and JSON."""
+        return [
+            self.subtask,
+            self.attempt,
+            self.sequence,
+            self.path,
+            self.rows,
+            self.size_bytes,
+            self.footer_crc32,
+            self.schema_id,
+        ]
+
+    @classmethod
+    def from_list(cls, values: Sequence[Any]) -> Committable:
+        """Inverse of `to_list`; `ValueError` for anything else, such as a path that leads out."""
+        subtask, attempt, sequence, path, rows, size_bytes, footer_crc32, schema = values
+        if not isinstance(path, str) or _STAGED.fullmatch(path) is None:
+            raise ValueError(f"not the path of a staged file: {path!r}")
+        numbers = [int(value) for value in (subtask, attempt, sequence, rows, size_bytes)]
+        subtask, attempt, sequence, rows, size_bytes = numbers
+        return cls(
+            subtask, attempt, sequence, path, rows, size_bytes, int(footer_crc32), str(schema)
+        )
+
+
+def staged_path(run_id: str, subtask: int, attempt: int, sequence: int) -> str:
+    """Where a staged file lies, relative to the working directory.
+
+    >>> staged_path("r1", 3, 17, 0)
+    'staged/r1/part-00003-17-000000-r1.parquet.staged'
+    """
+    name = f"part-{subtask:05d}-{attempt}-{sequence:06d}-{run_id}.parquet"
+    path = f"staged/{run_id}/{name}{STAGED_SUFFIX}"
+    if _STAGED.fullmatch(path) is None:
+        raise ValueError(
+            f"run_id={run_id!r} must consist of letters, digits and '-', and subtask={subtask}, "
+            f"attempt={attempt} must not be negative"
+        )
+    return path
+
+
+def schema_id(schema: pa.Schema) -> str:
+    """Eight hex digits that differ if column names, order or types do; metadata does not count."""
+    bare = pa.schema([pa.field(field.name, field.type) for field in schema])
+    return f"{zlib.crc32(bare.serialize().to_pybytes()):08x}"
+
+
+def footer_crc32(files: FileSystem, path: AnyPath, size_bytes: int) -> int | None:
+    """CRC-32 of a Parquet file's footer with its length and magic; none if there is no footer."""
+    end = files.read_range(path, max(0, size_bytes - _FOOTER_END_BYTES), _FOOTER_END_BYTES)
+    if len(end) != _FOOTER_END_BYTES or end[4:] != b"PAR1":
+        return None
+    length = int.from_bytes(end[:4], "little") + _FOOTER_END_BYTES
+    if length > size_bytes:
+        return None
+    return zlib.crc32(files.read_range(path, size_bytes - length, length))
+
+
+def total_rows(committables: Iterable[Committable]) -> int:
+    """The rows of all of them."""
+    return sum(committable.rows for committable in committables)

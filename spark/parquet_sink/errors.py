@@ -1,0 +1,172 @@
+"""What can be wrong with a target of Parquet files, one exception type per cause.
+
+Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from epochgate.errors import EpochgateError, UsageError
+
+
+class TargetNotEmpty(UsageError):
+    """The target holds files that no job of epochgate has put there: path, one of its names."""
+
+    def __str__(self) -> str:
+        return (
+            f"target {self.args[0]!r} is not empty (it holds {self.args[1]!r}) and was not written "
+            "by epochgate. Give a directory that is empty or does not exist."
+        )
+
+
+class TargetOfAnotherJob(UsageError):
+    """The target belongs to another job: path, its job, this job."""
+
+    def __str__(self) -> str:
+        path, owner, job = self.args
+        return (
+            f"target {path!r} belongs to job {owner!r}, this is job {job!r}. To continue that job, "
+            "give its checkpoint directory; for a new job, give a new target."
+        )
+
+
+class TargetVersionUnknown(UsageError):
+    """The target's marker is not one that this release reads: path, what it says."""
+
+    def __str__(self) -> str:
+        return (
+            f"the marker {self.args[0]!r} is not one that this release can read: {self.args[1]}. "
+            "Continue with the release that wrote it, or give a new target."
+        )
+
+
+class TargetLocked(UsageError):
+    """Another process is writing to the target: path, lock file."""
+
+    def __str__(self) -> str:
+        return (
+            f"target {self.args[0]!r} is being written by another process, which holds the lock "
+            f"{self.args[1]!r}. Stop it first; the lock ends with the process."
+        )
+
+
+class TargetTakenOver(EpochgateError):
+    """A later run has claimed the target, so this one must not commit: path, run, later run."""
+
+    def __str__(self) -> str:
+        path, run, owner = self.args
+        return (
+            f"run {run} may not commit to {path!r}: run {owner} has claimed it since. This driver "
+            "was taken for dead and replaced; let it end. Nothing was changed."
+        )
+
+
+class TargetAhead(UsageError):
+    """The target holds checkpoints newer than the restored one: path, its last, the restored."""
+
+    def __str__(self) -> str:
+        path, last, restored = self.args
+        known = "no checkpoint" if restored is None else f"checkpoint {restored}"
+        return (
+            f"target {path!r} already holds checkpoint {last}, but the job starts from {known}: "
+            "going on would write the rows since then twice. Give the checkpoint directory that "
+            f"holds checkpoint {last}, or give a new target, or withdraw the newer checkpoints "
+            "from the target (they are written again)."
+        )
+
+
+class TargetBehind(UsageError):
+    """The restored state belongs to a target that is gone: path, restored checkpoint."""
+
+    def __str__(self) -> str:
+        return (
+            f"the job continues from checkpoint {self.args[1]}, but target {self.args[0]!r} is new; "
+            "the rows committed before would be missing from it. Put the target back in its place, "
+            "or start afresh with a new checkpoint directory."
+        )
+
+
+class OtherFileSystem(UsageError):
+    """Staging and target are on different devices, so nothing can be renamed: staging, target."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.args[0]!r} and {self.args[1]!r} are on different file systems, so a checkpoint "
+            "cannot become visible by one rename. Give a directory below the mount point as the "
+            "target, not the mount point itself."
+        )
+
+
+class CommittableMissing(EpochgateError):
+    """A staged file that a checkpoint promised is not there: path, checkpoint."""
+
+    def __str__(self) -> str:
+        return (
+            f"checkpoint {self.args[1]} needs the staged file {self.args[0]!r}, and it is gone. "
+            "Was the staging directory cleaned by hand, or is it not shared by all machines? "
+            "Put it back and start again; nothing of this checkpoint has become visible."
+        )
+
+
+class CommittableDamaged(EpochgateError):
+    """A staged file is not what its writer closed: path, expected, found."""
+
+    def __str__(self) -> str:
+        path, expected, found = self.args
+        return (
+            f"the staged file {path!r} is damaged: expected {expected}, found {found}. Nothing of "
+            "its checkpoint has become visible. Check the disk, then start again from an earlier "
+            "checkpoint."
+        )
+
+
+class CommitConflict(EpochgateError):
+    """A checkpoint is asked for again with other files: checkpoint, its run, difference."""
+
+    def __str__(self) -> str:
+        checkpoint, run, difference = self.args
+        return (
+            f"checkpoint {checkpoint} was committed by run {run} with other files: {difference}. "
+            "Two jobs use one target, or a state older than the target was restored. Nothing was "
+            "changed; give each job a target of its own."
+        )
+
+
+class CommitOutOfOrder(EpochgateError):
+    """A checkpoint older than the last committed one would become visible: checkpoint, last."""
+
+    def __str__(self) -> str:
+        return (
+            f"checkpoint {self.args[0]} cannot be committed after checkpoint {self.args[1]}, which "
+            "the target already holds. A restored job must number its checkpoints from the last "
+            "one on; this run may be one that was replaced. Nothing was changed."
+        )
+
+
+class OutputSchemaChanged(EpochgateError):
+    """A batch for the target has other columns than those before: expected, found, where."""
+
+    def __str__(self) -> str:
+        expected, found, where = self.args
+        return (
+            f"the output's schema changes ({where}).\n  expected: {expected}\n  found:    {found}\n"
+            "The first batch fixes it for the whole target. Let the transform return the same "
+            "column names, order and types for every batch (a column without any value easily "
+            "becomes null or float: cast it), or give a new target."
+        )
+
+
+class DiskFull(EpochgateError):
+    """No space or quota is left: path, reason."""
+
+    def __str__(self) -> str:
+        return (
+            f"no space left for {self.args[0]!r}: {self.args[1]}. Nothing committed is lost. Make "
+            "room, then start again with the same checkpoint directory (a commit may also simply "
+            "be tried again)."
+        )
+
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The error numbers that `DiskFull` stands for."""

@@ -1,0 +1,134 @@
+"""Whose a target directory is: its marker, its lock, and the run that may commit to it now.
+
+Decides: which directories a job accepts as its target. Leaves to others: what is committed there.
+Lives on the driver, on the thread that claims and commits.
+
+Three things keep two drivers apart: the marker names the job, the lock is held by one process at a
+time, and the owner file names the last run that claimed the target, so that a driver whose lock was
+lost (a network file system may forget locks) notices before it commits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, AnyPath, FileLock, FileSystem
+from epochgate.spark.parquet_sink.errors import (
+    OtherFileSystem,
+    TargetBehind,
+    TargetLocked,
+    TargetNotEmpty,
+    TargetOfAnotherJob,
+    TargetTakenOver,
+    TargetVersionUnknown,
+)
+
+TARGET_VERSION = 1
+MARKER_NAME = "_epochgate.json"
+_PRODUCT = "epochgate parquet target"
+
+
+def working_directory_of(target: AnyPath) -> str:
+    """The directory beside `target` in which its files are staged.
+
+    >>> working_directory_of("/data/out")
+    '/data/.out.epochgate'
+    """
+    parent, name = os.path.split(os.path.abspath(target))
+    return os.path.join(parent, f".{name}.epochgate")
+
+
+class TargetOwnership:
+    """One run's claim to one target directory."""
+
+    def __init__(self, path: AnyPath, job_id: str, run_id: str, files: FileSystem) -> None:
+        self.path = os.path.abspath(path)
+        self.working_directory = working_directory_of(path)
+        self._job_id = job_id
+        self._run_id = run_id
+        self._files = files
+        self._lock: FileLock | None = None
+
+    def acquire(self, restored_checkpoint: int | None) -> None:
+        """Lock the target, and mark it if it is missing or empty; see `ParquetTarget.claim`."""
+        # Looked at before anything is created beside a directory that is not ours.
+        self._is_marked()
+        self._files.make_directory(self.working_directory)
+        lock_path = os.path.join(self.working_directory, "lock")
+        lock = self._files.try_lock(lock_path)
+        if lock is None:
+            raise TargetLocked(self.path, lock_path)
+        self._lock = lock
+        try:
+            if not self._is_marked():
+                self._mark(restored_checkpoint)
+            device = self._files.status(self.path).device
+            if self._files.status(self.working_directory).device != device:
+                raise OtherFileSystem(self.working_directory, self.path)
+        except BaseException:
+            self.release()
+            raise
+
+    def enter(self) -> None:
+        """Become the run that may commit; every earlier run may no longer."""
+        self._write(self._owner_path(), {"job": self._job_id, "run": self._run_id})
+
+    def require_owner(self) -> None:
+        """`TargetTakenOver` unless this run is the last that entered."""
+        try:
+            owner = json.loads(self._files.read_bytes(self._owner_path()))["run"]
+        except FileNotFoundError:
+            owner = "(none: the target was not claimed, or its working directory was removed)"
+        if owner != self._run_id or self._lock is None:
+            raise TargetTakenOver(self.path, self._run_id, owner)
+
+    def release(self) -> None:
+        """Give the lock back; the process's end does the same."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _is_marked(self) -> bool:
+        """Whether the target is this job's; false if missing or empty; raises if another's."""
+        if not self._files.exists(self.path):
+            return False
+        if not self._files.is_directory(os.path.realpath(self.path)):
+            raise TargetNotEmpty(self.path, "a file of that name")
+        names = self._files.list_directory(self.path)
+        if MARKER_NAME not in names:
+            foreign = [name for name in names if not name.endswith(TEMPORARY_SUFFIX)]
+            if foreign:
+                raise TargetNotEmpty(self.path, foreign[0])
+            return False
+        marker_path = os.path.join(self.path, MARKER_NAME)
+        marker = self._files.read_bytes(marker_path)
+        try:
+            values = json.loads(marker)
+            product, version, job = values["product"], values["version"], values["job"]
+        except (ValueError, KeyError, TypeError):
+            raise TargetVersionUnknown(marker_path, repr(marker[:80])) from None
+        if product != _PRODUCT or version != TARGET_VERSION:
+            raise TargetVersionUnknown(marker_path, f"{product!r}, version {version!r}")
+        if job != self._job_id:
+            raise TargetOfAnotherJob(self.path, job, self._job_id)
+        return True
+
+    def _mark(self, restored_checkpoint: int | None) -> None:
+        if restored_checkpoint is not None:
+            raise TargetBehind(self.path, restored_checkpoint)
+        # Whatever a former target of this name has left beside it belongs to nobody now.
+        for name in ("staged", "prepared"):
+            self._files.remove_tree(os.path.join(self.working_directory, name))
+        self._files.make_directory(self.path)
+        for name in self._files.list_directory(self.path):
+            self._files.remove(os.path.join(self.path, name))
+        marker = {"product": _PRODUCT, "version": TARGET_VERSION, "job": self._job_id}
+        self._write(os.path.join(self.path, MARKER_NAME), marker)
+
+    def _owner_path(self) -> str:
+        return os.path.join(self.working_directory, "owner.json")
+
+    def _write(self, path: str, values: dict[str, Any]) -> None:
+        self._files.write_bytes_durably(path, json.dumps(values, indent=1).encode() + b"\n")

@@ -1,0 +1,254 @@
+"""Writes a subtask's output to staged Parquet files that nobody reads before their commit.
+
+Decides: when a row group and a file end, and what a file is called. Leaves to others: the barrier
+that calls `prepare_commit`, carrying committables to the driver, and making them visible (`target`).
+Runs in a task, on its data thread; one writer per subtask attempt.
+
+    write write write | prepare_commit(7): close, fsync, hand over | write | prepare_commit(8) ...
+
+After an error the writer is useless: the attempt fails, the next one continues from the checkpoint
+with a writer of its own, and the files left behind are orphans that the target removes at its next
+claim.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from epochgate.errors import EpochgateError
+from epochgate.runtime.filesystem import AnyPath, FileSystem, LocalFileSystem, WritableFile
+from epochgate.spark.files.layout import describe
+from epochgate.spark.parquet_sink.committable import (
+    Committable,
+    footer_crc32,
+    schema_id,
+    staged_path,
+)
+from epochgate.spark.parquet_sink.errors import (
+    FULL,
+    CommittableDamaged,
+    DiskFull,
+    OutputSchemaChanged,
+)
+
+ROLL_BYTES = 256 << 20
+ROW_GROUP_BYTES = 32 << 20
+
+
+class StagingWriterBroken(EpochgateError):
+    """The writer has failed or was abandoned before, so its files cannot be completed."""
+
+
+class StagingWriter:
+    """Stages the output of one subtask attempt.
+
+    working_directory: the target's (`ParquetTarget.working_directory`). run_id: letters, digits and
+    '-'. attempt: unique within the run. schema: what the target's files already have, or none if
+    this writer's first batch is to fix it. roll_bytes: a file ends once it has that many bytes.
+    row_group_bytes: so much of Arrow data is gathered for a row group.
+    """
+
+    def __init__(
+        self,
+        working_directory: AnyPath,
+        run_id: str,
+        subtask: int,
+        attempt: int,
+        *,
+        schema: pa.Schema | None = None,
+        files: FileSystem | None = None,
+        roll_bytes: int = ROLL_BYTES,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+        compression: str = "snappy",
+    ) -> None:
+        staged_path(run_id, subtask, attempt, 0)
+        self._working_directory = os.fspath(working_directory)
+        self._run_id = run_id
+        self._subtask = subtask
+        self._attempt = attempt
+        self._schema = schema
+        self._files: FileSystem = LocalFileSystem() if files is None else files
+        self._roll_bytes = roll_bytes
+        self._row_group_bytes = row_group_bytes
+        self._compression = compression
+
+        self._sequence = 0
+        self._gathered: list[pa.RecordBatch] = []
+        self._gathered_bytes = 0
+        self._open: _OpenFile | None = None
+        self._finished: list[Committable] = []
+        self._broken = ""
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The output's schema; none before the first batch."""
+        return self._schema
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch. `OutputSchemaChanged` or `DiskFull`, if raised, leave the writer useless."""
+        self._require_usable()
+        if self._schema is None:
+            self._schema = batch.schema
+        elif schema_id(batch.schema) != schema_id(self._schema):
+            self._broken = "it was given a batch of another schema"
+            where = f"subtask {self._subtask}, attempt {self._attempt}"
+            raise OutputSchemaChanged(describe(self._schema), describe(batch.schema), where)
+        if batch.num_rows == 0:
+            return
+        self._gathered.append(batch)
+        self._gathered_bytes += batch.nbytes
+        if self._gathered_bytes >= self._row_group_bytes:
+            with self._failing():
+                self._write_row_group()
+
+    def prepare_commit(self, checkpoint: int) -> list[Committable]:
+        """Finish the files written since the last call, durably, and hand them over; maybe none.
+
+        Raises `DiskFull`, which leaves the writer useless.
+        """
+        self._require_usable()
+        with self._failing():
+            if self._gathered:
+                self._write_row_group()
+            if self._open is not None:
+                self._finish_file(self._open)
+            if self._finished:
+                self._files.fsync_directory(self._staging_directory())
+        handed_over, self._finished = self._finished, []
+        return handed_over
+
+    def abandon(self) -> None:
+        """Close and remove what has not been handed over; errors of removing do not matter."""
+        self._broken = self._broken or "it was abandoned"
+        left = [committable.path for committable in self._finished]
+        if self._open is not None:
+            left.append(self._open.path)
+            with contextlib.suppress(OSError):
+                self._open.drop()
+        for path in left:
+            with contextlib.suppress(OSError):
+                self._files.remove(os.path.join(self._working_directory, path))
+        self._open, self._finished, self._gathered = None, [], []
+
+    def _write_row_group(self) -> None:
+        if self._open is None:
+            self._open = self._start_file()
+        table = pa.Table.from_batches(
+            [
+                pa.RecordBatch.from_arrays(batch.columns, schema=self._open.schema)
+                for batch in self._gathered
+            ]
+        )
+        self._open.write_table(table)
+        self._gathered, self._gathered_bytes = [], 0
+        if self._open.size_bytes >= self._roll_bytes:
+            self._finish_file(self._open)
+
+    def _start_file(self) -> _OpenFile:
+        self._files.make_directory(self._staging_directory())
+        path = staged_path(self._run_id, self._subtask, self._attempt, self._sequence)
+        self._sequence += 1
+        absolute = os.path.join(self._working_directory, path)
+        file = self._files.open_for_writing(absolute)
+        try:
+            return _OpenFile(path, file, self._gathered[0].schema, self._compression)
+        except BaseException:
+            file.close()
+            raise
+
+    def _finish_file(self, file: _OpenFile) -> None:
+        file.finish()
+        self._open = None
+        absolute = os.path.join(self._working_directory, file.path)
+        size_bytes = self._files.size(absolute)
+        crc32 = footer_crc32(self._files, absolute, size_bytes)
+        if crc32 is None or size_bytes != file.size_bytes:
+            raise CommittableDamaged(
+                absolute, f"{file.size_bytes} bytes and a footer", f"{size_bytes} bytes"
+            )
+        self._finished.append(
+            Committable(
+                self._subtask,
+                self._attempt,
+                self._sequence - 1,
+                file.path,
+                file.rows,
+                size_bytes,
+                crc32,
+                schema_id(file.schema),
+            )
+        )
+
+    def _staging_directory(self) -> str:
+        return os.path.join(self._working_directory, "staged", self._run_id)
+
+    def _require_usable(self) -> None:
+        if self._broken:
+            raise StagingWriterBroken(
+                f"the writer of subtask {self._subtask}, attempt {self._attempt} cannot go on: "
+                f"{self._broken}. Start a new attempt from the last checkpoint."
+            )
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self._broken = f"{type(error).__name__}: {error}"
+            if isinstance(error, OSError) and error.errno in FULL:
+                raise DiskFull(self._staging_directory(), str(error)) from error
+            raise
+
+
+class _OpenFile:
+    """A Parquet file being written; also the file object that pyarrow writes to."""
+
+    def __init__(self, path: str, file: WritableFile, schema: pa.Schema, compression: str) -> None:
+        self.path = path
+        # Whether values may be missing is not part of the agreed schema, so any may be.
+        self.schema = pa.schema([pa.field(field.name, field.type) for field in schema])
+        self.rows = 0
+        self.size_bytes = 0
+        self.closed = False
+        self._file = file
+        self._dropped = False
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(self, mode="w"),
+            self.schema,
+            compression=compression,
+            write_page_checksum=True,
+        )
+
+    def write(self, data: bytes) -> int:
+        """Called by pyarrow, also by a writer that is being thrown away: that has no effect."""
+        if not self._dropped:
+            self.size_bytes += len(data)
+            self._file.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Called by pyarrow; only `finish` has to reach the device."""
+
+    def close(self) -> None:
+        """Called by pyarrow when the Parquet file is complete; `finish` closes the real one."""
+        self.closed = True
+
+    def write_table(self, table: pa.Table) -> None:
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self.rows += table.num_rows
+
+    def finish(self) -> None:
+        self._writer.close()
+        self._file.fsync()
+        self._file.close()
+
+    def drop(self) -> None:
+        self._dropped = True
+        with contextlib.suppress(pa.ArrowException):
+            self._writer.close()
+        self._file.close()

@@ -1,0 +1,349 @@
+"""Makes each checkpoint's staged files visible in the target directory by one atomic rename.
+
+Decides: who may write to a target, and the order of a commit's steps. Leaves to others: when a
+checkpoint may be committed (once it is durably complete), and what becomes of errors.
+Lives on the driver. A commit reads and renames files, so call it off the protocol thread, always on
+the same one. The rules are those of a global committer: commits are idempotent, and a commit that
+was interrupted anywhere is completed by asking for it again.
+
+    TARGET/_epochgate.json                       the marker: job and format version
+    TARGET/checkpoint-000000000007/              what readers see: whole checkpoints only
+        _manifest.json  part-....parquet
+    .TARGET.epochgate/                           beside the target: the working directory
+        lock  owner.json
+        staged/RUN/part-....parquet.staged       what writers have staged
+        prepared/checkpoint-000000000008/        gathered, verified, next to be renamed
+        withdrawn/                               checkpoints taken back from the target
+
+The working directory lies beside the target because not every reader of `TARGET/**/*.parquet`
+leaves out directories with a leading '.' or '_' (DuckDB does not).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from epochgate.runtime.filesystem import (
+    TEMPORARY_SUFFIX,
+    AnyPath,
+    FileSystem,
+    LocalFileSystem,
+)
+from epochgate.spark.files.layout import describe
+from epochgate.spark.parquet_sink.committable import (
+    STAGED_SUFFIX,
+    Committable,
+    footer_crc32,
+    schema_id,
+    total_rows,
+)
+from epochgate.spark.parquet_sink.errors import (
+    FULL,
+    CommitConflict,
+    CommitOutOfOrder,
+    CommittableDamaged,
+    CommittableMissing,
+    DiskFull,
+    OtherFileSystem,
+    OutputSchemaChanged,
+    TargetAhead,
+)
+from epochgate.spark.parquet_sink.ownership import TargetOwnership
+
+MANIFEST_NAME = "_manifest.json"
+
+_CHECKPOINT = re.compile(r"checkpoint-(\d{12,})")
+_STAGED_NAME = re.compile(r"part-\d+-(\d+)-\d+-.*")
+
+
+@dataclass(frozen=True)
+class CommitResult:
+    """What a commit made visible, or found to be visible already."""
+
+    checkpoint: int
+    files: int
+    rows: int
+    size_bytes: int
+    already_committed: bool
+
+
+def checkpoint_name(checkpoint: int) -> str:
+    """The name of a checkpoint's directory; names sort as the numbers do.
+
+    >>> checkpoint_name(7)
+    'checkpoint-000000000007'
+    """
+    return f"checkpoint-{checkpoint:012d}"
+
+
+class ParquetTarget:
+    """A target directory as seen by one run of one job; `claim` it first."""
+
+    def __init__(
+        self, path: AnyPath, job_id: str, run_id: str, *, files: FileSystem | None = None
+    ) -> None:
+        self._files: FileSystem = LocalFileSystem() if files is None else files
+        self._ownership = TargetOwnership(path, job_id, run_id, self._files)
+        self.path = self._ownership.path
+        self.working_directory = self._ownership.working_directory
+        self._run_id = run_id
+        self._committed: list[int] = []
+        self._agreed: pa.Schema | None = None
+
+    @property
+    def last_committed(self) -> int | None:
+        """The newest visible checkpoint; none if there is none."""
+        return self._committed[-1] if self._committed else None
+
+    def claim(self, restored_checkpoint: int | None, *, withdraw_newer: bool = False) -> None:
+        """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
+
+        A missing or empty directory is created and marked. With `withdraw_newer`, checkpoints newer
+        than the restored one are taken out of the target, newest first, each atomically.
+        Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
+        `TargetAhead`, `TargetBehind`, `OtherFileSystem` or `DiskFull`; nothing is changed then.
+        """
+        with self._translating():
+            self._ownership.acquire(restored_checkpoint)
+            try:
+                self._committed = self._list_committed()
+                known = -1 if restored_checkpoint is None else restored_checkpoint
+                newer = [checkpoint for checkpoint in self._committed if checkpoint > known]
+                if newer and not withdraw_newer:
+                    raise TargetAhead(self.path, newer[-1], restored_checkpoint)
+                self._ownership.enter()
+                for checkpoint in reversed(newer):
+                    self._withdraw(checkpoint)
+            except BaseException:
+                self._ownership.release()
+                raise
+
+    def release(self) -> None:
+        """Give the target's lock back; the process's end does the same."""
+        self._ownership.release()
+
+    def schema(self) -> pa.Schema | None:
+        """The schema of what is visible, for new writers to keep to; none if nothing is."""
+        for checkpoint in reversed(self._committed):
+            for committable in self._manifest(checkpoint)[1]:
+                return pq.read_schema(self._visible(checkpoint, committable.file_name))
+        return None
+
+    def require_one_schema(self, committables: Iterable[Committable]) -> None:
+        """`OutputSchemaChanged` if these could not be committed together with what is visible.
+
+        Call it before their checkpoint completes: afterwards the job could only be stuck.
+        """
+        if self._agreed is None:
+            self._agreed = self.schema()
+        first = None
+        expected = None if self._agreed is None else schema_id(self._agreed)
+        for committable in committables:
+            first = first or committable
+            if committable.schema_id != (expected or first.schema_id):
+                found = self._staged_schema(committable)
+                agreed = self._agreed or self._staged_schema(first)
+                raise OutputSchemaChanged(
+                    "unknown" if agreed is None else describe(agreed),
+                    "unknown" if found is None else describe(found),
+                    f"subtask {committable.subtask}, attempt {committable.attempt}",
+                )
+
+    def commit(self, checkpoint: int, committables: Iterable[Committable]) -> CommitResult:
+        """Make the files of a completed checkpoint visible, all at once; repeat it after any error.
+
+        No committables: nothing becomes visible. Raises `TargetTakenOver`, `CommitConflict`,
+        `CommitOutOfOrder`, `CommittableMissing`, `CommittableDamaged`, `OutputSchemaChanged` or
+        `DiskFull`; the checkpoint is then not visible, and its files are all still there.
+        """
+        wanted = sorted(committables)
+        with self._translating():
+            self._ownership.require_owner()
+            if checkpoint in self._committed or self._files.exists(self._visible(checkpoint)):
+                return self._require_same(checkpoint, wanted)
+            if not wanted:
+                return CommitResult(checkpoint, 0, 0, 0, already_committed=False)
+            if self._committed and checkpoint < self._committed[-1]:
+                raise CommitOutOfOrder(checkpoint, self._committed[-1])
+            prepared = self._prepare(checkpoint, wanted)
+            self._ownership.require_owner()
+            self._files.rename(prepared, self._visible(checkpoint))
+            self._files.fsync_directory(self.path)
+            self._files.fsync_directory(os.path.dirname(prepared))
+            self._committed.append(checkpoint)
+        return _result(checkpoint, wanted, already_committed=False)
+
+    def committed(self) -> list[CommitResult]:
+        """Every visible checkpoint of this target, oldest first, from the manifests."""
+        return [
+            _result(checkpoint, self._manifest(checkpoint)[1], already_committed=True)
+            for checkpoint in self._committed
+        ]
+
+    def remove_orphans(self, keep: Iterable[Committable]) -> list[str]:
+        """Remove every staged file that is not in `keep`; returns their paths.
+
+        For use after `claim`, before any writer of this run exists; `keep` is what the restored
+        checkpoint still has to commit. Files that a crashed commit had gathered are kept alike.
+        """
+        kept = {committable.file_name for committable in keep}
+        return self._remove_staged(lambda name: name not in kept)
+
+    def remove_attempt(self, attempt: int, keep: Iterable[Committable]) -> list[str]:
+        """Remove what a dead attempt of this run has staged, except for `keep`; returns the paths.
+
+        `keep` is what the attempt handed over for checkpoints that may still be committed.
+        """
+        kept = {committable.file_name for committable in keep}
+
+        def is_orphan(name: str) -> bool:
+            match = _STAGED_NAME.fullmatch(name)
+            return match is not None and int(match[1]) == attempt and name not in kept
+
+        return self._remove_staged(is_orphan)
+
+    def _list_committed(self) -> list[int]:
+        matches = map(_CHECKPOINT.fullmatch, self._files.list_directory(self.path))
+        return sorted(int(match[1]) for match in matches if match)
+
+    def _visible(self, checkpoint: int, *names: str) -> str:
+        return os.path.join(self.path, checkpoint_name(checkpoint), *names)
+
+    def _prepared(self, checkpoint: int, *names: str) -> str:
+        name = checkpoint_name(checkpoint)
+        return os.path.join(self.working_directory, "prepared", name, *names)
+
+    def _withdraw(self, checkpoint: int) -> None:
+        withdrawn = os.path.join(self.working_directory, "withdrawn")
+        self._files.make_directory(withdrawn)
+        name = f"{checkpoint_name(checkpoint)}-{self._run_id}"
+        self._files.rename(self._visible(checkpoint), os.path.join(withdrawn, name))
+        self._files.fsync_directory(withdrawn)
+        self._files.fsync_directory(self.path)
+        self._committed.remove(checkpoint)
+
+    def _prepare(self, checkpoint: int, wanted: list[Committable]) -> str:
+        """Gather the files in one directory, durably; each step may have been done before."""
+        prepared = self._prepared(checkpoint)
+        self._files.make_directory(prepared)
+        names = {committable.file_name for committable in wanted} | {MANIFEST_NAME}
+        for name in self._files.list_directory(prepared):
+            if name.endswith(TEMPORARY_SUFFIX):
+                self._files.remove(os.path.join(prepared, name))
+            elif name not in names:
+                raise CommitConflict(checkpoint, "(unfinished)", f"{name} was to be part of it")
+        self.require_one_schema(wanted)
+        for committable in wanted:
+            gathered = self._prepared(checkpoint, committable.file_name)
+            if self._files.exists(gathered):
+                self._require_intact(gathered, committable, checkpoint)
+                continue
+            staged = os.path.join(self.working_directory, committable.path)
+            self._require_intact(staged, committable, checkpoint)
+            self._files.rename(staged, gathered)
+        manifest = {
+            "run": self._run_id,
+            "checkpoint": checkpoint,
+            "committables": [committable.to_list() for committable in wanted],
+        }
+        self._files.write_bytes_durably(
+            os.path.join(prepared, MANIFEST_NAME), json.dumps(manifest).encode()
+        )
+        self._files.fsync_directory(prepared)
+        return prepared
+
+    def _require_intact(self, path: str, committable: Committable, checkpoint: int) -> None:
+        try:
+            size_bytes = self._files.size(path)
+        except FileNotFoundError:
+            raise CommittableMissing(path, checkpoint) from None
+        found = footer_crc32(self._files, path, size_bytes)
+        if (size_bytes, found) != (committable.size_bytes, committable.footer_crc32):
+            raise CommittableDamaged(
+                path,
+                f"{committable.size_bytes} bytes, footer checksum {committable.footer_crc32}",
+                f"{size_bytes} bytes, footer checksum {found}",
+            )
+
+    def _require_same(self, checkpoint: int, wanted: list[Committable]) -> CommitResult:
+        run, found = self._manifest(checkpoint)
+        if found != wanted:
+            have = {committable.file_name for committable in found}
+            want = {committable.file_name for committable in wanted}
+            difference = f"it has {sorted(have - want)}, asked for {sorted(want - have)}"
+            raise CommitConflict(checkpoint, run, difference)
+        if checkpoint not in self._committed:
+            self._committed = self._list_committed()
+        # The crash may have come between the rename and this.
+        self._files.fsync_directory(self.path)
+        return _result(checkpoint, found, already_committed=True)
+
+    def _manifest(self, checkpoint: int) -> tuple[str, list[Committable]]:
+        path = self._visible(checkpoint, MANIFEST_NAME)
+        try:
+            values: dict[str, Any] = json.loads(self._files.read_bytes(path))
+            found = [Committable.from_list(value) for value in values["committables"]]
+            return str(values["run"]), found
+        except (ValueError, KeyError, TypeError) as error:
+            raise CommittableDamaged(path, "a manifest", repr(error)) from error
+
+    def _staged_schema(self, committable: Committable) -> pa.Schema | None:
+        """For a message only, so that a file that cannot be read is not an error of its own."""
+        path = os.path.join(self.working_directory, committable.path)
+        with contextlib.suppress(OSError, pa.ArrowException):
+            return pq.read_schema(path)
+        return None
+
+    def _remove_staged(self, is_orphan: Callable[[str], bool]) -> list[str]:
+        self._ownership.require_owner()
+        removed: list[str] = []
+        for area in ("staged", "prepared"):
+            parent = os.path.join(self.working_directory, area)
+            if not self._files.exists(parent):
+                continue
+            for directory in self._files.list_directory(parent):
+                directory_path = os.path.join(parent, directory)
+                for name in self._files.list_directory(directory_path):
+                    path = os.path.join(directory_path, name)
+                    if is_orphan(name.removesuffix(STAGED_SUFFIX)) and self._files.remove(path):
+                        removed.append(path)
+                # A directory of this run may be in use by a writer that has just made it.
+                is_left = directory != self._run_id and not self._files.list_directory(
+                    directory_path
+                )
+                if is_left:
+                    self._files.remove_tree(directory_path)
+        return removed
+
+    @contextlib.contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno in FULL:
+                raise DiskFull(error.filename or self.path, error.strerror) from error
+            if error.errno == errno.EXDEV:
+                raise OtherFileSystem(self.working_directory, self.path) from error
+            raise
+
+
+def _result(
+    checkpoint: int, committables: list[Committable], *, already_committed: bool
+) -> CommitResult:
+    return CommitResult(
+        checkpoint,
+        len(committables),
+        total_rows(committables),
+        sum(committable.size_bytes for committable in committables),
+        already_committed,
+    )
