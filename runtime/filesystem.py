@@ -404,7 +404,13 @@ class FaultyFileSystem(_ComposedOperations):
 
     def open_for_writing(self, path: AnyPath) -> WritableFile:
         opened: list[_FaultyFile] = []
-        self.mutate("create", path, lambda: opened.append(_FaultyFile(self, path)))
+        try:
+            self.mutate("create", path, lambda: opened.append(_FaultyFile(self, path)))
+        except OSError:
+            # Created, and reported as failed: the caller has nothing that it could close.
+            for file in opened:
+                file.close()
+            raise
         return opened[0]
 
     def rename(self, source: AnyPath, destination: AnyPath) -> None:
