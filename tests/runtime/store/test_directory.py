@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Literal
 
@@ -23,15 +20,12 @@ from epochgate.runtime.filesystem import (
     SimulatedCrash,
 )
 from epochgate.runtime.store import (
-    CheckpointFormatUnknown,
     CheckpointIdNotIncreasing,
     CheckpointOfAnotherJob,
     CheckpointOutcomeUnknown,
     CheckpointSaveFailed,
     CheckpointStoreError,
     CheckpointStoreFull,
-    CheckpointStoreInUse,
-    CheckpointStoreLost,
     CheckpointStoreUnusable,
     CompletedCheckpoint,
     DirectoryCheckpointStore,
@@ -39,7 +33,6 @@ from epochgate.runtime.store import (
     checkpoint_file_name,
     encode_checkpoint,
 )
-from epochgate.runtime.store.claim import Claim
 from tests.runtime.store.mediums import JOB, checkpoint_of
 
 When = Literal["before", "during", "after"]
@@ -196,29 +189,6 @@ def test_a_save_that_can_neither_be_finished_nor_undone_says_so(tmp_path: Path) 
     assert _found(tmp_path) in (checkpoint_of(1), checkpoint_of(2))
 
 
-def test_a_driver_that_is_fenced_within_a_save_does_not_touch_the_others_file(
-    tmp_path: Path,
-) -> None:
-    class _TakenOverAtFsync(LocalFileSystem):
-        """The moment in which another driver comes, saves the same id, and lets this one go on."""
-
-        def read_bytes(self, path: AnyPath) -> bytes:
-            if takes_over:
-                takes_over.pop()
-                (tmp_path / "driver.lock").unlink()
-                with _open(tmp_path) as new:
-                    new.save(checkpoint_of(2))
-            return super().read_bytes(path)
-
-    takes_over: list[bool] = []
-    old = _open(tmp_path, _TakenOverAtFsync())
-    old.save(checkpoint_of(1))
-    takes_over.append(True)
-    with pytest.raises(CheckpointStoreLost):
-        old.save(CompletedCheckpoint(2, JOB, "old run", 0.0, parallelism=1))
-    assert _found(tmp_path) == checkpoint_of(2)
-
-
 def test_a_foreign_file_under_the_next_name_is_not_overwritten(tmp_path: Path) -> None:
     store = _open(tmp_path)
     path = tmp_path / checkpoint_file_name(1)
@@ -271,16 +241,6 @@ def test_a_directory_of_anything_raises_nothing_but_declared_errors(
     assert kept == sorted(files.values())
 
 
-@given(
-    st.recursive(
-        st.none() | st.integers() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    )
-)
-def test_no_json_is_a_claim_but_one_of_ours(value: object) -> None:
-    assert Claim.decode(json.dumps(value).encode()) is None
-
-
 def test_damaged_files_of_one_name_are_all_kept(tmp_path: Path) -> None:
     _filled(tmp_path, 1, 2)
     path = tmp_path / checkpoint_file_name(2)
@@ -318,21 +278,6 @@ def test_a_file_of_another_job_is_refused_even_without_a_claim(tmp_path: Path) -
         store.latest()
 
 
-def test_a_directory_of_another_version_is_refused_and_untouched(tmp_path: Path) -> None:
-    claim = Claim(2, JOB, 5, 1, "host", "mark").encode()
-    (tmp_path / "claim.json").write_bytes(claim)
-    with pytest.raises(CheckpointFormatUnknown, match="has version 2"):
-        _open(tmp_path)
-    assert (tmp_path / "claim.json").read_bytes() == claim
-
-
-def test_a_lost_claim_stops_the_driver(tmp_path: Path) -> None:
-    store = _open(tmp_path)
-    (tmp_path / "claim.json").unlink()
-    with pytest.raises(CheckpointStoreLost, match="no readable claim"):
-        store.save(checkpoint_of(1))
-
-
 @pytest.mark.parametrize("below", ["", "below"])
 def test_a_path_that_is_no_directory_is_refused(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").write_bytes(b"")
@@ -357,54 +302,3 @@ def test_a_directory_that_vanished_is_reported(tmp_path: Path) -> None:
             store.ids()
         with pytest.raises(CheckpointStoreError):
             store.save(checkpoint_of(1))
-
-
-OTHER_DRIVER = """
-import sys
-from epochgate.runtime.store import DirectoryCheckpointStore
-store = DirectoryCheckpointStore(sys.argv[1], job_id="orders")
-print(store.epoch, flush=True)
-sys.stdin.read()
-"""
-
-
-def _start_driver(directory: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", OTHER_DRIVER, str(directory)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
-    )
-
-
-def test_a_real_second_process_is_named_and_its_death_frees_the_directory(tmp_path: Path) -> None:
-    with _start_driver(tmp_path) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "1\n"
-            with pytest.raises(CheckpointStoreInUse, match=rf"process {process.pid} on .*epoch 1"):
-                _open(tmp_path)
-        finally:
-            process.kill()
-            process.wait(timeout=10)
-    with _open(tmp_path) as store:
-        assert store.epoch == 2
-        store.save(checkpoint_of(1))
-
-
-def test_a_real_second_process_that_took_over_fences_this_one(tmp_path: Path) -> None:
-    store = _open(tmp_path)
-    store.save(checkpoint_of(1))
-    (tmp_path / "driver.lock").unlink()
-    with _start_driver(tmp_path) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "2\n"
-            with pytest.raises(CheckpointStoreLost, match=f"now process {process.pid} on"):
-                store.save(checkpoint_of(2))
-        finally:
-            process.kill()
-            process.wait(timeout=10)
-    store.close()
-    assert _found(tmp_path) == checkpoint_of(1)
