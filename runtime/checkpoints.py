@@ -1,0 +1,184 @@
+"""The shell around checkpoints: gathers their parts, stores them off the queue, and holds the last completed one.
+
+Handler of the ports of checkpoint and request. It decides nothing: the machines say which part counts, when to store, and
+which checkpoint to go back to.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from epochgate.errors import EpochgateError
+from epochgate.fsm import Timer
+from epochgate.runtime.committer import Committables
+from epochgate.runtime.reports import CheckpointReport
+from epochgate.runtime.store import CompletedCheckpoint, StoredInfo
+
+if TYPE_CHECKING:
+    from epochgate.runtime.job_master import JobMaster
+
+
+class CheckpointAborted(EpochgateError):
+    """A requested checkpoint was aborted; the message says why as far as that is known."""
+
+
+@dataclass
+class Parts:
+    """What has been gathered for the checkpoint under way."""
+
+    checkpoint_id: int
+    triggered_at_s: float
+    timer: Timer
+    coordinators: dict[str, bytes | None] = field(default_factory=dict)
+    subtasks: dict[int, dict[str, bytes]] = field(default_factory=dict)
+    committables: Committables = field(default_factory=dict)
+    reason: str = "a failure made one of its parts unreachable"
+    stored: StoredInfo | None = None
+
+
+class Checkpoints:
+    """The checkpoint under way, the last completed one, and those who wait for one."""
+
+    def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
+        self._master = master
+        self.latest = restored
+        self._parts: Parts | None = None
+        self._saving: CompletedCheckpoint | None = None
+        self._requests: list[Future[int]] = []
+        self._served: dict[int, list[Future[int]]] = {}
+        master.job.bind("checkpoint", "driver", self)
+        master.job.bind("request", "requester", self)
+
+    # what a restore needs
+
+    def coordinator_state(self, operator_id: str, checkpoint: int) -> bytes | None:
+        latest = self._restored(checkpoint)
+        return None if latest is None else latest.coordinators.get(operator_id)
+
+    def subtask_states(self, subtask: int, checkpoint: int) -> dict[str, bytes] | None:
+        latest = self._restored(checkpoint)
+        return None if latest is None else latest.subtasks.get(subtask)
+
+    def _restored(self, checkpoint: int) -> CompletedCheckpoint | None:
+        if checkpoint == 0:
+            return None
+        if self.latest is None or self.latest.checkpoint_id != checkpoint:
+            raise CheckpointAborted(f"checkpoint {checkpoint} is to be restored, but {self.latest} is there")
+        return self.latest
+
+    # requests
+
+    def request(self, wanted: Future[int]) -> None:
+        """Ask for a checkpoint on behalf of `wanted`."""
+        self._requests.append(wanted)
+        self._master.job.request.submit()
+
+    def chosen(self, checkpoint: int) -> None:
+        self._served[checkpoint] = self._requests
+        self._requests = []
+
+    def forget_requests(self, reason: str) -> None:
+        """The job is over: nobody will be served any more."""
+        waiting = [*self._requests, *(future for served in self._served.values() for future in served)]
+        self._requests, self._served = [], {}
+        for future in waiting:
+            future.set_exception(CheckpointAborted(reason))
+
+    # port of the checkpoint
+
+    def started(self, checkpoint: int) -> None:
+        queue = self._master.queue
+        timeout_s = self._master.configuration.checkpoint_timeout_s
+        timer = queue.post_later(timeout_s, self._expire, checkpoint)
+        self._parts = Parts(checkpoint, queue.clock.now_s(), timer)
+
+    def _expire(self, checkpoint: int) -> None:
+        timeout_s = self._master.configuration.checkpoint_timeout_s
+        self.note_reason(checkpoint, f"it took longer than {timeout_s} s; {self._missing()}")
+        self._master.job.checkpoint.expire(checkpoint)
+
+    def _missing(self) -> str:
+        job = self._master.job
+        asked = [
+            self._master.coordinators.operator_id(c)
+            for (c, _), snapshot in job.snapshot.items()
+            if snapshot.state != "idle"
+        ]
+        if asked:
+            return f"these coordinators have not completed it: {', '.join(asked)}"
+        late = [s for s, done in enumerate(job.checkpoint.has_acknowledged) if not done]
+        return f"these subtasks have not acknowledged it: {late[:20]}"
+
+    def keep_coordinator(self, operator_id: str, checkpoint: int, state: bytes | None) -> None:
+        self._part(checkpoint).coordinators[operator_id] = state
+
+    def keep(self, checkpoint: int, subtask: int, parts: tuple[dict[str, bytes], list[Any]]) -> None:
+        self._part(checkpoint).subtasks[subtask] = parts[0]
+        if parts[1]:
+            self._part(checkpoint).committables[subtask] = parts[1]
+
+    def note_reason(self, checkpoint: int, reason: str) -> None:
+        """Why the checkpoint is about to be aborted."""
+        if self._parts is not None and self._parts.checkpoint_id == checkpoint:
+            self._parts.reason = reason
+
+    def _part(self, checkpoint: int) -> Parts:
+        assert self._parts is not None and self._parts.checkpoint_id == checkpoint
+        return self._parts
+
+    def save(self, checkpoint: int) -> None:
+        parts, configuration = self._part(checkpoint), self._master.configuration
+        whole = CompletedCheckpoint(
+            checkpoint_id=checkpoint,
+            job_id=configuration.job_id,
+            run_id=configuration.run_id,
+            created_at=self._master.wall_clock(),
+            parallelism=configuration.parallelism,
+            coordinators=parts.coordinators,
+            subtasks=parts.subtasks,
+            committables=parts.committables,
+            uncommitted=self._master.commits.uncommitted(),
+        )
+        self._saving = whole
+        self._master.blocking.submit(
+            "store", lambda: self._master.store.save(whole), lambda *o: self._saved(whole, *o)
+        )
+
+    def _saved(
+        self, whole: CompletedCheckpoint, stored: StoredInfo | None, error: BaseException | None
+    ) -> None:
+        checkpoint = whole.checkpoint_id
+        if error is not None:
+            self.note_reason(checkpoint, f"it could not be stored: {error}")
+            self._master.warn(f"checkpoint {checkpoint} could not be stored: {error}")
+            self._master.job.checkpoint.store_failed(checkpoint)
+        else:
+            self._part(checkpoint).stored = stored
+            self._master.job.checkpoint.stored(checkpoint)
+
+    def completed(self, checkpoint: int) -> None:
+        parts = self._part(checkpoint)
+        self.latest, self._saving = self._saving, None
+        stored_bytes = 0 if parts.stored is None else parts.stored.size_bytes
+        self._end(CheckpointReport(checkpoint, True, self._duration_s(parts), stored_bytes))
+        self._master.commits.expect(checkpoint, parts.committables)
+        self._master.restarts.note_healthy()
+        for future in self._served.pop(checkpoint, ()):
+            future.set_result(checkpoint)
+
+    def aborted(self, checkpoint: int) -> None:
+        parts = self._part(checkpoint)
+        self._end(CheckpointReport(checkpoint, False, self._duration_s(parts), 0, parts.reason))
+        for future in self._served.pop(checkpoint, ()):
+            future.set_exception(CheckpointAborted(f"checkpoint {checkpoint}: {parts.reason}"))
+
+    def _duration_s(self, parts: Parts) -> float:
+        return self._master.queue.clock.now_s() - parts.triggered_at_s
+
+    def _end(self, report: CheckpointReport) -> None:
+        if self._parts is not None:
+            self._parts.timer.cancel()
+        self._parts = None
+        self._master.report.checkpoints.append(report)

@@ -1,0 +1,50 @@
+"""What a job is: its identity, its operators' coordinators, and the times and bounds it runs by."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+from epochgate.errors import UsageError
+from epochgate.runtime.coordinator import CoordinatorProvider
+from epochgate.runtime.restart import FixedDelay, RestartStrategy
+
+
+class JobMisconfigured(UsageError):
+    """A job's configuration cannot be meant."""
+
+
+@dataclass(frozen=True)
+class JobConfiguration:
+    """One job. A second start with the same `job_id` and checkpoint directory resumes; `run_id` tells starts apart."""
+
+    job_id: str
+    parallelism: int
+    providers: tuple[CoordinatorProvider, ...] = ()
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    checkpoint_interval_s: float | None = 2.0
+    """None: checkpoints are taken on request only."""
+    checkpoint_timeout_s: float = 600.0
+    tolerable_checkpoint_failures: int = 3
+    overlapping_checkpoints_max: int = 1
+    restart_strategy: RestartStrategy = field(default_factory=lambda: FixedDelay(10, 1.0))
+    commit_retries_max: int = 10
+    commit_retry_delay_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.job_id:
+            raise JobMisconfigured("job_id is empty; name the job, so that its checkpoints are its own")
+        if self.parallelism < 1:
+            raise JobMisconfigured(f"parallelism is {self.parallelism}; a job has at least one subtask")
+        ids = self.operator_ids
+        if twice := sorted({i for i in ids if ids.count(i) > 1}):
+            raise JobMisconfigured(f"operator ids {twice} are used twice; state is kept by operator id")
+        for name in ("checkpoint_interval_s", "checkpoint_timeout_s"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise JobMisconfigured(f"{name} is {value}; it must be more than 0 seconds")
+
+    @property
+    def operator_ids(self) -> list[str]:
+        """The ids of the operators that have a coordinator, in the job's order."""
+        return [provider.operator_id for provider in self.providers]

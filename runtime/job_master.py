@@ -1,0 +1,154 @@
+"""The job master: one job's machines, their queue, and the shells that listen to them.
+
+Flink's JobMaster for a Spark job. Everything of the protocol happens on the queue's thread; the public methods may be called
+from any. It runs over any transport, clock, store and place for blocking work, real or simulated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from epochgate.fsm import Clock, EventQueue, Journal
+from epochgate.models.job import Job
+from epochgate.runtime.checkpoints import Checkpoints
+from epochgate.runtime.commits import Commits
+from epochgate.runtime.committer import Committer
+from epochgate.runtime.configuration import JobConfiguration, JobMisconfigured
+from epochgate.runtime.coordinators import Coordinators
+from epochgate.runtime.failover import Failover
+from epochgate.runtime.io import BlockingWork, Post
+from epochgate.runtime.reports import FailureReport, JobReport, JobResult, shortened
+from epochgate.runtime.store import CheckpointStore
+from epochgate.runtime.tasks import Tasks
+from epochgate.runtime.transport import Transport
+
+
+class JobMaster:
+    """Runs one job. `blocking` is given the queue's post and makes the place where blocking work runs."""
+
+    def __init__(
+        self,
+        configuration: JobConfiguration,
+        *,
+        transport: Transport,
+        store: CheckpointStore,
+        clock: Clock,
+        blocking: Callable[[Post], BlockingWork],
+        committer: Committer | None = None,
+        journal: Callable[[Job], Journal] | None = None,
+        job: Callable[..., Job] = Job,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.configuration = configuration
+        self.transport, self.store, self.wall_clock = transport, store, wall_clock
+        self.report = JobReport()
+        self.result: Future[JobResult] = Future()
+        self._cause: str | None = None
+        restored = store.latest()
+        if restored is not None and restored.parallelism != configuration.parallelism:
+            raise JobMisconfigured(
+                f"checkpoint {restored.checkpoint_id} was taken with parallelism "
+                f"{restored.parallelism}, and this start asks for {configuration.parallelism}; "
+                f"start with {restored.parallelism}, or with a new checkpoint directory"
+            )
+        self.job = job(
+            subtasks=configuration.parallelism,
+            coordinators=len(configuration.providers),
+            overlap=configuration.overlapping_checkpoints_max,
+            tolerable_failures=configuration.tolerable_checkpoint_failures,
+            commit_retries=configuration.commit_retries_max,
+        )
+        self.queue = EventQueue(self.job, clock, None if journal is None else journal(self.job))
+        self.blocking = blocking(self.queue.post)
+        self.coordinators = Coordinators(self)
+        self.checkpoints = Checkpoints(self, restored)
+        self.commits = Commits(self, committer, restored)
+        self.restarts = Failover(self)
+        self.tasks = Tasks(self)
+
+    def start(self) -> None:
+        """Open the transport and begin, from the store's latest checkpoint if it has one."""
+        self.transport.open(self.tasks)
+        if self.checkpoints.latest is not None:
+            self.queue.post(self.job.checkpoint.restore, self.checkpoints.latest.checkpoint_id)
+        self.queue.post(self.job.lifecycle.start)
+        if self.configuration.checkpoint_interval_s is not None:
+            self.queue.post(self._next_period, self.configuration.checkpoint_interval_s)
+
+    def _next_period(self, interval_s: float) -> None:
+        self.queue.post_later(interval_s, self._period, interval_s)
+
+    def _period(self, interval_s: float) -> None:
+        if not self.is_over:
+            self.job.request.submit_periodic()
+            self._next_period(interval_s)
+
+    def request_checkpoint(self) -> Future[int]:
+        """Ask for a checkpoint that begins from now on; the id once it is completed, or CheckpointAborted."""
+        wanted: Future[int] = Future()
+        self.queue.post(self.checkpoints.request, wanted)
+        return wanted
+
+    def stop(self) -> None:
+        """Take a last checkpoint, then end; a later start resumes from it."""
+        self.queue.post(self.job.lifecycle.stop)
+
+    def cancel(self, reason: str = "it was canceled") -> None:
+        """End now, without another checkpoint."""
+        self.queue.post(self.note_cause, reason)
+        self.queue.post(self.job.lifecycle.cancel)
+
+    def fail(self, reason: str) -> None:
+        """End as failed: trying again would not help, or is not allowed."""
+        self.queue.post(self.note_cause, reason)
+        self.queue.post(self.job.lifecycle.give_up)
+
+    @property
+    def is_over(self) -> bool:
+        return self.result.done()
+
+    # for the shells, on the queue's thread
+
+    def note_cause(self, reason: str) -> None:
+        """What the job ends of, should it end now; the first cause is the one that is reported."""
+        if self.job.lifecycle.state in ("failing", "canceling"):
+            return
+        self._cause = shortened(reason, 8000)
+
+    def note_failure(self, subtask: int | None, attempt: int | None, reason: str) -> None:
+        failure = FailureReport(self.queue.clock.now_s(), subtask, attempt, shortened(reason))
+        self.report.failures.append(failure)
+
+    def last_failure(self) -> str:
+        """The most recent reason why something failed."""
+        reasons = [c.reason for c in self.report.checkpoints[-1:] if not c.is_completed]
+        reasons = [f.reason for f in self.report.failures[-1:] if f.subtask is None] or reasons
+        return reasons[0] if reasons else "no reason was given"
+
+    def warn(self, text: str) -> None:
+        """Note what a person should know."""
+        self.report.warnings.append(text)
+
+    def end(self) -> None:
+        """The lifecycle has reached its end: release everything and report."""
+        state = self.job.lifecycle.state
+        reason = None if state == "finished" else self._cause
+        self.report.failure_reason = reason
+        self.checkpoints.forget_requests(f"the job is {state}: {reason or 'its input has ended'}")
+        self.result.set_result(
+            JobResult(state, reason, self.report, self.job.checkpoint.completed)
+        )
+
+    def close(self) -> None:
+        """Release transport, committer, store and threads; after the end, or to abandon the job."""
+        self.transport.close()
+        self.blocking.close()
+        self.commits.close()
+        self.store.close()
+
+    def values(self) -> dict[str, Any]:
+        """The whole protocol state as plain data."""
+        return self.job.values()

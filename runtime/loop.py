@@ -1,0 +1,74 @@
+"""The thread that drains a job's queue in production.
+
+It processes events in bursts, lets the transport flush after each, and sleeps until something is posted or a timer is due. An
+exception that gets here is a fault of epochgate: the job ends with it, and a new start resumes from the last checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+
+from epochgate.runtime.job_master import JobMaster
+from epochgate.runtime.reports import JobResult
+
+EVENTS_PER_BURST = 512
+logger = logging.getLogger(__name__)
+
+
+class JobLoop:
+    """Runs a job master on a thread of its own until the job is over."""
+
+    def __init__(self, master: JobMaster) -> None:
+        self.master = master
+        self._alarm = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="epochgate-queue", daemon=True)
+
+    def start(self) -> None:
+        """Start the job and its thread."""
+        self.master.start()
+        self._thread.start()
+
+    def join(self, timeout_s: float | None = None) -> JobResult:
+        """Wait for the job's end; TimeoutError after `timeout_s` seconds."""
+        result = self.master.result.result(timeout_s)
+        self._thread.join()
+        return result
+
+    def _run(self) -> None:
+        try:
+            while not self.master.is_over:
+                self._burst()
+        except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for this job for ever
+            logger.exception("the job's queue has stopped")
+            self._crash(error)
+        finally:
+            self.master.close()
+
+    def _burst(self) -> None:
+        queue, transport = self.master.queue, self.master.transport
+        queue.post_due()
+        queue.drain(EVENTS_PER_BURST)
+        transport.flush()
+        if queue.is_empty:
+            self._sleep()
+
+    def _sleep(self) -> None:
+        queue = self.master.queue
+        queue.wake = self._alarm.set
+        due_s = queue.next_due_s()
+        wait_s = None if due_s is None else max(0.0, due_s - queue.clock.now_s())
+        if queue.is_empty and not self.master.is_over:
+            self._alarm.wait(wait_s)
+        queue.wake = None
+        self._alarm.clear()
+
+    def _crash(self, error: Exception) -> None:
+        detail = "".join(traceback.format_exception(error, limit=-8))
+        reason = f"epochgate itself has failed; please report this: {error!r}\n{detail}"
+        master = self.master
+        master.checkpoints.forget_requests(reason)
+        if not master.is_over:
+            completed = master.job.checkpoint.completed
+            master.result.set_result(JobResult("failed", reason, master.report, completed))

@@ -1,0 +1,93 @@
+"""The operator API: what a user writes for the worker's side, inside one Spark task.
+
+A `Program` is what one subtask runs: a few operators, which take part in checkpoints and may have a coordinator of the
+same operator id, and `work`, one bounded piece of processing. Everything is called on the task's only thread: events,
+barriers and notices come in between two pieces of work, in the order in which the driver sent them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Work(Enum):
+    """What a piece of work came to."""
+
+    DONE = "done"
+    """Something was processed, and there may be more."""
+    IDLE = "idle"
+    """Nothing to do until an event arrives."""
+    ENDED = "ended"
+    """Nothing will ever come again; the next checkpoint is this subtask's last."""
+
+
+@dataclass(frozen=True)
+class OperatorContext:
+    """Where an operator runs; `send_to_coordinator` sends a plain value to the coordinator of the same operator id."""
+
+    operator_id: str
+    subtask: int
+    attempt: int
+    parallelism: int
+    run_id: str
+    send_to_coordinator: Callable[[Any], None]
+
+
+class Operator(ABC):
+    """A part of a program that has state."""
+
+    def open(self, context: OperatorContext, state: bytes | None) -> None:
+        """Begin from `state`, or from nothing; called once, before anything else."""
+        self.context = context
+
+    @abstractmethod
+    def snapshot(self, checkpoint_id: int) -> bytes:
+        """The state in which exactly the events and work so far are reflected."""
+
+    def handle_event(self, event: Any) -> None:
+        """The coordinator has sent `event`."""
+        raise TypeError(
+            f"{type(self).__name__} got an event from its coordinator but does not handle events; "
+            f"override handle_event"
+        )
+
+    def prepare_commit(self, checkpoint_id: int) -> list[Any]:
+        """Plain values that the committer gets once the checkpoint is complete; called before `snapshot`.
+
+        What was handed over for a checkpoint that is then aborted must be handed over again for the next.
+        """
+        return []
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is durable; on the wire this comes before the next barrier."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will never be."""
+
+    def close(self) -> None:
+        """Release everything; also called when the attempt fails or is canceled."""
+
+
+class Program(ABC):
+    """What one subtask runs."""
+
+    @property
+    @abstractmethod
+    def operators(self) -> Mapping[str, Operator]:
+        """The operators by their ids, in the order in which they take snapshots."""
+
+    @abstractmethod
+    def work(self) -> Work:
+        """Do one bounded piece of work, a record batch for instance."""
+
+    def metrics(self) -> dict[str, int | float]:
+        """Counters since the attempt began, shown by the driver."""
+        return {}
+
+
+class FatalTaskError(Exception):
+    """Raised in a task for what a new attempt cannot mend: the job fails instead of restarting."""

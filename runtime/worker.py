@@ -1,0 +1,146 @@
+"""The worker's side of a job: drives one program by the messages of the driver, through the task machine.
+
+The shell around it (a Spark task, or a simulated process) hands messages in, sends what comes out, and calls `work` in
+between. It runs on the task's only thread.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from epochgate.errors import EpochgateError
+from epochgate.fsm import EventQueue, VirtualClock
+from epochgate.models.job import TaskSystem
+from epochgate.runtime.operator import FatalTaskError, OperatorContext, Program, Work
+from epochgate.runtime.transport import Message
+
+DRIVER_TAGS = frozenset({"restore", "event", "barrier", "complete", "aborted", "finish"})
+
+
+class Worker:
+    """One attempt of one subtask.
+
+    `coordinators` lists the operator ids of the job's coordinators in the job's order; `send` takes messages to the driver.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        subtask: int,
+        parallelism: int,
+        run_id: str,
+        coordinators: list[str],
+        send: Callable[[Message], None],
+    ) -> None:
+        self.program = program
+        self.subtask, self.parallelism, self.run_id = subtask, parallelism, run_id
+        self.coordinators = coordinators
+        self.send = send
+        self.is_over = False
+        self._is_ended = False
+        self._operators = dict(program.operators)
+        self._unconfirmed: dict[int, int] = {}
+        self._system = TaskSystem(coordinators=len(coordinators))
+        self._system.bind("task", "operators", self)
+        self._queue = EventQueue(self._system, VirtualClock())
+
+    def handle(self, messages: list[Message]) -> None:
+        """Process messages of the driver, in order, and confirm the events among them."""
+        task = self._system.task
+        for message in messages:
+            tag = message[0]
+            if tag not in DRIVER_TAGS:
+                raise ValueError(f"the driver sent {tag!r}, which this version does not know")
+            if self.is_over:
+                return
+            self._queue.post(getattr(task, tag), *message[1:])
+            self._guarded(self._queue.drain)
+        for coordinator, number in self._unconfirmed.items():
+            self.send(["confirm", coordinator, number])
+        self._unconfirmed.clear()
+
+    def work(self) -> Work:
+        """Let the program do one piece of work, if it may; IDLE when there is nothing to do now."""
+        if self._system.task.state != "running" or self._is_ended or self.is_over:
+            return Work.IDLE
+        outcome = self._guarded(self.program.work)
+        if outcome is Work.ENDED and not self._is_ended:
+            self._is_ended = True
+            self.send(["ended"])
+        return outcome or Work.IDLE
+
+    def close(self) -> None:
+        """Close the operators, whatever state the attempt is in; the first error is raised after all were closed."""
+        errors = []
+        for operator in self._operators.values():
+            try:
+                operator.close()
+            except Exception as error:  # noqa: BLE001  # the others must be closed too
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _guarded(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:  # noqa: BLE001  # user code may raise anything; the driver decides what follows
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        is_fatal = isinstance(error, FatalTaskError | EpochgateError)
+        reason = str(error) if is_fatal else traceback.format_exc(limit=-6)
+        self.is_over = True
+        self.send(["failed", reason, is_fatal])
+
+    def restore(self, attempt: int, checkpoint: int, states: dict[str, bytes] | None) -> None:
+        self.send(["initialize"])
+        for operator_id, operator in self._operators.items():
+            context = OperatorContext(
+                operator_id=operator_id,
+                subtask=self.subtask,
+                attempt=attempt,
+                parallelism=self.parallelism,
+                run_id=self.run_id,
+                send_to_coordinator=self._sender(operator_id),
+            )
+            operator.open(context, None if states is None else states.get(operator_id))
+        self.send(["run"])
+
+    def _sender(self, operator_id: str) -> Callable[[Any], None]:
+        if operator_id not in self.coordinators:
+
+            def refuse(event: Any) -> None:
+                raise FatalTaskError(f"operator {operator_id!r} has no coordinator to send {event!r} to")
+
+            return refuse
+        coordinator = self.coordinators.index(operator_id)
+        return lambda event: self.send(["event", coordinator, event])
+
+    def event(self, coordinator: int, number: int, event: Any) -> None:
+        self._operators[self.coordinators[coordinator]].handle_event(event)
+        self._unconfirmed[coordinator] = number
+
+    def gap(self, coordinator: int, number: int) -> None:
+        raise RuntimeError(
+            f"event {number} of {self.coordinators[coordinator]!r} arrived, but one before it did not"
+        )
+
+    def snapshot(self, checkpoint: int) -> None:
+        committables = [c for o in self._operators.values() for c in o.prepare_commit(checkpoint)]
+        states = {name: o.snapshot(checkpoint) for name, o in self._operators.items()}
+        self.send(["acknowledge", checkpoint, self._is_ended, states, committables])
+
+    def complete(self, checkpoint: int) -> None:
+        for operator in self._operators.values():
+            operator.notify_checkpoint_complete(checkpoint)
+
+    def aborted(self, checkpoint: int) -> None:
+        for operator in self._operators.values():
+            operator.notify_checkpoint_aborted(checkpoint)
+
+    def finish(self) -> None:
+        self.is_over = True
+        self.send(["finished"])
