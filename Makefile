@@ -6,6 +6,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/installed
 LOCKS := requirements/build.txt requirements/locked.txt
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
+TEST_TIMEOUT_S := 120
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
@@ -19,7 +20,7 @@ run: $(STAMP) ## ingest a real data set exactly once while its workers are kille
 	@$(RUN) -m epochgate demo
 
 test: $(STAMP) ## run the tests (at most ten minutes on two cores)
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest --timeout $(TEST_TIMEOUT_S)
 
 check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -m ruff format --check
