@@ -1,4 +1,6 @@
-"""What a machine is: rows, fields and ports, the systems made of machines, and the event queue that drives them."""
+"""What a machine is: rows, fields and ports, the systems made of machines, and the event queue that
+drives them.
+"""
 
 from epochgate.fsm.clock import Clock, VirtualClock
 from epochgate.fsm.errors import DeclarationError, ReplayDiverged, TransitionRefused

@@ -1,4 +1,6 @@
-"""Clocks: the only way in which time enters. The protocol itself never reads one; the queue's timers do."""
+"""Clocks: the only way in which time enters. The protocol itself never reads one; the queue's
+timers do.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ from typing import Protocol
 
 
 class Clock(Protocol):
+    """What a queue needs of a clock."""
+
     def now_s(self) -> float:
         """Seconds since an arbitrary start; never goes backwards."""
         ...

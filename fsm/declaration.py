@@ -1,8 +1,9 @@
 """Validation of a machine's declaration, done once when its class is created.
 
-A table passes when every name in it resolves, no row is written twice, the rows of one (state, trigger) pair
-exclude each other, every state can be reached and, unless it is declared terminal, left. Exclusion is syntactic:
-two rows of a pair must disagree on a guard that both name, so a reader can see it.
+A table passes when every name in it resolves, no row is written twice, the rows of one (state,
+trigger) pair exclude each other, every state can be reached and, unless it is declared terminal,
+left. Exclusion is syntactic: two rows of a pair must disagree on a guard that both name, so a
+reader can see it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from epochgate.fsm.rows import ANY, Row
 if TYPE_CHECKING:
     from epochgate.fsm.machine import Machine
 
-RESERVED = frozenset({"trigger", "state", "system", "fire", "machine", "may"})
+RESERVED = frozenset({"trigger", "state", "states", "system", "index", "fire", "machine", "may"})
+"""Words that mean something else on a machine, on its twin or in `transitions`."""
 
 
 def expand(states: tuple[str, ...], row: Row) -> tuple[str, ...]:
@@ -50,6 +52,7 @@ class Declaration:
 
     def check(self) -> None:
         self._states()
+        self._triggers()
         for row in self.machine.ROWS:
             self._row(row)
         self._exclusion()
@@ -64,12 +67,26 @@ class Declaration:
             if state not in states:
                 raise self.fault(f"{state!r} is not among STATES {states!r}")
 
+    def _triggers(self) -> None:
+        machine = self.machine
+        for trigger in machine.triggers():
+            if not trigger.isidentifier() or trigger in RESERVED or trigger[:1] == "_":
+                raise self.fault(f"{trigger!r} cannot name a trigger; choose another word")
+            taken = getattr(machine, trigger, None)
+            names = (*machine.FIELDS, *machine.PORTS, *machine.INDEX)
+            if trigger in names or not (taken is None or getattr(taken, "is_trigger", False)):
+                raise self.fault(f"{trigger!r} is a trigger and something else; rename one of them")
+        for name, annotation in vars(machine).get("__annotations__", {}).items():
+            if annotation == "Trigger" and name not in machine.triggers():
+                raise self.fault(f"the trigger {name!r} has no row; add one, or remove it")
+
     def _row(self, row: Row) -> None:
         states = self.machine.STATES
         where = f"row {row.trigger!r} from {row.source!r}"
-        if not row.trigger.isidentifier() or row.trigger in RESERVED or row.trigger[:1] == "_":
-            raise self.fault(f"{row.trigger!r} cannot name a trigger; choose another word")
-        for state in expand(states, row):
+        sources = expand(states, row)
+        if not sources or len(set(sources)) != len(sources):
+            raise self.fault(f"{where}: name at least one source state, and each once")
+        for state in sources:
             if state not in states:
                 raise self.fault(f"{where}: unknown source state {state!r}; known: {states!r}")
         if row.dest is not None and row.dest not in states:
@@ -78,7 +95,10 @@ class Declaration:
             raise self.fault(f"{where}: `because` is empty; say why this transition exists")
         for name in (*row.conditions, *row.unless, *row.actions):
             if not inspect.isfunction(getattr(self.machine, name, None)):
-                raise self.fault(f"{where}: no method is named {name!r}; check its spelling")
+                raise self.fault(
+                    f"{where}: no method is named {name!r}; check its spelling, and that guards "
+                    f"are joined by 'and', actions by commas"
+                )
         if clash := set(row.conditions) & set(row.unless):
             raise self.fault(f"{where}: {sorted(clash)} is both demanded and excluded")
 
@@ -111,6 +131,8 @@ class Declaration:
             is_trap = len(self.machine.STATES) > 1 and not arrows[state] - {state}
             if is_trap and state not in self.machine.TERMINAL:
                 raise self.fault(f"no row leaves {state!r}; list it in TERMINAL if that is meant")
+            if state in self.machine.TERMINAL and arrows[state] - {state}:
+                raise self.fault(f"{state!r} is in TERMINAL, but a row leaves it")
 
     def _arguments(self) -> None:
         for trigger in self.machine.triggers():

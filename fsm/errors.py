@@ -1,4 +1,6 @@
-"""The errors of the machine layer: a declaration that cannot be meant, a transition refused, a replay that differs."""
+"""The errors of the machine layer: a declaration that cannot be meant, a transition refused, a
+replay that differs.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from epochgate.errors import EpochgateError, UsageError
 
 
 class DeclarationError(UsageError):
-    """A machine or system is declared in a way that cannot be meant; raised when its class is created."""
+    """A machine or system is declared in a way that cannot be meant; raised when its class is
+    created.
+    """
 
 
 class TransitionRefused(EpochgateError):
@@ -24,6 +28,10 @@ class TransitionRefused(EpochgateError):
             f"{machine} refuses {trigger!r} in state {state!r}: no row for this pair holds; "
             f"accepted here: {would}"
         )
+
+
+class QueueReentered(EpochgateError):
+    """An event asked the queue that is processing it to process more."""
 
 
 class ReplayDiverged(EpochgateError):

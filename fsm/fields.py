@@ -1,9 +1,10 @@
-"""The typed fields of a machine: what they hold when it runs, and what bounds them when it is checked.
+"""The typed fields of a machine: what they hold when it runs, and what bounds them when it is
+checked.
 
-A field is declared like a dataclass field, `latest: int = Int("checkpoints")`. In production it is a plain Python
-value without a bound; in a closed system "checkpoints" names a constant of that system and the value is packed
-into as few bits as the bound needs. What a machine only passes on is `Opaque`: a real payload in production,
-a small number in a model.
+A field is declared like a dataclass field, `latest: int = Int("checkpoints")`. In production it is
+a plain Python value without a bound; in a closed system "checkpoints" names a constant of that
+system and the value is packed into as few bits as the bound needs. What a machine only passes on is
+`Opaque`: a real payload in production, a small number in a model.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class IntField:
 
 @dataclass(frozen=True)
 class BoolField:
+    """A truth value, false unless `start` says otherwise."""
+
     start: bool = False
 
     def fresh(self, constants: dict[str, int]) -> bool:
@@ -81,7 +84,9 @@ class BoolField:
 
 @dataclass(frozen=True)
 class FifoField:
-    """A channel of at most `capacity` items; `item` says what they are: a bound for ints, or an opaque kind."""
+    """A channel of at most `capacity` items; `item` says what they are: a bound for ints, or an
+    opaque kind.
+    """
 
     item: str
     capacity: str | int
@@ -92,7 +97,9 @@ class FifoField:
 
 @dataclass(frozen=True)
 class ArrayField:
-    """One `item` for each member of the index set, or for each number below the constant, named `over`."""
+    """One `item` for each member of the index set, or for each number below the constant, named
+    `over`.
+    """
 
     item: FieldSpec
     over: str
@@ -115,7 +122,9 @@ def Bool(start: bool = False) -> bool:
 
 
 def Channel(item: str, capacity: str | int) -> Fifo[Any]:
-    """Declare a FIFO field whose items are of the kind `item` and, in a model, at most `capacity`."""
+    """Declare a FIFO field whose items are of the kind `item` and, in a model, at most
+    `capacity`.
+    """
     return cast("Fifo[Any]", FifoField(item, capacity))
 
 

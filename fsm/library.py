@@ -1,28 +1,28 @@
 """The bridge to the `transitions` library, and the only file that imports it.
 
-A machine's rows configure a real `transitions.Machine`. Two things are taken from it: the dispatch table that the
-machine's trigger methods run on (read once per class, so that firing costs a dictionary look-up), and a twin
-that fires through the library itself, against which the dispatch is tested on every state, event and guard
-outcome. The library's automatic `to_<state>` triggers are switched off.
+A machine's rows configure a real `transitions.Machine`. Two things are taken from it: the dispatch
+table that the machine's trigger methods run on (read once per class, so that firing costs a
+dictionary look-up), and a twin that fires through the library itself, against which the dispatch is
+tested on every state, event and guard outcome. The library's automatic `to_<state>` triggers are
+switched off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import transitions
-
 from epochgate.fsm.rows import Row
 
 if TYPE_CHECKING:
-    from epochgate.fsm.machine import Machine, Outcome
+    from epochgate.fsm.machine import Machine
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One way in which a (state, trigger) pair can be taken, in the order in which the library tries them."""
+    """One way in which a (state, trigger) pair can be taken."""
 
     conditions: tuple[tuple[str, bool], ...]
     dest: str | None
@@ -60,7 +60,10 @@ def _library_machine(
 def dispatch_table(
     states: tuple[str, ...], initial: str, expanded: list[tuple[str, Row]]
 ) -> dict[str, dict[str, tuple[Branch, ...]]]:
-    """Read from a real `transitions.Machine` what each trigger does in each state: trigger -> state -> branches."""
+    """Read the dispatch from a real `transitions.Machine`: trigger -> state -> branches.
+
+    The branches of a pair come in the order in which the library tries them.
+    """
     machine = _library_machine(None, states, initial, expanded, str)
     rows: dict[tuple[str, str], list[Row]] = {}
     for source, row in expanded:
@@ -70,9 +73,11 @@ def dispatch_table(
         for source, choices in event.transitions.items():
             table.setdefault(trigger, {})[source] = tuple(
                 Branch(
-                    conditions=tuple((c.func, bool(c.target)) for c in choice.conditions),
+                    conditions=tuple(
+                        (cast(str, c.func), bool(c.target)) for c in choice.conditions
+                    ),
                     dest=choice.dest,
-                    actions=tuple(choice.after),
+                    actions=tuple(cast("list[str]", choice.after)),
                     row=row,
                 )
                 for choice, row in zip(choices, rows[trigger, source], strict=True)
@@ -81,12 +86,11 @@ def dispatch_table(
 
 
 class LibraryTwin:
-    """Fires a machine's triggers through `transitions` itself, on the machine's own state, guards and actions."""
+    """Fires a machine's triggers through `transitions` itself, on the machine's own state."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         declared = type(machine)
-        self._outcomes: list[Outcome] = []
         self._library = _library_machine(
             None, declared.STATES, declared.INITIAL, declared.expanded_rows(), self._callback
         )
@@ -104,7 +108,7 @@ class LibraryTwin:
         return self._machine.bound_callback(name)
 
     def fire(self, trigger: str, *arguments: Any) -> bool:
-        """Fire `trigger`; False when the library refused it (invalid here, or no condition held)."""
+        """Fire `trigger`; False when the library refused it: no row here, or none that holds."""
         try:
             return bool(self._library.events[trigger].trigger(self, *arguments))
         except transitions.MachineError:

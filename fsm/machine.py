@@ -1,9 +1,10 @@
 """The base of all machines: a table of rows over a small record of typed fields.
 
-A subclass states its INDEX sets, STATES, INITIAL state, TERMINAL states, fields, ports and ROWS; guards and actions are
-ordinary methods in the checked subset of Python. Creating the class validates it and gives it one method per
-trigger. Firing a trigger evaluates guards first, so a refused trigger changes nothing; then the state changes, then the
-actions run. Whoever fires is on the event queue's thread.
+A subclass states its INDEX sets, STATES, INITIAL state, TERMINAL states, fields, ports and ROWS;
+guards and actions are ordinary methods in the checked subset of Python. Creating the class
+validates it and gives it one method per trigger. Firing a trigger evaluates guards first, so a
+refused trigger changes nothing; then the state changes, then the actions run. Whoever fires is on
+the event queue's thread.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.declaration import Declaration, expand, parameters
 from epochgate.fsm.errors import TransitionRefused
-from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, FifoField, IntField
+from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, Fifo, FifoField, IntField
 from epochgate.fsm.library import Branch, dispatch_table
 from epochgate.fsm.ports import PortField, RecordingPort
 from epochgate.fsm.rows import Row
@@ -32,7 +33,9 @@ class Outcome(Enum):
 
 Trigger = Callable[..., Outcome]
 Observer = Callable[["Machine", str, Row, tuple[Any, ...]], None]
-"""Called after each step with the machine, the state it was in, the row taken, and the trigger's arguments."""
+"""Called after each step with the machine, the state it was in, the row taken, and the trigger's
+arguments.
+"""
 
 
 class Machine:
@@ -67,6 +70,10 @@ class Machine:
             cls.STATES, cls.INITIAL, cls.expanded_rows()
         ).items():
             setattr(cls, trigger, _trigger(cls, trigger, by_state))
+        # A trigger that only the base's table names would still run the base's rows.
+        inherited = {row.trigger for base in cls.__mro__[1:] for row in vars(base).get("ROWS", ())}
+        for trigger in sorted(inherited.difference(cls.triggers())):
+            setattr(cls, trigger, _trigger(cls, trigger, {}))
 
     def __init__(self, system: System, index: tuple[int, ...] = ()) -> None:
         self.system = system
@@ -107,7 +114,9 @@ class Machine:
         return max(names, key=len, default=())
 
     def bound_callback(self, name: str) -> Callable[..., Any]:
-        """The guard or action `name` of this instance, cutting a trigger's arguments to those it takes."""
+        """The guard or action `name` of this instance, cutting a trigger's arguments to those it
+        takes.
+        """
         function = getattr(type(self), name)
         count = len(parameters(function))
         return lambda *arguments: function(self, *arguments[:count])
@@ -122,9 +131,9 @@ class Machine:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, int | bool):
-        return value
-    return [_plain(item) if isinstance(item, int | list) else item for item in value]
+    if isinstance(value, Fifo):
+        return list(value)
+    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _cut(function: Callable[..., Any], count: int, full: int) -> Callable[..., Any]:
@@ -132,6 +141,8 @@ def _cut(function: Callable[..., Any], count: int, full: int) -> Callable[..., A
         return function
     if count == 0:
         return lambda self, *_: function(self)
+    if count == 1:
+        return lambda self, first, *_: function(self, first)
     return lambda self, *arguments: function(self, *arguments[:count])
 
 
@@ -173,6 +184,7 @@ def _trigger(
                 return outcome  # type: ignore[no-any-return]  # rows are compiled to plain tuples
         raise TransitionRefused(repr(self), source, trigger, cls.accepted(source))
 
+    fire.is_trigger = True  # type: ignore[attr-defined]  # read by Declaration
     fire.__name__ = trigger
     fire.__qualname__ = f"{cls.__qualname__}.{trigger}"
     fire.__doc__ = f"Fire {trigger!r}: " + "; ".join(

@@ -1,8 +1,9 @@
 """Ports: the typed output channels through which a machine's effects leave it.
 
-A port class lists messages as methods without bodies. The machine calls `self.task.barrier(7)`; who listens
-is decided outside: the runtime binds a handler whose methods run, in order, after the step; a closed system binds a
-channel; without either the messages are recorded, which is what tests look at.
+A port class lists messages as methods without bodies. The machine calls `self.task.barrier(7)`; who
+listens is decided outside: the runtime binds a handler whose methods run, in order, after the step;
+a closed system binds a channel; without either the messages are recorded, which is what tests look
+at.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ P = TypeVar("P", bound=Port)
 
 @dataclass(frozen=True)
 class PortField:
+    """The declaration of one output port in a machine's class body."""
+
     port: type[Port]
 
 
@@ -65,7 +68,9 @@ class RecordingPort:
 
 
 class DeferredPort:
-    """Puts each message on the system's list of effects, to be handled once the step is complete."""
+    """Puts each message on the system's list of effects, to be handled once the step is
+    complete.
+    """
 
     def __init__(
         self, port: type[Port], handler: object, index: tuple[int, ...], effects: list[Effect]

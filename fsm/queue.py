@@ -1,20 +1,23 @@
-"""The deterministic event queue: every call from outside is an event, processed one at a time, to completion, in order.
+"""The deterministic event queue: every call from outside is an event, processed one at a time, to
+completion, in order.
 
-It is Flink's main-thread executor made explicit. An event is a trigger of a machine with its arguments; a timer
-is an event that is due at a time of the clock. Processing one event runs its trigger, and then the effects that
-left through ports, which may post further events but never run inside the step. One thread drains the queue;
-`post` may be called from any thread.
+It is Flink's main-thread executor made explicit. An event is a trigger of a machine with its
+arguments; a timer is an event that is due at a time of the clock. Processing one event runs its
+trigger, and then the effects that left through ports, which may post further events but never run
+inside the step. One thread drains the queue; `post` may be called from any thread.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from epochgate.fsm.clock import Clock
+from epochgate.fsm.errors import QueueReentered
 from epochgate.fsm.journal import Journal
 from epochgate.fsm.system import System
 
@@ -44,6 +47,7 @@ class EventQueue:
         self._events: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
         self._timer_number = itertools.count()
+        self._is_processing = False
 
     def post(self, trigger: Callable[..., Any], *arguments: Any) -> None:
         """Enqueue a trigger, or any callable of the shell that must run in turn; any thread."""
@@ -79,20 +83,31 @@ class EventQueue:
 
     def step(self) -> bool:
         """Process one event and its effects; False when there was none."""
-        if not self._events:
-            return False
-        trigger, arguments = self._events.popleft()
-        if self.journal is not None:
-            self.journal.record_call(self.processed, self.clock.now_s(), trigger, arguments)
-        self.processed += 1
-        trigger(*arguments)
-        if self.system.effects:
-            self.system.run_effects()
-        return True
+        return self.drain(1) == 1
 
     def drain(self, events_max: int | None = None) -> int:
-        """Process events until none waits, or `events_max` were; how many were."""
-        count = 0
-        while (events_max is None or count < events_max) and self.step():
-            count += 1
-        return count
+        """Process events until none waits, or `events_max` were; how many were.
+
+        An exception of an event or of its effects passes, and the queue stands behind that event.
+        Raises QueueReentered when called while it processes an event.
+        """
+        if self._is_processing:
+            raise QueueReentered(
+                "the queue is processing an event, which must end before the next one begins; "
+                "post from here what should happen afterwards"
+            )
+        last = sys.maxsize if events_max is None else self.processed + events_max
+        first, events, effects = self.processed, self._events, self.system.effects
+        self._is_processing = True
+        try:
+            while events and self.processed < last:
+                trigger, arguments = events.popleft()
+                if self.journal is not None:
+                    self.journal.record_call(self.processed, self.clock.now_s(), trigger, arguments)
+                self.processed += 1
+                trigger(*arguments)
+                if effects:
+                    self.system.run_effects()
+        finally:
+            self._is_processing = False
+        return self.processed - first

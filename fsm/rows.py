@@ -1,7 +1,8 @@
-"""The rows of a machine's table: one transition each, or one event that a state deliberately ignores.
+"""The rows of a machine's table: one transition each, or one event that a state ignores.
 
-A row is `transitions`' own configuration (trigger, source, dest, conditions and unless, after) with one column
-more: `because`, the reason, which becomes the label in diagrams and tables and is never empty.
+A row is `transitions`' own configuration (trigger, source, dest, conditions and unless, after) with
+one column more: `because`, the reason, which becomes the label in diagrams and tables and is never
+empty.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ def _names(column: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Row:
-    """One transition: when `trigger` fires in `source` and `when` holds, go to `dest` and do `after`.
+    """One transition: `trigger` fires in `source`, `when` holds, go to `dest` and do `after`.
 
-    `source` is a state, a tuple of states or `ANY`; `dest` a state or `STAY`. `when` names guards joined by
-    "and", each perhaps with "not" before it; `after` names actions, comma-separated, run in that order once
-    the state has changed.
+    `source` is a state, a tuple of states or `ANY`; `dest` a state or `STAY`. `when` names guards
+    joined by "and", each perhaps with "not" before it; `after` names actions, comma-separated, run
+    in that order once the state has changed.
 
-    >>> Row("send", "closed", STAY, "is_bound and not is_full", "hold", "due after the barrier").conditions
-    ('is_bound',)
+    >>> row = Row("send", "closed", STAY, "is_bound and not is_full", "hold", "the gate is shut")
+    >>> row.conditions, row.unless
+    (('is_bound',), ('is_full',))
     """
 
     trigger: str
@@ -70,7 +72,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Ignore(Row):
-    """An event that is harmless in `source`: nothing happens, and the caller is told that it was ignored."""
+    """An event that is harmless in `source`: nothing happens, and the caller is told that it was
+    ignored.
+    """
 
     def __init__(
         self, trigger: str, source: str | tuple[str, ...], when: str | None, because: str

@@ -1,8 +1,10 @@
-"""Systems: arrays of machine instances over index sets, which trigger each other and share constants.
+"""Systems: arrays of machine instances over index sets, which trigger each other and share
+constants.
 
-`gateway: dict[tuple[int, int], Gateway] = machines(Gateway)` declares one instance for each pair in the machine's
-INDEX; one index gives a list, none a single machine. A production system and a closed one for the checker hold
-the same machines; they differ in the constants and in who listens to the ports.
+`gateway: dict[tuple[int, int], Gateway] = machines(Gateway)` declares one instance for each pair in
+the machine's INDEX; one index gives a list, none a single machine. A production system and a closed
+one for the checker hold the same machines; they differ in the constants and in who listens to the
+ports.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from epochgate.fsm.errors import DeclarationError
+from epochgate.fsm.fields import ArrayField, FieldSpec
 from epochgate.fsm.machine import Machine, Observer
 from epochgate.fsm.ports import DeferredPort, Effect
 
 
 @dataclass(frozen=True)
 class MachineField:
+    """The declaration of one machine in a system's class body."""
+
     machine: type[Machine]
 
 
@@ -28,7 +33,9 @@ def machines(machine: type[Machine]) -> Any:
 
 
 class System:
-    """All machines of one protocol instance; INDEX_SETS maps an index name to the constant with its size."""
+    """All machines of one protocol instance; INDEX_SETS maps an index name to the constant with its
+    size.
+    """
 
     INDEX_SETS: ClassVar[dict[str, str]] = {}
     CONSTANTS: ClassVar[dict[str, int]] = {}
@@ -40,11 +47,34 @@ class System:
         for name in own:
             delattr(cls, name)
         cls.MACHINES = {**cls.MACHINES, **own}
+        cls._check_names()
+
+    @classmethod
+    def _check_names(cls) -> None:
+        def fault(name: str, text: str) -> DeclarationError:
+            return DeclarationError(f"{cls.__module__}.{cls.__name__}.{name}: {text}")
+
+        reserved = {*dir(System), "constants", "observer", "effects"}
+        if unknown := sorted(set(cls.INDEX_SETS.values()) - set(cls.CONSTANTS)):
+            raise fault("INDEX_SETS", f"{unknown} are not in CONSTANTS")
+        for name in (*cls.CONSTANTS, *cls.MACHINES):
+            if name in reserved or (name in cls.CONSTANTS and name in cls.MACHINES):
+                raise fault(name, "the name is taken; choose another")
         for name, machine in cls.MACHINES.items():
             if unknown := [i for i in machine.INDEX if i not in cls.INDEX_SETS]:
-                raise DeclarationError(
-                    f"{cls.__name__}.{name}: index sets {unknown} are not in INDEX_SETS"
-                )
+                raise fault(name, f"index sets {unknown} are not in INDEX_SETS")
+            arrays = [(n, f) for n, f in machine.FIELDS.items() if isinstance(f, ArrayField)]
+            if unknown := [f"{n} over {f.over!r}" for n, f in arrays if not cls._sizes(f)]:
+                raise fault(name, f"arrays {unknown} are over something that is not in CONSTANTS")
+        if len(set(cls.MACHINES.values())) != len(cls.MACHINES):
+            raise fault("MACHINES", "one class stands under two names; use an index set instead")
+
+    @classmethod
+    def _sizes(cls, field: FieldSpec) -> bool:
+        """Whether the system knows how long an array is, and the arrays inside it."""
+        if not isinstance(field, ArrayField):
+            return True
+        return field.over in cls.CONSTANTS and cls._sizes(field.item)
 
     def __init__(self, **constants: int) -> None:
         known = {**self.CONSTANTS}
@@ -83,7 +113,8 @@ class System:
         return held[index[0]] if len(index) == 1 else held[index]  # type: ignore[no-any-return]
 
     def bind(self, name: str, port: str, handler: object) -> None:
-        """Let `handler` receive the messages of a port; its methods get the machine's index, then the arguments.
+        """Let `handler` receive the messages of a port; its methods get the machine's index, then
+        the arguments.
 
         They run after the step that sent them, in the order in which they were sent.
         """

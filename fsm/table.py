@@ -14,7 +14,9 @@ from epochgate.fsm.rows import Row
 
 
 class Handling(Enum):
-    """How a (state, trigger) pair is handled, whatever its guards say: `partly` refuses some guard outcomes."""
+    """How a (state, trigger) pair is handled, whatever its guards say: `partly` refuses some guard
+    outcomes.
+    """
 
     TAKEN = "taken"
     IGNORED = "ignored"
@@ -24,7 +26,9 @@ class Handling(Enum):
 
 @dataclass(frozen=True)
 class TableCell:
-    """One state and trigger with the rows that take or ignore it, and whether these cover every guard outcome."""
+    """One state and trigger with the rows that take or ignore it, and whether these cover every
+    guard outcome.
+    """
 
     state: str
     trigger: str

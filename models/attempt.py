@@ -44,6 +44,7 @@ GONE = (CREATED, SCHEDULED, FINISHED, CANCELING, CANCELED, FAILED)
 
 
 def every_state_but(*states: str) -> tuple[str, ...]:
+    """Return the states other than these, in order."""
     return tuple(state for state in STATES if state not in states)
 
 
@@ -77,6 +78,8 @@ class SchedulerPort(Port):
 
 
 class Attempt(Machine):
+    """The attempt of one subtask, and which process speaks for it."""
+
     INDEX = ("subtask",)
     STATES = STATES
     INITIAL = CREATED

@@ -60,6 +60,8 @@ class CheckpointPort(Port):
 
 
 class Checkpoint(Machine):
+    """The checkpoint under way, or the last one."""
+
     STATES = (NONE, TRIGGERING, PENDING, STORING, COMPLETED, ABORTED)
     INITIAL = NONE
 

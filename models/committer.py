@@ -26,6 +26,8 @@ class SinkPort(Port):
 
 
 class GlobalCommitter(Machine):
+    """The one place from which commits are asked for."""
+
     STATES = (IDLE, COMMITTING, GIVEN_UP)
     INITIAL = IDLE
     TERMINAL = (GIVEN_UP,)

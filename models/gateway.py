@@ -59,6 +59,8 @@ class SenderPort(Port):
 
 
 class Gateway(Machine):
+    """The gateway between one coordinator and one subtask."""
+
     INDEX = ("coordinator", "subtask")
     STATES = (OPEN, MARKED, CLOSED)
     INITIAL = OPEN

@@ -52,6 +52,8 @@ class UserPort(Port):
 
 
 class Holder(Machine):
+    """The holder of one coordinator."""
+
     INDEX = ("coordinator",)
     STATES = (CREATED, STARTED, CLOSED)
     INITIAL = CREATED

@@ -39,6 +39,8 @@ class LifecyclePort(Port):
 
 
 class JobLifecycle(Machine):
+    """The lifecycle of the job as a whole."""
+
     STATES = (
         CREATED,
         RUNNING,

@@ -25,6 +25,8 @@ class RequestPort(Port):
 
 
 class CheckpointRequest(Machine):
+    """All requests for a checkpoint that wait or are served together."""
+
     STATES = (IDLE, QUEUED, CHOSEN)
     INITIAL = IDLE
 

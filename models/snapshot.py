@@ -27,6 +27,8 @@ class SnapshotPort(Port):
 
 
 class CoordinatorSnapshot(Machine):
+    """One coordinator's snapshot for the checkpoint in one lane."""
+
     INDEX = ("coordinator", "lane")
     STATES = (IDLE, ASKED, CONFIRMING)
     INITIAL = IDLE

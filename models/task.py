@@ -33,6 +33,8 @@ class OperatorPort(Port):
 
 
 class Task(Machine):
+    """The subtask as its worker process sees it."""
+
     STATES = (CREATED, RUNNING, FINISHED, FAILED)
     INITIAL = CREATED
     TERMINAL = (FINISHED, FAILED)
