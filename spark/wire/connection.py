@@ -51,6 +51,7 @@ class Connection:
         self.hello = hello
         self._sock = sock
         self._outgoing = outgoing
+        self._add_outgoing = outgoing.add
         self._frame_bytes_max = frame_bytes_max
         self._outgoing_bytes_max = outgoing_bytes_max
         self._attend = attend
@@ -143,7 +144,7 @@ class Connection:
         with self._lock:
             if self._reason is not None:
                 return False
-            if self._outgoing.add(data, count) < FRAME_BYTES_TARGET:
+            if self._add_outgoing(data, count) < FRAME_BYTES_TARGET:
                 return True
             if not self._blocked:
                 self._write()

@@ -43,13 +43,14 @@ class Outgoing:
 
     def add(self, data: bytes | memoryview, count: int) -> int:
         """Add `count` packed messages; returns the bytes now waiting."""
-        size = len(data)
-        if self._count and self._gathered_bytes + size > self._gather_bytes_max:
+        gathered_bytes = self._gathered_bytes + len(data)
+        if gathered_bytes > self._gather_bytes_max and self._count:
             self._make_frame()
+            gathered_bytes = len(data)
         self._pieces.append(data)
         self._count += count
-        self._gathered_bytes += size
-        return self._gathered_bytes + self._framed_bytes
+        self._gathered_bytes = gathered_bytes
+        return gathered_bytes + self._framed_bytes
 
     def add_heartbeat(self) -> None:
         """Add a frame without messages."""

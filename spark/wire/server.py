@@ -30,7 +30,7 @@ from typing import Any, Final, Protocol, Self
 
 from epochgate.spark.wire.arrivals import Admission, Arrival, RefusalLog
 from epochgate.spark.wire.connection import Connection
-from epochgate.spark.wire.errors import HandshakeTimedOut, WireError, WireSettingInvalid
+from epochgate.spark.wire.errors import CannotBind, HandshakeTimedOut, WireError, WireSettingInvalid
 from epochgate.spark.wire.frames import FRAME_BYTES_MAX, FRAME_BYTES_MIN
 from epochgate.spark.wire.handshake import checked_key
 from epochgate.spark.wire.listening import bound_socket, peer_name, tune
@@ -145,9 +145,14 @@ class TaskServer:
                 raise WireSettingInvalid(
                     "a TaskServer is started once; make a new one for another run."
                 )
-            self._listening = bound_socket(self._host, self._port)
-            self._address = self._listening.getsockname()[:2]
             self._wake_read, self._wake_write = socket.socketpair()
+            try:
+                self._listening = bound_socket(self._host, self._port)
+            except CannotBind:
+                self._wake_read.close()
+                self._wake_write.close()
+                raise
+            self._address = self._listening.getsockname()[:2]
             self._wake_read.setblocking(False)
             self._wake_write.setblocking(False)
             self._selector = selectors.DefaultSelector()
