@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 
 Effect = tuple[Callable[..., None], tuple[Any, ...]]
@@ -21,6 +22,7 @@ class Port:
     """The base of port classes; a subclass's public methods are its messages."""
 
     @classmethod
+    @cache
     def messages(cls) -> dict[str, tuple[str, ...]]:
         """Each message's name with the names of its parameters."""
         return {
@@ -57,32 +59,37 @@ class RecordingPort:
 
     def __init__(self, port: type[Port]) -> None:
         self.sent: list[Sent] = []
-        for message in port.messages():
-            setattr(self, message, self._recorder(message))
+        self._messages = port.messages()
 
-    def _recorder(self, message: str) -> Callable[..., None]:
+    def __getattr__(self, message: str) -> Callable[..., None]:
+        """Make the method of one message when it is first used."""
+        if message.startswith("_") or message not in self._messages:
+            raise AttributeError(message)
+
         def record(*arguments: Any) -> None:
             self.sent.append(Sent(message, arguments))
 
+        setattr(self, message, record)
         return record
 
 
 class DeferredPort:
-    """Puts each message on the system's list of effects, to be handled once the step is
-    complete.
-    """
+    """Puts each message on the system's list of effects, to be handled once the step is complete."""
 
     def __init__(
         self, port: type[Port], handler: object, index: tuple[int, ...], effects: list[Effect]
     ) -> None:
-        for message in port.messages():
-            setattr(self, message, self._deferrer(getattr(handler, message), index, effects))
+        self._messages = port.messages()
+        self._handler, self._index, self._effects = handler, index, effects
 
-    @staticmethod
-    def _deferrer(
-        method: Callable[..., None], index: tuple[int, ...], effects: list[Effect]
-    ) -> Callable[..., None]:
+    def __getattr__(self, message: str) -> Callable[..., None]:
+        """Make the method of one message when it is first used."""
+        if message.startswith("_") or message not in self._messages:
+            raise AttributeError(message)
+        method, index, effects = getattr(self._handler, message), self._index, self._effects
+
         def defer(*arguments: Any) -> None:
             effects.append((method, index + arguments))
 
+        setattr(self, message, defer)
         return defer
