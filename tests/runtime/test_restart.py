@@ -71,6 +71,15 @@ def test_smooth_running_is_measured_from_when_the_tasks_run_again() -> None:
     assert failed_after(5.0, 15.0) == 1.0, "only the first notice after a failure counts"
 
 
+def test_each_restart_is_measured_from_its_own_recovery() -> None:
+    strategy = ExponentialDelay(initial_s=1.0, max_s=9.0, multiplier=2.0, reset_after_s=10.0)
+    strategy.next_delay_s(0.0)
+    strategy.notify_healthy(1.0)
+    assert strategy.next_delay_s(5.0) == 2.0
+    strategy.notify_healthy(9.0)
+    assert strategy.next_delay_s(18.0) == 4.0, "running since 9, not since the restart at 7"
+
+
 def test_limited_attempts_of_an_exponential_delay_return_after_a_reset() -> None:
     strategy = ExponentialDelay(1.0, 1.0, 2.0, reset_after_s=10.0, attempts_max=2)
     assert [strategy.next_delay_s(now_s) for now_s in (0.0, 2.0, 4.0)] == [1.0, 1.0, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -71,6 +72,25 @@ def test_a_driver_that_is_fenced_within_a_save_does_not_touch_the_others_file(
     old = _open(tmp_path, _TakenOverAtFsync())
     old.save(checkpoint_of(1))
     takes_over.append(True)
+    with pytest.raises(CheckpointStoreLost):
+        old.save(CompletedCheckpoint(2, JOB, "old run", 0.0, parallelism=1))
+    with _open(tmp_path) as successor:
+        assert successor.latest() == checkpoint_of(2)
+
+
+def test_a_fenced_driver_whose_save_fails_does_not_take_back_the_others_file(
+    tmp_path: Path,
+) -> None:
+    class _TakenOverAtRename(LocalFileSystem):
+        def rename(self, source: AnyPath, destination: AnyPath) -> None:
+            if str(destination).endswith(".epochgate"):
+                (tmp_path / "driver.lock").unlink()
+                with _open(tmp_path) as new:
+                    new.save(checkpoint_of(2))
+                raise OSError(errno.EIO, "input/output error")
+            super().rename(source, destination)
+
+    old = _open(tmp_path, _TakenOverAtRename())
     with pytest.raises(CheckpointStoreLost):
         old.save(CompletedCheckpoint(2, JOB, "old run", 0.0, parallelism=1))
     with _open(tmp_path) as successor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import doctest
+import hashlib
 from typing import Any
 
 import msgpack
@@ -104,6 +105,12 @@ def test_every_truncation_is_detected() -> None:
     for length in range(len(ENCODED)):
         with pytest.raises(CheckpointDamaged):
             decode_checkpoint(ENCODED[:length], source="test")
+
+
+def test_a_length_that_does_not_fit_is_named() -> None:
+    framed = ENCODED[:12] + (1).to_bytes(8, "big") + ENCODED[20:-32]
+    with pytest.raises(CheckpointDamaged, match=f"has {len(ENCODED) - 52} bytes instead of 1"):
+        decode_checkpoint(framed + hashlib.sha256(framed).digest(), source="test")
 
 
 @given(st.integers(0, len(ENCODED)), st.integers(0, 40), st.binary(max_size=40))
