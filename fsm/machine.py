@@ -52,7 +52,7 @@ class Machine:
     state: str
     system: Any
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, unchecked: bool = False) -> None:
         super().__init_subclass__()
         own = list(vars(cls).items())
         specs = {

@@ -1,0 +1,233 @@
+"""A declaration that cannot be meant is refused when its class is created, with a message that
+helps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+from epochgate.fsm import (
+    ANY,
+    STAY,
+    Array,
+    Channel,
+    DeclarationError,
+    Ignore,
+    Int,
+    Machine,
+    Port,
+    Row,
+    System,
+    machines,
+    output,
+)
+from tests.fsm.turnstile import Station, Turnstile, declared
+
+
+class BellPort(Port):
+    def ring(self) -> None: ...
+
+
+def declare(*rows: Row, **attributes: Any) -> type[Machine]:
+    """A machine of two states with a guard, two actions, a field and a port."""
+
+    def is_free(self: Machine) -> bool:
+        return True
+
+    def is_paid(self: Machine, coin: int) -> bool:
+        return True
+
+    def count(self: Machine, coin: int) -> None: ...
+
+    def greet(self: Machine, person: int) -> None: ...
+
+    body = {
+        "STATES": ("open", "shut"),
+        "INITIAL": "open",
+        "ROWS": (*rows, Row("leave", "shut", "open", None, None, "it goes on")),
+        "is_free": is_free,
+        "is_paid": is_paid,
+        "count": count,
+        "greet": greet,
+        "held": Int("coins"),
+        "bell": output(BellPort),
+        **attributes,
+    }
+    return declared("Door", body)
+
+
+PUSH = Row("push", "open", "shut", None, None, "somebody leans on it")
+
+
+def test_a_sound_declaration_is_accepted() -> None:
+    door = declare(PUSH)
+    assert door.triggers() == ("push", "leave")
+    assert door.accepted("open") == ("push",)
+    assert list(door.FIELDS) == ["held"]
+    assert list(door.PORTS) == ["bell"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "attributes", "message"),
+    [
+        ((PUSH,), {"STATES": ()}, "STATES must be distinct names"),
+        ((PUSH,), {"STATES": ("open", "shut", "open")}, "STATES must be distinct names"),
+        ((PUSH,), {"INITIAL": "ajar"}, "'ajar' is not among STATES"),
+        ((PUSH,), {"TERMINAL": ("ajar",)}, "'ajar' is not among STATES"),
+        ((PUSH,), {"TERMINAL": ("shut",)}, "'shut' is in TERMINAL, but a row leaves it"),
+        ((Row("push", "ajar", "shut", None, None, "x"),), {}, "unknown source state 'ajar'"),
+        ((Row("push", "open", "ajar", None, None, "x"),), {}, "unknown dest 'ajar'"),
+        ((Row("push", (), "shut", None, None, "x"),), {}, "at least one source state"),
+        ((Row("push", ("open", "open"), "shut", None, None, "x"),), {}, "each once"),
+        ((Row("push", "open", "shut", None, None, "  "),), {}, "`because` is empty"),
+        ((Row("push", "open", "shut", "is_fre", None, "x"),), {}, "no method is named 'is_fre'"),
+        (
+            (Row("push", "open", "shut", "is_free or is_paid", None, "x"),),
+            {},
+            "joined by 'and'",
+        ),
+        ((Row("push", "open", "shut", None, "cuont", "x"),), {}, "no method is named 'cuont'"),
+        ((Row("push", "open", "shut", None, "", "x"),), {}, "no method is named ''"),
+        ((Row("push", "open", "shut", None, "held", "x"),), {}, "no method is named 'held'"),
+        (
+            (Row("push", "open", "shut", "is_free and not is_free", None, "x"),),
+            {},
+            "['is_free'] is both demanded and excluded",
+        ),
+        ((PUSH, PUSH), {}, "two rows take 'push' in 'open' and could hold together"),
+        (
+            (
+                Row("push", "open", "shut", "is_free", None, "x"),
+                Row("push", ANY, STAY, "is_paid", None, "y"),
+            ),
+            {},
+            "let them demand opposite values of one guard",
+        ),
+        ((Row("push", "open", STAY, None, None, "x"),), {}, "no row leads to ['shut']"),
+        (
+            (PUSH, Row("jam", "open", "stuck", None, None, "x")),
+            {"STATES": ("open", "shut", "stuck")},
+            "no row leaves 'stuck'; list it in TERMINAL",
+        ),
+        (
+            (Row("push", "open", "shut", None, "count, greet", "x"),),
+            {},
+            "'greet' takes ('person',), another takes ('coin',)",
+        ),
+        ((Row("trigger", "open", "shut", None, None, "x"),), {}, "cannot name a trigger"),
+        ((Row("push it", "open", "shut", None, None, "x"),), {}, "cannot name a trigger"),
+        ((Row("_push", "open", "shut", None, None, "x"),), {}, "cannot name a trigger"),
+        ((Row("count", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
+        ((Row("held", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
+        ((Row("bell", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
+        ((Row("values", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
+        ((PUSH,), {"__annotations__": {"pull": "Trigger"}}, "the trigger 'pull' has no row"),
+    ],
+)
+def test_a_faulty_declaration_is_refused(
+    rows: tuple[Row, ...], attributes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        declare(*rows, **attributes)
+    assert message in str(refused.value)
+    assert "Door: " in str(refused.value)
+    assert refused.value.exit_code == 2
+
+
+def test_rows_that_demand_opposite_values_of_a_guard_exclude_each_other() -> None:
+    declare(
+        Row("push", "open", "shut", "is_free", None, "x"),
+        Row("push", "open", STAY, "not is_free and is_paid", None, "y"),
+        Ignore("push", "open", "not is_free and not is_paid", "z"),
+    )
+
+
+def test_callbacks_may_take_the_first_few_of_the_same_arguments() -> None:
+    door = declare(Row("push", "open", "shut", "is_free and is_paid", "count", "x"))
+    assert door.trigger_parameters("push") == ("coin",)
+    assert door.trigger_parameters("leave") == ()
+
+
+def test_a_base_without_rows_is_not_a_machine_yet_and_hands_its_fields_on() -> None:
+    base = declare(PUSH)
+    shared = declared("Shared", {"held": Int("coins")})
+    assert shared.triggers() == ()
+    body = {name: vars(base)[name] for name in ("STATES", "INITIAL", "ROWS")}
+    derived = declared("Derived", body, shared)
+    assert list(derived.FIELDS) == ["held"]
+
+
+def test_a_subclass_runs_its_own_table_and_its_own_callbacks() -> None:
+    def is_enough(self: Turnstile, coin: int) -> bool:
+        return True
+
+    body = {
+        "STATES": ("locked", "unlocked"),
+        "TERMINAL": (),
+        "ROWS": tuple(row for row in Turnstile.ROWS if row.trigger != "hit"),
+        "is_enough": is_enough,
+    }
+    free_turnstile = declared("Free", body, Turnstile)
+
+    class FreeStation(Station):
+        turnstile: list[Turnstile] = machines(free_turnstile)
+
+    free = FreeStation().turnstile[0]
+    free.pay(0)
+    assert free.state == "unlocked"
+    with pytest.raises(Exception, match="refuses 'hit'"):
+        free.hit()
+
+
+def system(**attributes: Any) -> type[System]:
+    body = {"INDEX_SETS": {"gate": "gates"}, "CONSTANTS": {"gates": 1, "fare": 2}, **attributes}
+    return type("Hall", (System,), body)
+
+
+class Clerk(Machine):
+    STATES = ("here",)
+    INITIAL = "here"
+    ROWS = (Row("ask", "here", STAY, None, None, "somebody is curious"),)
+
+
+class Ledger(Clerk):
+    pages: list[list[int]] = Array(Array(Int("lines"), "sheets"), "gates")
+    letters: list[Any] = Array(Channel("letter", "letters"), "gates")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"INDEX_SETS": {"gate": "doors"}}, "['doors'] are not in CONSTANTS"),
+        ({"INDEX_SETS": {}, "turnstile": machines(Turnstile)}, "['gate'] are not in INDEX_SETS"),
+        ({"gates": machines(Clerk)}, "the name is taken"),
+        ({"values": machines(Clerk)}, "the name is taken"),
+        ({"effects": machines(Clerk)}, "the name is taken"),
+        ({"CONSTANTS": {"observer": 1}, "INDEX_SETS": {}}, "the name is taken"),
+        ({"ledger": machines(Ledger)}, "arrays [\"pages over 'gates'\"]"),
+        ({"one": machines(Clerk), "other": machines(Clerk)}, "one class stands under two names"),
+    ],
+)
+def test_a_faulty_system_is_refused(attributes: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        system(**attributes)
+    assert message in str(refused.value)
+
+
+def test_an_unknown_constant_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(
+        DeclarationError, match=r"no constant \['fares'\]; it has \['fare', 'gates'\]"
+    ):
+        Station(fares=3)
+
+
+def test_a_system_that_extends_another_keeps_its_machines() -> None:
+    class Terminus(Station):
+        CONSTANTS: ClassVar[dict[str, int]] = {**Station.CONSTANTS, "tracks": 3}
+
+        clerk: Clerk = machines(Clerk)
+
+    assert list(Terminus.MACHINES) == ["turnstile", "clerk"]
+    assert Terminus(gates=2).values().keys() == {"turnstile[0]", "turnstile[1]", "clerk"}
