@@ -12,7 +12,7 @@ the source; empty files; endings of unfinished files (`UNFINISHED_SUFFIXES`).
 When a file counts: it must be complete when it is first seen, so programs should write under a
 name that does not count and rename. For those that do not, a followed source waits until the file
 has been unmodified for `settle_s`, by its own time stamp or between two scans. A file that
-changes after it was enumerated is an error, found here or by the reader: none is read half in silence.
+changes after it was enumerated is an error, found here or by the reader.
 
 How files are cut: into the fewest shares of at most `split_bytes_target` bytes (Parquet: whole row
 groups, by compressed size). A CSV file larger than the target is read once to see whether a quoted

@@ -12,6 +12,7 @@ import csv
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Sequence
 from typing import BinaryIO, cast
 
@@ -24,6 +25,7 @@ from epochgate.spark.files.records import (
     RECORD_BYTES_MAX,
     CsvRecordEnds,
     LineEnds,
+    RecordEnds,
     RecordTooLong,
 )
 from epochgate.spark.files.split import Compression, Format
@@ -60,8 +62,35 @@ def format_of(path: str, given: Format | None) -> tuple[Format | None, Compressi
 def open_bytes(path: str, compression: Compression) -> BinaryIO:
     """The file's bytes, decompressed."""
     if compression == "gzip":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return cast(BinaryIO, _Decompressed(path))
     return open(path, "rb")
+
+
+class _Decompressed(gzip.GzipFile):
+    """Gives out all bytes before the damage before it raises, so that no whole record is lost."""
+
+    _error: Exception | None = None
+
+    def read(self, size: int | None = -1) -> bytes:
+        wanted = 1 << 62 if size is None or size < 0 else size
+        parts: list[bytes] = []
+        while wanted and self._error is None:
+            try:
+                part = self.read1(wanted)
+            except (EOFError, OSError, zlib.error) as error:
+                self._error = error
+                break
+            if not part:
+                break
+            parts.append(part)
+            wanted -= len(part)
+        if not parts and self._error is not None:
+            raise self._error
+        return b"".join(parts)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._error = None
+        return super().seek(offset, whence)
 
 
 def data_start(file: BinaryIO, file_format: Format, header: bool, delimiter: str) -> int:
@@ -98,12 +127,12 @@ def infer_schema(
 ) -> pa.Schema | None:
     """Column names and types of a CSV or JSON lines file; none if it has no row.
 
-    Raises `ValueError` (of which pyarrow's `ArrowInvalid` is one) if the sample cannot be parsed.
+    Raises `ValueError` (of which pyarrow's `ArrowInvalid` is one) if not one record can be parsed.
     """
     start = data_start(file, file_format, header, delimiter)
     names = read_header(file, delimiter)[0] if file_format == "csv" and header else ()
     file.seek(start)
-    ends = CsvRecordEnds(delimiter) if file_format == "csv" else LineEnds()
+    ends: RecordEnds = CsvRecordEnds(delimiter) if file_format == "csv" else LineEnds()
     sample = file.read(sample_bytes_max)
     if len(sample) == sample_bytes_max:
         while not (cut := ends.last(sample)):
@@ -112,6 +141,24 @@ def infer_schema(
             if not block or len(sample) > RECORD_BYTES_MAX:
                 raise RecordTooLong(f"no record ends within {len(sample)} bytes")
         sample = sample[:cut]
+    while True:
+        try:
+            schema = _schema_of(sample, file_format, names, delimiter)
+            break
+        except pa.ArrowInvalid:
+            # Reading will tell where exactly the file is bad; the part before has types as well.
+            shorter = ends.last(sample[: len(sample) // 2]) or ends.first(sample, 0)
+            if shorter in (0, len(sample)):
+                raise
+            sample = sample[:shorter]
+    if schema is None:
+        return None
+    return pa.schema([pa.field(field.name, _filled(field.type)) for field in schema])
+
+
+def _schema_of(
+    sample: bytes, file_format: Format, names: Sequence[str], delimiter: str
+) -> pa.Schema | None:
     if not sample.strip():
         return None
     if file_format == "csv":
@@ -121,9 +168,7 @@ def infer_schema(
             pa.BufferReader(sample),
             read_options=pa.json.ReadOptions(use_threads=False, block_size=len(sample) + 1),
         )
-    if table.num_rows == 0:
-        return None
-    return pa.schema([pa.field(field.name, _filled(field.type)) for field in table.schema])
+    return table.schema if table.num_rows else None
 
 
 def parse_csv(

@@ -1,7 +1,7 @@
 """What a writer hands over at a barrier: a finished staged file, and how to recognise it.
 
 Decides: names of staged and of visible files, and the plain form of a committable.
-Leaves to others: writing (`staging`) and committing (`target`). Pure; used in tasks and on the driver.
+Leaves to others: writing (`staging`) and committing (`target`). Used in tasks and on the driver.
 
 A staged file is named by subtask, attempt, sequence and run, so no two writers share a name, and
 an attempt that was replaced but still writes can only add files that nobody refers to.
@@ -9,6 +9,7 @@ an attempt that was replaced but still writes can only add files that nobody ref
 
 from __future__ import annotations
 
+import base64
 import re
 import zlib
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from epochgate.runtime.filesystem import AnyPath, FileSystem
 
@@ -24,6 +26,7 @@ STAGED_SUFFIX = ".staged"
 
 _STAGED = re.compile(r"staged/([0-9A-Za-z-]+)/(part-\d+-\d+-\d+-\1\.parquet)\.staged")
 _FOOTER_END_BYTES = 8
+_SCHEMA_KEY = "epochgate.schema"
 
 
 @dataclass(frozen=True, order=True)
@@ -94,6 +97,18 @@ def schema_id(schema: pa.Schema) -> str:
     """Eight hex digits that differ if column names, order or types do; metadata does not count."""
     bare = pa.schema([pa.field(field.name, field.type) for field in schema])
     return f"{zlib.crc32(bare.serialize().to_pybytes()):08x}"
+
+
+def with_written_schema(schema: pa.Schema) -> dict[str, str]:
+    """Parquet metadata that keeps `schema` as it was; Parquet itself does not keep every type."""
+    bare = pa.schema([pa.field(field.name, field.type) for field in schema])
+    return {_SCHEMA_KEY: base64.b64encode(bare.serialize().to_pybytes()).decode()}
+
+
+def written_schema(path: AnyPath) -> pa.Schema:
+    """The schema of the batches that a file was written from."""
+    encoded = (pq.read_metadata(path).metadata or {})[_SCHEMA_KEY.encode()]
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
 
 
 def footer_crc32(files: FileSystem, path: AnyPath, size_bytes: int) -> int | None:

@@ -63,7 +63,7 @@ class TargetTakenOver(EpochgateError):
 
 
 class TargetAhead(UsageError):
-    """The target holds checkpoints newer than the restored one: path, its last, the restored."""
+    """The target holds checkpoints newer than the restored: path, its last, restored."""
 
     def __str__(self) -> str:
         path, last, restored = self.args
@@ -81,7 +81,7 @@ class TargetBehind(UsageError):
 
     def __str__(self) -> str:
         return (
-            f"the job continues from checkpoint {self.args[1]}, but target {self.args[0]!r} is new; "
+            f"this job goes on from checkpoint {self.args[1]}, and target {self.args[0]!r} is new: "
             "the rows committed before would be missing from it. Put the target back in its place, "
             "or start afresh with a new checkpoint directory."
         )

@@ -1,7 +1,7 @@
 """Writes a subtask's output to staged Parquet files that nobody reads before their commit.
 
 Decides: when a row group and a file end, and what a file is called. Leaves to others: the barrier
-that calls `prepare_commit`, carrying committables to the driver, and making them visible (`target`).
+that calls `prepare_commit`, carrying committables to the driver, and showing them (`target`).
 Runs in a task, on its data thread; one writer per subtask attempt.
 
     write write write | prepare_commit(7): close, fsync, hand over | write | prepare_commit(8) ...
@@ -28,6 +28,7 @@ from epochgate.spark.parquet_sink.committable import (
     footer_crc32,
     schema_id,
     staged_path,
+    with_written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
     FULL,
@@ -223,6 +224,7 @@ class _OpenFile:
             compression=compression,
             write_page_checksum=True,
         )
+        self._writer.add_key_value_metadata(with_written_schema(self.schema))
 
     def write(self, data: bytes) -> int:
         """Called by pyarrow, also by a writer that is being thrown away: that has no effect."""

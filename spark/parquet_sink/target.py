@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from epochgate.runtime.filesystem import (
     TEMPORARY_SUFFIX,
@@ -46,6 +45,7 @@ from epochgate.spark.parquet_sink.committable import (
     footer_crc32,
     schema_id,
     total_rows,
+    written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
     FULL,
@@ -136,7 +136,7 @@ class ParquetTarget:
         """The schema of what is visible, for new writers to keep to; none if nothing is."""
         for checkpoint in reversed(self._committed):
             for committable in self._manifest(checkpoint)[1]:
-                return pq.read_schema(self._visible(checkpoint, committable.file_name))
+                return written_schema(self._visible(checkpoint, committable.file_name))
         return None
 
     def require_one_schema(self, committables: Iterable[Committable]) -> None:
@@ -300,8 +300,8 @@ class ParquetTarget:
     def _staged_schema(self, committable: Committable) -> pa.Schema | None:
         """For a message only, so that a file that cannot be read is not an error of its own."""
         path = os.path.join(self.working_directory, committable.path)
-        with contextlib.suppress(OSError, pa.ArrowException):
-            return pq.read_schema(path)
+        with contextlib.suppress(OSError, pa.ArrowException, KeyError):
+            return written_schema(path)
         return None
 
     def _remove_staged(self, is_orphan: Callable[[str], bool]) -> list[str]:
