@@ -1,0 +1,37 @@
+"""The Parquet sink's global committer: one atomic rename for each completed checkpoint."""
+
+from __future__ import annotations
+
+from epochgate.runtime import Committables, Committer, RetryLater
+from epochgate.spark.parquet_sink import Committable, DiskFull, ParquetTarget
+
+
+class ParquetCommitter(Committer):
+    """Commits to a target that was claimed before."""
+
+    def __init__(self, target: ParquetTarget) -> None:
+        self._target = target
+        self.rows_committed = 0
+        self.files_committed = 0
+
+    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
+        """Remove what dead attempts have staged and no checkpoint refers to."""
+        kept = [c for committables in restored.values() for c in _parsed(committables)]
+        self._target.remove_orphans(kept)
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        """Show the checkpoint's files, all at once; DiskFull is tried again later."""
+        try:
+            result = self._target.commit(checkpoint_id, _parsed(committables))
+        except DiskFull as error:
+            raise RetryLater(str(error)) from error
+        self.rows_committed += result.rows
+        self.files_committed += result.files
+
+    def close(self) -> None:
+        """Let the next run have the target."""
+        self._target.release()
+
+
+def _parsed(committables: Committables) -> list[Committable]:
+    return [Committable.from_list(value) for items in committables.values() for value in items]
