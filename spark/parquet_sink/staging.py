@@ -158,8 +158,10 @@ class StagingWriter:
         file = self._files.open_for_writing(absolute)
         try:
             return _OpenFile(path, file, self._gathered[0].schema, self._compression)
-        except BaseException:
+        except Exception:
             file.close()
+            with contextlib.suppress(OSError):
+                self._files.remove(absolute)
             raise
 
     def _finish_file(self, file: _OpenFile) -> None:

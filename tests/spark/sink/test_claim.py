@@ -1,0 +1,164 @@
+"""A target belongs to one job, one process at a time, and never runs ahead of the checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from epochgate.errors import UsageError
+from epochgate.spark.parquet_sink import (
+    Committable,
+    ParquetTarget,
+    StagingWriter,
+    TargetAhead,
+    TargetBehind,
+    TargetLocked,
+    TargetNotEmpty,
+    TargetOfAnotherJob,
+    TargetTakenOver,
+    TargetVersionUnknown,
+)
+
+
+def staged(target: ParquetTarget, run: str, row: int) -> list[Committable]:
+    writer = StagingWriter(target.working_directory, run, 0, attempt=row)
+    writer.write(pa.RecordBatch.from_pydict({"x": [row]}))
+    return writer.prepare_commit(1)
+
+
+def with_checkpoints(path: Path, *checkpoints: int) -> None:
+    target = ParquetTarget(path, "job", "r1")
+    target.claim(None)
+    for checkpoint in checkpoints:
+        target.commit(checkpoint, staged(target, "r1", checkpoint))
+    target.release()
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_missing_or_empty_directory_is_marked_with_the_job(tmp_path: Path, exists: bool) -> None:
+    path = tmp_path / "deep" / "out"
+    if exists:
+        path.mkdir(parents=True)
+    with_checkpoints(path)
+    marker = json.loads((path / "_epochgate.json").read_text())
+    assert marker == {"product": "epochgate parquet target", "version": 1, "job": "job"}
+
+
+def test_a_directory_with_foreign_files_is_refused_and_nothing_is_put_beside_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("")
+    with pytest.raises(TargetNotEmpty, match=r"mine\.txt.*empty or does not exist") as caught:
+        ParquetTarget(tmp_path / "out", "job", "r1").claim(None)
+    assert isinstance(caught.value, UsageError)
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_file_is_not_a_target(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(TargetNotEmpty):
+        ParquetTarget(tmp_path / "out", "job", "r1").claim(None)
+
+
+def test_the_target_of_another_job_is_refused(tmp_path: Path) -> None:
+    with_checkpoints(tmp_path / "out")
+    with pytest.raises(TargetOfAnotherJob, match="belongs to job 'job', this is job 'other'"):
+        ParquetTarget(tmp_path / "out", "other", "r1").claim(None)
+
+
+@pytest.mark.parametrize("marker", ["", "{}", "[1]", '{"product": "x", "version": 1, "job": "j"}'])
+def test_a_marker_that_cannot_be_read_is_refused(tmp_path: Path, marker: str) -> None:
+    with_checkpoints(tmp_path / "out")
+    (tmp_path / "out" / "_epochgate.json").write_text(marker)
+    with pytest.raises(TargetVersionUnknown, match="release that wrote it"):
+        ParquetTarget(tmp_path / "out", "job", "r2").claim(None)
+
+
+def test_a_target_is_claimed_by_one_process_at_a_time(tmp_path: Path) -> None:
+    first = ParquetTarget(tmp_path / "out", "job", "r1")
+    first.claim(None)
+    with pytest.raises(TargetLocked, match="another process"):
+        ParquetTarget(tmp_path / "out", "job", "r2").claim(None)
+    first.release()
+    second = ParquetTarget(tmp_path / "out", "job", "r2")
+    second.claim(None)
+    with pytest.raises(TargetTakenOver):
+        first.commit(1, [])
+    second.release()
+
+
+def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\n"
+        "from epochgate.spark.parquet_sink import ParquetTarget\n"
+        "ParquetTarget(sys.argv[1], 'job', 'r1').claim(None)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "out")],
+        cwd=Path(__file__).parents[3],
+        timeout=60,
+        check=False,
+    )
+    assert killed.returncode == -9
+    target = ParquetTarget(tmp_path / "out", "job", "r2")
+    target.claim(None)
+    target.release()
+
+
+def test_a_target_ahead_of_the_restored_state_is_refused(tmp_path: Path) -> None:
+    with_checkpoints(tmp_path / "out", 1, 2, 3)
+    for restored in (None, 1, 2):
+        with pytest.raises(TargetAhead, match="already holds checkpoint 3"):
+            ParquetTarget(tmp_path / "out", "job", "r2").claim(restored)
+    for restored in (3, 4):
+        target = ParquetTarget(tmp_path / "out", "job", "r2")
+        target.claim(restored)
+        assert target.last_committed == 3
+        target.release()
+
+
+def test_newer_checkpoints_are_withdrawn_when_asked_for_and_can_be_written_again(
+    tmp_path: Path,
+) -> None:
+    with_checkpoints(tmp_path / "out", 1, 2, 3)
+    target = ParquetTarget(tmp_path / "out", "job", "r2")
+    target.claim(1, withdraw_newer=True)
+    assert [one.checkpoint for one in target.committed()] == [1]
+    target.commit(2, staged(target, "r2", 7))
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "_epochgate.json",
+        "checkpoint-000000000001",
+        "checkpoint-000000000002",
+    ]
+    withdrawn = os.listdir(Path(target.working_directory, "withdrawn"))
+    assert sorted(withdrawn) == ["checkpoint-000000000002-r2", "checkpoint-000000000003-r2"]
+    target.release()
+
+
+def test_a_restored_job_does_not_go_on_into_a_new_target(tmp_path: Path) -> None:
+    with pytest.raises(TargetBehind, match="checkpoint 4"):
+        ParquetTarget(tmp_path / "out", "job", "r2").claim(4)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_target_that_was_deleted_can_be_started_afresh(tmp_path: Path) -> None:
+    with_checkpoints(tmp_path / "out", 1)
+    target = ParquetTarget(tmp_path / "out", "job", "r2")
+    target.claim(1)
+    staged(target, "r2", 5)
+    target.release()
+    for entry in sorted((tmp_path / "out").rglob("*"), reverse=True):
+        entry.rmdir() if entry.is_dir() else entry.unlink()
+    (tmp_path / "out").rmdir()
+    other = ParquetTarget(tmp_path / "out", "other job", "r3")
+    other.claim(None)
+    assert not Path(other.working_directory, "staged").exists()
+    other.release()
