@@ -21,3 +21,7 @@ class UsageError(EpochgateError):
 
 class NegativeResult(EpochgateError):
     """The work was done, and its answer is no."""
+
+
+class InvariantBroken(EpochgateError):
+    """epochgate itself is wrong: something that its protocol excludes has happened."""

@@ -93,7 +93,7 @@ class Checkpoint(Machine):
 
     # fmt: off
     ROWS = (
-        Row("restore",               NONE,                                            COMPLETED,  None,                                            "adopt",                              "the store holds a completed checkpoint"),
+        Row("restore",               NONE,                                            COMPLETED,  None,                                            "adopt",                              "the store holds a completed checkpoint; ids go on after the newest it ever held"),
 
         Row("trigger_next",          OVER,                                            TRIGGERING, "has_coordinators",                              "begin, ask_coordinators",            "a request was chosen"),
         Row("trigger_next",          OVER,                                            PENDING,    "not has_coordinators",                          "begin, inject_barriers",             "a request was chosen, and nobody has to be asked first"),
@@ -150,8 +150,8 @@ class Checkpoint(Machine):
     def is_storing(self) -> bool:
         return self.state == STORING
 
-    def adopt(self, checkpoint: int) -> None:
-        self.number = checkpoint
+    def adopt(self, checkpoint: int, newest: int) -> None:
+        self.number = newest
         self.completed = checkpoint
 
     def begin(self) -> None:

@@ -1,4 +1,6 @@
-"""What makes the machines act: the coordinator and operator APIs, the job master, stores, transports."""
+"""What makes the machines act: the coordinator and operator APIs, the job master, stores,
+transports.
+"""
 
 from epochgate.runtime.committer import Committables, Committer, RetryLater
 from epochgate.runtime.configuration import JobConfiguration, JobMisconfigured

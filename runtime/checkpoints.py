@@ -1,7 +1,8 @@
-"""The shell around checkpoints: gathers their parts, stores them off the queue, and holds the last completed one.
+"""The shell around checkpoints: gathers their parts, stores them off the queue, and holds the last
+completed one.
 
-Handler of the ports of checkpoint and request. It decides nothing: the machines say which part counts, when to store, and
-which checkpoint to go back to.
+Handler of the ports of checkpoint and request. It decides nothing: the machines say which part
+counts, when to store, and which checkpoint to go back to.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from epochgate.errors import EpochgateError
+from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.fsm import Timer
 from epochgate.runtime.committer import Committables
 from epochgate.runtime.reports import CheckpointReport
-from epochgate.runtime.store import CompletedCheckpoint, StoredInfo
+from epochgate.runtime.store import CheckpointSaveFailed, CompletedCheckpoint, StoredInfo
 
 if TYPE_CHECKING:
     from epochgate.runtime.job_master import JobMaster
@@ -65,7 +66,7 @@ class Checkpoints:
         if checkpoint == 0:
             return None
         if self.latest is None or self.latest.checkpoint_id != checkpoint:
-            raise CheckpointAborted(f"checkpoint {checkpoint} is to be restored, but {self.latest} is there")
+            raise InvariantBroken(f"checkpoint {checkpoint} is to be restored, not {self.latest}")
         return self.latest
 
     # requests
@@ -81,7 +82,10 @@ class Checkpoints:
 
     def forget_requests(self, reason: str) -> None:
         """The job is over: nobody will be served any more."""
-        waiting = [*self._requests, *(future for served in self._served.values() for future in served)]
+        waiting = [
+            *self._requests,
+            *(future for served in self._served.values() for future in served),
+        ]
         self._requests, self._served = [], {}
         for future in waiting:
             future.set_exception(CheckpointAborted(reason))
@@ -114,7 +118,9 @@ class Checkpoints:
     def keep_coordinator(self, operator_id: str, checkpoint: int, state: bytes | None) -> None:
         self._part(checkpoint).coordinators[operator_id] = state
 
-    def keep(self, checkpoint: int, subtask: int, parts: tuple[dict[str, bytes], list[Any]]) -> None:
+    def keep(
+        self, checkpoint: int, subtask: int, parts: tuple[dict[str, bytes], list[Any]]
+    ) -> None:
         self._part(checkpoint).subtasks[subtask] = parts[0]
         if parts[1]:
             self._part(checkpoint).committables[subtask] = parts[1]
@@ -125,7 +131,8 @@ class Checkpoints:
             self._parts.reason = reason
 
     def _part(self, checkpoint: int) -> Parts:
-        assert self._parts is not None and self._parts.checkpoint_id == checkpoint
+        if self._parts is None or self._parts.checkpoint_id != checkpoint:
+            raise InvariantBroken(f"checkpoint {checkpoint} is not under way: {self._parts}")
         return self._parts
 
     def save(self, checkpoint: int) -> None:
@@ -151,8 +158,11 @@ class Checkpoints:
     ) -> None:
         checkpoint = whole.checkpoint_id
         if error is not None:
-            self.note_reason(checkpoint, f"it could not be stored: {error}")
-            self._master.warn(f"checkpoint {checkpoint} could not be stored: {error}")
+            reason = f"checkpoint {checkpoint} could not be stored: {error}"
+            self.note_reason(checkpoint, reason)
+            self._master.warn(reason)
+            if not isinstance(error, CheckpointSaveFailed):
+                self._master.fail(reason)  # the store is lost, or holds what nobody knows
             self._master.job.checkpoint.store_failed(checkpoint)
         else:
             self._part(checkpoint).stored = stored

@@ -1,7 +1,8 @@
-"""The shell around commits: hands completed checkpoints to the user's committer, off the queue, as the machine says.
+"""The shell around commits: hands completed checkpoints to the user's committer, off the queue, as
+the machine says.
 
-Handler of the global committer's port `sink`. Committables that are not known to be committed travel in every checkpoint that is
-stored, so a driver that dies at any moment finds them again.
+Handler of the global committer's port `sink`. Committables that are not known to be committed
+travel in every checkpoint that is stored, so a driver that dies at any moment finds them again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Commits:
         self._waiting: dict[int, Committables] = {}
         if restored is not None:
             for checkpoint, flat in restored.uncommitted.items():
-                self._waiting[checkpoint] = {subtask: items for subtask, items in flat}
+                self._waiting[checkpoint] = dict(flat)
             self._waiting[restored.checkpoint_id] = restored.committables
         if committer is not None:
             committer.open(master.configuration.run_id, dict(self._waiting))
@@ -37,7 +38,9 @@ class Commits:
         self._waiting[checkpoint] = committables
 
     def uncommitted(self) -> dict[int, list[Any]]:
-        """What is not known to be committed, as plain values: checkpoint -> [[subtask, committables], ...]."""
+        """What is not known to be committed, as plain values: checkpoint -> [[subtask,
+        committables], ...].
+        """
         return {
             checkpoint: [[subtask, items] for subtask, items in committables.items()]
             for checkpoint, committables in self._waiting.items()

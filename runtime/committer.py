@@ -1,7 +1,8 @@
 """The committer API: what makes a completed checkpoint's committables visible.
 
-Source: Apache Flink's Committer and GlobalCommitter (section 6 of docs/protocol.md). A commit may be called again for a
-checkpoint that was committed before, after any failure; it must then change nothing.
+Source: Apache Flink's Committer and GlobalCommitter (section 6 of docs/protocol.md). A commit may
+be called again for a checkpoint that was committed before, after any failure; it must then change
+nothing.
 """
 
 from __future__ import annotations
@@ -20,14 +21,20 @@ class RetryLater(EpochgateError):
 
 
 class Committer(ABC):
-    """Commits the checkpoints of one job, in order of their ids; on a thread of its own, one call at a time."""
+    """Commits the checkpoints of one job, in order of their ids; on a thread of its own, one call
+    at a time.
+    """
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
-        """Called once before anything else, with what is still referenced by the restored checkpoint."""
+        """Called once before anything else, with what is still referenced by the restored
+        checkpoint.
+        """
 
     @abstractmethod
     def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Make everything of this checkpoint visible at once, or raise RetryLater, or another error for good."""
+        """Make everything of this checkpoint visible at once, or raise RetryLater, or another error
+        for good.
+        """
 
     def close(self) -> None:
         """Release everything."""

@@ -16,7 +16,9 @@ class JobMisconfigured(UsageError):
 
 @dataclass(frozen=True)
 class JobConfiguration:
-    """One job. A second start with the same `job_id` and checkpoint directory resumes; `run_id` tells starts apart."""
+    """One job. A second start with the same `job_id` and checkpoint directory resumes; `run_id`
+    tells starts apart.
+    """
 
     job_id: str
     parallelism: int
@@ -33,12 +35,18 @@ class JobConfiguration:
 
     def __post_init__(self) -> None:
         if not self.job_id:
-            raise JobMisconfigured("job_id is empty; name the job, so that its checkpoints are its own")
+            raise JobMisconfigured(
+                "job_id is empty; name the job, so that its checkpoints are its own"
+            )
         if self.parallelism < 1:
-            raise JobMisconfigured(f"parallelism is {self.parallelism}; a job has at least one subtask")
+            raise JobMisconfigured(
+                f"parallelism is {self.parallelism}; a job has at least one subtask"
+            )
         ids = self.operator_ids
         if twice := sorted({i for i in ids if ids.count(i) > 1}):
-            raise JobMisconfigured(f"operator ids {twice} are used twice; state is kept by operator id")
+            raise JobMisconfigured(
+                f"operator ids {twice} are used twice; state is kept by operator id"
+            )
         for name in ("checkpoint_interval_s", "checkpoint_timeout_s"):
             value = getattr(self, name)
             if value is not None and value <= 0:

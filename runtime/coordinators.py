@@ -1,7 +1,9 @@
-"""The shell around the user's coordinators: calls them as the holders say, and takes their answers to the queue.
+"""The shell around the user's coordinators: calls them as the holders say, and takes their answers
+to the queue.
 
-Listens to the ports of holders, snapshots and gateways. It decides nothing: an exception of user code becomes a failure of
-the job, the outcome of a snapshot's future a trigger, and a send's future is completed as its gateway says.
+Listens to the ports of holders, snapshots and gateways. It decides nothing: an exception of user
+code becomes a failure of the job, the outcome of a snapshot's future a trigger, and a send's future
+is completed as its gateway says.
 """
 
 from __future__ import annotations
@@ -102,7 +104,9 @@ class Coordinators:
 
     def fail_job(self, number: int, cause: BaseException | str) -> None:
         """Note the cause and let the holder decide."""
-        self._master.note_failure(None, None, f"coordinator {self.operator_id(number)!r}: {cause!r}")
+        self._master.note_failure(
+            None, None, f"coordinator {self.operator_id(number)!r}: {cause!r}"
+        )
         self._master.queue.post(self._master.job.holder[number].fail_job)
 
     # port `user`
@@ -111,13 +115,17 @@ class Coordinators:
         try:
             self._coordinators[number].start()
         except Exception as error:  # noqa: BLE001  # user code may raise anything
-            self._master.fail(f"coordinator {self.operator_id(number)!r} could not start: {error!r}")
+            self._master.fail(
+                f"coordinator {self.operator_id(number)!r} could not start: {error!r}"
+            )
 
     def close(self, number: int) -> None:
         try:
             self._coordinators[number].close()
         except Exception as error:  # noqa: BLE001  # the job is over; the others must be closed too
-            self._master.warn(f"coordinator {self.operator_id(number)!r} failed to close: {error!r}")
+            self._master.warn(
+                f"coordinator {self.operator_id(number)!r} failed to close: {error!r}"
+            )
 
     def reset_to(self, number: int, checkpoint: int) -> None:
         state = self._master.checkpoints.coordinator_state(self.operator_id(number), checkpoint)
@@ -128,7 +136,9 @@ class Coordinators:
         result.add_done_callback(partial(self._snapshot_done, number, checkpoint, lane))
         self.guarded(number, self._coordinators[number].checkpoint, checkpoint, result)
 
-    def _snapshot_done(self, number: int, checkpoint: int, lane: int, result: Future[bytes]) -> None:
+    def _snapshot_done(
+        self, number: int, checkpoint: int, lane: int, result: Future[bytes]
+    ) -> None:
         snapshot = self._master.job.snapshot[number, lane]
         error = None if result.cancelled() else result.exception()
         if result.cancelled() or error is not None:

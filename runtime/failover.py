@@ -1,4 +1,5 @@
-"""The shell around failover: asks the restart strategy, and wakes the machines when a back-off is over.
+"""The shell around failover: asks the restart strategy, and wakes the machines when a back-off is
+over.
 
 Handler of the lifecycle's port `driver`.
 """

@@ -1,4 +1,6 @@
-"""Where blocking work runs: storing, committing, and what coordinators hand over. Its results return to the queue."""
+"""Where blocking work runs: storing, committing, and what coordinators hand over. Its results
+return to the queue.
+"""
 
 from __future__ import annotations
 

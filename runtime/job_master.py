@@ -1,7 +1,8 @@
 """The job master: one job's machines, their queue, and the shells that listen to them.
 
-Flink's JobMaster for a Spark job. Everything of the protocol happens on the queue's thread; the public methods may be called
-from any. It runs over any transport, clock, store and place for blocking work, real or simulated.
+Flink's JobMaster for a Spark job. Everything of the protocol happens on the queue's thread; the
+public methods may be called from any. It runs over any transport, clock, store and place for
+blocking work, real or simulated.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from epochgate.runtime.transport import Transport
 
 
 class JobMaster:
-    """Runs one job. `blocking` is given the queue's post and makes the place where blocking work runs."""
+    """Runs one job. `blocking` is given the queue's post and makes the place where blocking work
+    runs.
+    """
 
     def __init__(
         self,
@@ -73,7 +76,9 @@ class JobMaster:
         """Open the transport and begin, from the store's latest checkpoint if it has one."""
         self.transport.open(self.tasks)
         if self.checkpoints.latest is not None:
-            self.queue.post(self.job.checkpoint.restore, self.checkpoints.latest.checkpoint_id)
+            restored = self.checkpoints.latest.checkpoint_id
+            newest = max(restored, self.store.last_id or 0)
+            self.queue.post(self.job.checkpoint.restore, restored, newest)
         self.queue.post(self.job.lifecycle.start)
         if self.configuration.checkpoint_interval_s is not None:
             self.queue.post(self._next_period, self.configuration.checkpoint_interval_s)
@@ -87,7 +92,9 @@ class JobMaster:
             self._next_period(interval_s)
 
     def request_checkpoint(self) -> Future[int]:
-        """Ask for a checkpoint that begins from now on; the id once it is completed, or CheckpointAborted."""
+        """Ask for a checkpoint that begins from now on; the id once it is completed, or
+        CheckpointAborted.
+        """
         wanted: Future[int] = Future()
         self.queue.post(self.checkpoints.request, wanted)
         return wanted
@@ -138,9 +145,7 @@ class JobMaster:
         reason = None if state == "finished" else self._cause
         self.report.failure_reason = reason
         self.checkpoints.forget_requests(f"the job is {state}: {reason or 'its input has ended'}")
-        self.result.set_result(
-            JobResult(state, reason, self.report, self.job.checkpoint.completed)
-        )
+        self.result.set_result(JobResult(state, reason, self.report, self.job.checkpoint.completed))
 
     def close(self) -> None:
         """Release transport, committer, store and threads; after the end, or to abandon the job."""

@@ -1,7 +1,8 @@
 """The thread that drains a job's queue in production.
 
-It processes events in bursts, lets the transport flush after each, and sleeps until something is posted or a timer is due. An
-exception that gets here is a fault of epochgate: the job ends with it, and a new start resumes from the last checkpoint.
+It processes events in bursts, lets the transport flush after each, and sleeps until something is
+posted or a timer is due. An exception that gets here is a fault of epochgate: the job ends with it,
+and a new start resumes from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class JobLoop:
         try:
             while not self.master.is_over:
                 self._burst()
-        except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for this job for ever
+        except Exception as error:  # whatever it is, nobody may wait for this job for ever
             logger.exception("the job's queue has stopped")
             self._crash(error)
         finally:

@@ -1,8 +1,9 @@
 """The operator API: what a user writes for the worker's side, inside one Spark task.
 
-A `Program` is what one subtask runs: a few operators, which take part in checkpoints and may have a coordinator of the
-same operator id, and `work`, one bounded piece of processing. Everything is called on the task's only thread: events,
-barriers and notices come in between two pieces of work, in the order in which the driver sent them.
+A `Program` is what one subtask runs: a few operators, which take part in checkpoints and may have a
+coordinator of the same operator id, and `work`, one bounded piece of processing. Everything is
+called on the task's only thread: events, barriers and notices come in between two pieces of work,
+in the order in which the driver sent them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class Work(Enum):
 
 @dataclass(frozen=True)
 class OperatorContext:
-    """Where an operator runs; `send_to_coordinator` sends a plain value to the coordinator of the same operator id."""
+    """Where an operator runs; `send_to_coordinator` sends a plain value to the coordinator of the
+    same operator id.
+    """
 
     operator_id: str
     subtask: int
@@ -56,9 +59,11 @@ class Operator(ABC):
         )
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
-        """Plain values that the committer gets once the checkpoint is complete; called before `snapshot`.
+        """Plain values that the committer gets once the checkpoint is complete; called before
+        `snapshot`.
 
-        What was handed over for a checkpoint that is then aborted must be handed over again for the next.
+        What was handed over for a checkpoint that is then aborted must be handed over again for the
+        next.
         """
         return []
 

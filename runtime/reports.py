@@ -8,7 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CheckpointReport:
-    """One finished checkpoint: seconds from trigger to end, bytes stored, and why it was aborted if it was."""
+    """One finished checkpoint: seconds from trigger to end, bytes stored, and why it was aborted if
+    it was.
+    """
 
     checkpoint_id: int
     is_completed: bool
@@ -19,7 +21,9 @@ class CheckpointReport:
 
 @dataclass(frozen=True)
 class FailureReport:
-    """One failure: of an attempt, or with subtask None of the job as a whole; seconds by the job's clock."""
+    """One failure: of an attempt, or with subtask None of the job as a whole; seconds by the job's
+    clock.
+    """
 
     at_s: float
     subtask: int | None

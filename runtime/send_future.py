@@ -1,8 +1,8 @@
-"""The future of one sent event. It is completed on the queue's thread, in the order of the sends, and may be awaited from
-any other thread.
+"""The future of one sent event. It is completed on the queue's thread, in the order of the sends,
+and may be awaited from any other thread.
 
-A sent event is the most frequent thing in a job, so its future and its envelope are one small object, without the lock
-that a general future carries.
+A sent event is the most frequent thing in a job, so its future and its envelope are one small
+object, without the lock that a general future carries.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from epochgate.errors import EpochgateError
 
 
 class EventLost(EpochgateError):
-    """The event did not reach, or may not have reached, its subtask; the subtask's state does not contain it."""
+    """The event did not reach, or may not have reached, its subtask; the subtask's state does not
+    contain it.
+    """
 
 
 _PENDING = object()
@@ -43,7 +45,8 @@ class SendFuture:
         return self._outcome if isinstance(self._outcome, EventLost) else None
 
     def result(self, timeout_s: float | None = None) -> None:
-        """Wait until the event was handled; raises EventLost, or TimeoutError after `timeout_s` seconds.
+        """Wait until the event was handled; raises EventLost, or TimeoutError after `timeout_s`
+        seconds.
 
         Not for the queue's thread, which would wait for itself: use `add_done_callback` there.
         """

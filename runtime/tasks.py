@@ -1,7 +1,8 @@
-"""The shell around the tasks: carries what attempts say to the transport, and what processes say to the queue.
+"""The shell around the tasks: carries what attempts say to the transport, and what processes say to
+the queue.
 
-Handler of the attempts' ports `task` and `scheduler`, and the transport's inbox. It decides nothing; a message that it cannot
-read fails the attempt that sent it.
+Handler of the attempts' ports `task` and `scheduler`, and the transport's inbox. It decides
+nothing; a message that it cannot read fails the attempt that sent it.
 """
 
 from __future__ import annotations
@@ -110,7 +111,13 @@ class Tasks:
         for message in messages:
             problem = _problem(message)
             if problem is not None:
-                post(self._failed, subtask, identity, f"it sent what nobody can read: {problem}", False)
+                post(
+                    self._failed,
+                    subtask,
+                    identity,
+                    f"it sent what nobody can read: {problem}",
+                    False,
+                )
                 continue
             tag = message[0]
             if tag == "confirm":
@@ -157,7 +164,9 @@ SIMPLE_TRIGGERS = {
 
 
 def _problem(message: Any) -> str | None:
-    """What is wrong with the form of a message from a task; its sender is authenticated, its code may be broken."""
+    """What is wrong with the form of a message from a task; its sender is authenticated, its code
+    may be broken.
+    """
     if not isinstance(message, list) or not message:
         return f"a {type(message).__name__} instead of a list that begins with a tag"
     tag, arguments = message[0], message[1:]

@@ -1,8 +1,9 @@
 """The transport between the driver and its tasks: what it must do, and the messages that it moves.
 
-A transport brings processes up and carries messages, in order, to and from each; it decides nothing. Each process has an
-identity, greater than that of any process before it. That a process is gone is reported exactly once, with a reason; a
-message that cannot be delivered is reported as that. The in-process transport and the Spark one pass the same contract tests.
+A transport brings processes up and carries messages, in order, to and from each; it decides
+nothing. Each process has an identity, greater than that of any process before it. That a process is
+gone is reported exactly once, with a reason; a message that cannot be delivered is reported as
+that. The in-process transport and the Spark one pass the same contract tests.
 
 Messages are lists of plain values that begin with a tag.
 
@@ -58,7 +59,7 @@ class TaskInbox(Protocol):
 
 
 class Transport(ABC):
-    """Brings processes up, and moves messages to and from them; called on the queue's thread only."""
+    """Brings processes up, and moves messages to and from them; called on the queue's thread."""
 
     @abstractmethod
     def open(self, inbox: TaskInbox) -> None:
@@ -74,7 +75,9 @@ class Transport(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """What was sent so far should go now; called when the queue is empty or a batch of events is processed."""
+        """What was sent so far should go now; called when the queue is empty or a batch of events
+        is processed.
+        """
 
     @abstractmethod
     def end(self, subtask: int, identity: int, reason: str) -> None:

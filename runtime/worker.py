@@ -1,7 +1,8 @@
-"""The worker's side of a job: drives one program by the messages of the driver, through the task machine.
+"""The worker's side of a job: drives one program by the messages of the driver, through the task
+machine.
 
-The shell around it (a Spark task, or a simulated process) hands messages in, sends what comes out, and calls `work` in
-between. It runs on the task's only thread.
+The shell around it (a Spark task, or a simulated process) hands messages in, sends what comes out,
+and calls `work` in between. It runs on the task's only thread.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ DRIVER_TAGS = frozenset({"restore", "event", "barrier", "complete", "aborted", "
 class Worker:
     """One attempt of one subtask.
 
-    `coordinators` lists the operator ids of the job's coordinators in the job's order; `send` takes messages to the driver.
+    `coordinators` lists the operator ids of the job's coordinators in the job's order; `send` takes
+    messages to the driver.
     """
 
     def __init__(
@@ -73,7 +75,9 @@ class Worker:
         return outcome or Work.IDLE
 
     def close(self) -> None:
-        """Close the operators, whatever state the attempt is in; the first error is raised after all were closed."""
+        """Close the operators, whatever state the attempt is in; the first error is raised after
+        all were closed.
+        """
         errors = []
         for operator in self._operators.values():
             try:
@@ -113,7 +117,9 @@ class Worker:
         if operator_id not in self.coordinators:
 
             def refuse(event: Any) -> None:
-                raise FatalTaskError(f"operator {operator_id!r} has no coordinator to send {event!r} to")
+                raise FatalTaskError(
+                    f"operator {operator_id!r} has no coordinator to send {event!r} to"
+                )
 
             return refuse
         coordinator = self.coordinators.index(operator_id)
@@ -125,7 +131,7 @@ class Worker:
 
     def gap(self, coordinator: int, number: int) -> None:
         raise RuntimeError(
-            f"event {number} of {self.coordinators[coordinator]!r} arrived, but one before it did not"
+            f"event {number} of {self.coordinators[coordinator]!r} arrived, one before it did not"
         )
 
     def snapshot(self, checkpoint: int) -> None:
