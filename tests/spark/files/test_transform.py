@@ -1,0 +1,86 @@
+"""A user's function may return several shapes of result; its failures name the rows."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from epochgate.spark.files import (
+    BatchTransform,
+    FileEnumeration,
+    ReadBatch,
+    SplitReader,
+    TransformFailed,
+)
+
+
+@pytest.fixture
+def reads(tmp_path: Path) -> list[ReadBatch]:
+    (tmp_path / "a.csv").write_text("a\n" + "".join(f"{number}\n" for number in range(5)))
+    enumeration = FileEnumeration(tmp_path)
+    (split,) = enumeration.discover()
+    assert enumeration.layout is not None
+    return list(SplitReader(enumeration.layout, batch_rows=2).read(split))
+
+
+def twice(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    yield batch
+    yield batch.slice(0, 0)
+    yield batch
+
+
+@pytest.mark.parametrize(
+    ("function", "copies"),
+    [
+        (None, 1),
+        (lambda batch: batch, 1),
+        (lambda batch: None, 0),
+        (lambda batch: [], 0),
+        (lambda batch: batch.slice(0, 0), 0),
+        (lambda batch: pa.Table.from_batches([batch]), 1),
+        (lambda batch: [batch, batch], 2),
+        (twice, 2),
+    ],
+)
+def test_every_accepted_result_becomes_batches(
+    reads: list[ReadBatch], function: Any, copies: int
+) -> None:
+    results = BatchTransform(function).apply(reads[1])
+    assert [batch.to_pydict() for batch in results] == [{"a": [2, 3]}] * copies
+
+
+def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
+    raise KeyError("no such column")
+
+
+def fail_late(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    yield batch
+    raise KeyError("no such column")
+
+
+@pytest.mark.parametrize("function", [fail, fail_late])
+def test_a_failure_names_the_file_the_split_the_rows_and_the_cause(
+    reads: list[ReadBatch], function: Any
+) -> None:
+    with pytest.raises(TransformFailed) as caught:
+        BatchTransform(function).apply(reads[1])
+    error = caught.value
+    assert error.rows == range(2, 4)
+    assert error.split_id == reads[1].split.split_id
+    for part in ("rows 2 to 3", "a.csv", "KeyError: 'no such column'"):
+        assert part in str(error)
+    assert isinstance(error.__cause__, KeyError)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@pytest.mark.parametrize("result", [7, "text", {"a": 1}, [1], pa.array([1])])
+def test_a_result_of_another_kind_is_a_failure_that_says_what_is_expected(
+    reads: list[ReadBatch], result: Any
+) -> None:
+    with pytest.raises(TransformFailed, match="expected RecordBatch"):
+        BatchTransform(lambda batch: result).apply(reads[0])
