@@ -14,6 +14,7 @@ to its reader.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import threading
 from collections.abc import Sequence
@@ -58,10 +59,6 @@ class _Packers(threading.local):
     """One packer per thread: making one costs more than packing a small message."""
 
     def __init__(self) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        """A new packer; after an error the old one still holds a part of the message."""
         self.packer: Any = msgpack.Packer(use_bin_type=True, buf_size=16 * 1024)
 
 
@@ -79,7 +76,6 @@ def pack_message(message: Message, frame_bytes_max: int) -> bytes:
     try:
         data: bytes = _packers.packer.pack(message)
     except _PACK_ERRORS as error:
-        _packers.renew()
         raise MessageNotPlain(
             f"message {message[0]!r} cannot be sent: {error}. A message holds only None, bool, int "
             "(64 bits), float, str, bytes, lists and maps with str or bytes keys; turn anything "
@@ -107,17 +103,13 @@ def pack_messages(messages: Sequence[Message], frame_bytes_max: int) -> list[Pac
 
 def _pack_together(messages: list[Message], frame_bytes_max: int) -> list[Packed]:
     if set(map(type, messages)) <= {list, tuple} and all(messages):
-        try:
+        # A failure here is left to the way below, which finds the message at fault and names it.
+        with contextlib.suppress(*_PACK_ERRORS):
             data: bytes = _packers.packer.pack(messages)
-        except _PACK_ERRORS:
-            # The slow way below finds the message at fault and names it.
-            _packers.renew()
-        else:
             count = len(messages)
             header_bytes = 1 if count < 16 else 3
-            if len(data) - header_bytes <= min(
-                _PACK_BYTES_TARGET, frame_bytes_max - ENVELOPE_BYTES
-            ):
+            together_bytes_max = min(_PACK_BYTES_TARGET, frame_bytes_max - ENVELOPE_BYTES)
+            if len(data) - header_bytes <= together_bytes_max:
                 return [Packed(count, memoryview(data)[header_bytes:])]
     return [Packed(1, pack_message(message, frame_bytes_max)) for message in messages]
 

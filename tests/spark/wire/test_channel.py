@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from typing import Any
@@ -125,6 +126,29 @@ def test_what_the_listener_sends_leaves_by_itself() -> None:
             assert receive_count(channel, 1) == [["n", number]]
 
 
+def test_sent_messages_leave_at_once_and_not_with_the_next_heartbeat() -> None:
+    seldom = {
+        "heartbeat_interval_s": 30.0,
+        "heartbeat_timeout_s": 90.0,
+        "handshake_timeout_s": 90.0,
+    }
+    with (
+        running_wire(**seldom) as wire,
+        wire.pair(heartbeat_interval_s=60.0) as (connection, channel),
+    ):
+        for number in range(20):
+            connection.send(["n", number])
+            assert channel.receive(5.0) == [["n", number]]
+        connection.close("done")
+        assert wire.recorder.next_loss(5.0) == (connection, "done")
+
+
+def test_frames_wait_for_no_others() -> None:
+    with running_wire() as wire, wire.pair() as (connection, _):
+        assert connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+
 def test_messages_of_eight_megabytes_pass_both_ways() -> None:
     big = bytes(range(256)) * (8 * 4096)
     with running_wire() as wire, wire.pair() as (connection, channel):
@@ -190,9 +214,29 @@ def test_a_replayed_frame_is_refused_on_a_live_connection() -> None:
         assert wire.recorder.no_message_waits()
 
 
-def test_a_tampered_frame_is_refused_by_the_task() -> None:
+def test_nothing_is_handed_over_behind_the_listeners_close() -> None:
+    class Evicting(Recorder):
+        def received(self, connection: Connection, messages: list[list[Any]]) -> None:
+            super().received(connection, messages)
+            connection.close("evicted")
+
+    evicting = Evicting()
+    with running_wire(listener=evicting) as wire:
+        sock, session = wire.authenticated()
+        seal = FrameSeal(session.from_task)
+        payloads = [HELLO, *(msgpack.packb([["n", number]]) for number in range(3))]
+        with sock:
+            sock.sendall(b"".join(sealed_frame(payload, seal) for payload in payloads))
+            assert evicting.next_loss()[1] == "evicted"
+        assert evicting.next_message() == ["n", 0]
+        assert evicting.no_message_waits()
+
+
+def test_a_tampered_frame_is_refused_by_the_task_behind_the_genuine_one() -> None:
     with running_wire() as wire, wire.pair() as (connection, channel):
+        connection.send_many([["genuine"]])
         connection.sock.send(b"\0\0\0\x20" + bytes(32))
+        assert receive_count(channel, 1) == [["genuine"]]
         with pytest.raises(ChannelClosed, match="wrong tag"):
             receive_count(channel, 1)
 
