@@ -93,6 +93,11 @@ class FileEnumeration:
     ) -> None:
         if split_bytes_target < 1:
             raise UsageError(f"split_bytes_target={split_bytes_target} must be at least 1 byte")
+        if "://" in os.fspath(source):
+            raise UsageError(
+                f"source {os.fspath(source)!r} is a URL; only paths of mounted file systems can be "
+                "read. Mount it, or copy the files to a directory."
+            )
         self.source = os.path.abspath(source)
         self._format = format
         self._given_schema = None if schema is None else normal_schema(schema)

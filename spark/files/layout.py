@@ -116,6 +116,9 @@ def read_header(file: BinaryIO, delimiter: str) -> tuple[tuple[str, ...], int]:
             raise RecordTooLong(f"the header does not end within {len(data)} bytes")
     start = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
     text = data[start:end].decode("utf-8")
+    if "\r" in text.rstrip("\r\n") and '"' not in text:
+        # Taken for one line, the whole file would be a header without rows.
+        raise ValueError("lines end with CR alone; convert them to LF or CR LF")
     names = tuple(next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), ()))
     if not names or len(set(names)) != len(names):
         raise ValueError(f"the header needs distinct column names, found {list(names)}")

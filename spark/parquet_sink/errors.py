@@ -87,6 +87,17 @@ class TargetBehind(UsageError):
         )
 
 
+class TargetNotWritable(UsageError):
+    """The operating system refuses to write to the target or beside it: path, reason."""
+
+    def __str__(self) -> str:
+        return (
+            f"cannot write to {self.args[0]!r}: {self.args[1]}. The job needs to write to the "
+            "target and to the directory that holds it, where it stages files. Change the "
+            "permissions, or give a target in a directory of your own."
+        )
+
+
 class OtherFileSystem(UsageError):
     """Staging and target are on different devices, so nothing can be renamed: staging, target."""
 

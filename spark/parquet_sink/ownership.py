@@ -14,6 +14,7 @@ import json
 import os
 from typing import Any
 
+from epochgate.errors import UsageError
 from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, AnyPath, FileLock, FileSystem
 from epochgate.spark.parquet_sink.errors import (
     OtherFileSystem,
@@ -44,6 +45,11 @@ class TargetOwnership:
     """One run's claim to one target directory."""
 
     def __init__(self, path: AnyPath, job_id: str, run_id: str, files: FileSystem) -> None:
+        if "://" in os.fspath(path):
+            raise UsageError(
+                f"target {os.fspath(path)!r} is a URL; only directories of mounted file systems "
+                "can be written to, since a checkpoint becomes visible by a rename."
+            )
         self.path = os.path.abspath(path)
         self.working_directory = working_directory_of(path)
         self._job_id = job_id

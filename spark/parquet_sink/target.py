@@ -57,6 +57,7 @@ from epochgate.spark.parquet_sink.errors import (
     OtherFileSystem,
     OutputSchemaChanged,
     TargetAhead,
+    TargetNotWritable,
 )
 from epochgate.spark.parquet_sink.ownership import TargetOwnership
 
@@ -111,7 +112,8 @@ class ParquetTarget:
         A missing or empty directory is created and marked. With `withdraw_newer`, checkpoints newer
         than the restored one are taken out of the target, newest first, each atomically.
         Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
-        `TargetAhead`, `TargetBehind`, `OtherFileSystem` or `DiskFull`; nothing is changed then.
+        `TargetAhead`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem` or `DiskFull`;
+        nothing is changed then.
         """
         with self._translating():
             self._ownership.acquire(restored_checkpoint)
@@ -334,6 +336,8 @@ class ParquetTarget:
                 raise DiskFull(error.filename or self.path, error.strerror) from error
             if error.errno == errno.EXDEV:
                 raise OtherFileSystem(self.working_directory, self.path) from error
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise TargetNotWritable(error.filename or self.path, error.strerror) from error
             raise
 
 

@@ -274,6 +274,19 @@ def test_a_file_that_is_not_what_its_name_says_is_bad(tmp_path: Path) -> None:
         FileEnumeration(tmp_path).discover()
 
 
+def test_lines_that_end_with_cr_alone_are_refused_instead_of_read_as_a_header(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "a.csv", "a,b\r1,2\r3,4\r")
+    with pytest.raises(BadFile, match="CR alone"):
+        FileEnumeration(tmp_path).discover()
+
+
+def test_a_url_is_not_taken_for_a_path() -> None:
+    with pytest.raises(UsageError, match="is a URL"):
+        FileEnumeration("s3://bucket/data")
+
+
 def test_a_column_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
     write(tmp_path / "a.csv")
     with pytest.raises(UsageError, match=r"\['z'\] are not in"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from epochgate.errors import UsageError
+from epochgate.runtime.filesystem import AnyPath, LocalFileSystem
 from epochgate.spark.parquet_sink import (
     Committable,
     ParquetTarget,
@@ -20,6 +22,7 @@ from epochgate.spark.parquet_sink import (
     TargetBehind,
     TargetLocked,
     TargetNotEmpty,
+    TargetNotWritable,
     TargetOfAnotherJob,
     TargetTakenOver,
     TargetVersionUnknown,
@@ -67,6 +70,21 @@ def test_a_file_is_not_a_target(tmp_path: Path) -> None:
         ParquetTarget(tmp_path / "out", "job", "r1").claim(None)
 
 
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_target_that_may_not_be_written_is_named(tmp_path: Path, number: int) -> None:
+    class ReadOnly(LocalFileSystem):
+        def create_directory(self, path: AnyPath) -> None:
+            raise OSError(number, os.strerror(number), os.fspath(path))
+
+    with pytest.raises(TargetNotWritable, match=r"\.out\.epochgate.*permissions"):
+        ParquetTarget(tmp_path / "out", "job", "r1", files=ReadOnly()).claim(None)
+
+
+def test_a_url_is_not_a_target() -> None:
+    with pytest.raises(UsageError, match="is a URL"):
+        ParquetTarget("s3://bucket/out", "job", "r1")
+
+
 def test_the_target_of_another_job_is_refused(tmp_path: Path) -> None:
     with_checkpoints(tmp_path / "out")
     with pytest.raises(TargetOfAnotherJob, match="belongs to job 'job', this is job 'other'"):
@@ -97,7 +115,8 @@ def test_a_target_is_claimed_by_one_process_at_a_time(tmp_path: Path) -> None:
 def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
-        "from epochgate.spark.parquet_sink import ParquetTarget\n"
+        "from epochgate.runtime.filesystem import AnyPath, LocalFileSystem
+from epochgate.spark.parquet_sink import ParquetTarget\n"
         "ParquetTarget(sys.argv[1], 'job', 'r1').claim(None)\n"
         "os.kill(os.getpid(), 9)\n"
     )
