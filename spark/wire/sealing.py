@@ -6,8 +6,8 @@ omitted frame therefore fails at the first frame concerned. It does not hide any
 authenticated, not encrypted.
 
 BLAKE2b and not HMAC-SHA256, because a frame of about 100 bytes costs 0.6 us instead of 1.7 us, the
-number needs no copy of the payload, and its speed (about 0.9 GB/s) does not depend on SHA
-instructions.
+number needs no copy of the payload, and its speed does not depend on SHA instructions. The price:
+where those exist, HMAC is faster from about 4 KiB on (1.8 instead of 0.9 GB/s for large frames).
 
 Runs on whichever thread writes or reads a frame; the owner's lock, or its single thread, keeps the
 numbers in order.
