@@ -115,8 +115,7 @@ def test_a_target_is_claimed_by_one_process_at_a_time(tmp_path: Path) -> None:
 def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
-        "from epochgate.runtime.filesystem import AnyPath, LocalFileSystem
-from epochgate.spark.parquet_sink import ParquetTarget\n"
+        "from epochgate.spark.parquet_sink import ParquetTarget\n"
         "ParquetTarget(sys.argv[1], 'job', 'r1').claim(None)\n"
         "os.kill(os.getpid(), 9)\n"
     )
