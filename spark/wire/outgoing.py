@@ -2,8 +2,8 @@
 
 Decides how messages are coalesced: those that wait at the moment of writing form one frame, up to
 about 64 KiB; a larger message forms a frame of its own. Frames of 256 KiB brought no clear gain in
-throughput when measured, and keep the reader waiting for longer. Leaves the socket's life and the bound on waiting bytes to its
-owner, whose lock guards every call.
+throughput when measured, and keep the reader waiting for longer. Leaves the socket's life and the
+bound on waiting bytes to its owner, whose lock guards every call.
 """
 
 from __future__ import annotations
