@@ -1,7 +1,8 @@
 """The base of all machines: a table of rows over a small record of typed fields.
 
 A subclass states its INDEX sets, STATES, INITIAL state, TERMINAL states, fields, ports and ROWS;
-guards and actions are ordinary methods in the checked subset of Python. Creating the class
+guards and actions are ordinary methods in the checked subset of Python, to which creating the class
+holds them unless it says `unchecked=True`, as a class typed at a prompt has to. Creating the class
 validates it and gives it one method per trigger. Firing a trigger evaluates guards first, so a
 refused trigger changes nothing; then the state changes, then the actions run. Whoever fires is on
 the event queue's thread.
@@ -19,6 +20,7 @@ from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, Fifo, FifoFie
 from epochgate.fsm.library import Branch, dispatch_table
 from epochgate.fsm.ports import PortField, RecordingPort
 from epochgate.fsm.rows import Row
+from epochgate.fsm.subset import check_machine
 
 if TYPE_CHECKING:
     from epochgate.fsm.system import System
@@ -49,11 +51,15 @@ class Machine:
     FIELDS: ClassVar[dict[str, FieldSpec]] = {}
     PORTS: ClassVar[dict[str, PortField]] = {}
 
+    IS_CHECKED: ClassVar[bool] = True
+    """Whether guards and actions were held to the checked subset."""
+
     state: str
     system: Any
 
     def __init_subclass__(cls, unchecked: bool = False) -> None:
         super().__init_subclass__()
+        cls.IS_CHECKED = not unchecked
         own = list(vars(cls).items())
         specs = {
             n: f for n, f in own if isinstance(f, IntField | BoolField | FifoField | ArrayField)
@@ -74,6 +80,8 @@ class Machine:
         inherited = {row.trigger for base in cls.__mro__[1:] for row in vars(base).get("ROWS", ())}
         for trigger in sorted(inherited.difference(cls.triggers())):
             setattr(cls, trigger, _trigger(cls, trigger, {}))
+        if cls.IS_CHECKED:
+            check_machine(cls)
 
     def __init__(self, system: System, index: tuple[int, ...] = ()) -> None:
         self.system = system

@@ -74,7 +74,9 @@ class RecordingPort:
 
 
 class DeferredPort:
-    """Puts each message on the system's list of effects, to be handled once the step is complete."""
+    """Puts each message on the system's list of effects, to be handled once the step is
+    complete.
+    """
 
     def __init__(
         self, port: type[Port], handler: object, index: tuple[int, ...], effects: list[Effect]

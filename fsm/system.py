@@ -18,6 +18,7 @@ from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.fields import ArrayField, FieldSpec
 from epochgate.fsm.machine import Machine, Observer
 from epochgate.fsm.ports import DeferredPort, Effect
+from epochgate.fsm.subset import check_system
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class System:
             delattr(cls, name)
         cls.MACHINES = {**cls.MACHINES, **own}
         cls._check_names()
+        check_system(cls)
 
     @classmethod
     def _check_names(cls) -> None:

@@ -98,7 +98,7 @@ def test_an_observer_sees_each_step_with_its_source_row_and_arguments() -> None:
     ]
 
 
-class Echo(Machine):
+class Echo(Machine, unchecked=True):
     """Its actions look at the state, and one of them fires the next trigger."""
 
     STATES = ("quiet", "loud", "hoarse")
