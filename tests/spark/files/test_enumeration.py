@@ -230,6 +230,12 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
         FileEnumeration(tmp_path).discover()
 
 
+def test_a_file_that_the_system_refuses_to_look_at_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").symlink_to(tmp_path / "a.csv")
+    with pytest.raises(SourceUnreadable, match=r"a\.csv.*levels of symbolic links"):
+        FileEnumeration(tmp_path).discover()
+
+
 def test_mixed_and_unknown_formats_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.csv")
     write(tmp_path / "b.jsonl", '{"a": 1}\n')

@@ -15,7 +15,13 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 
-from epochgate.runtime.filesystem import Fault, FaultyFileSystem, LocalFileSystem, SimulatedCrash
+from epochgate.runtime.filesystem import (
+    TEMPORARY_SUFFIX,
+    Fault,
+    FaultyFileSystem,
+    LocalFileSystem,
+    SimulatedCrash,
+)
 from epochgate.spark.parquet_sink import (
     CommitConflict,
     CommitOutOfOrder,
@@ -185,6 +191,40 @@ def test_a_disk_that_fills_at_any_step_of_a_commit_loses_nothing_and_a_retry_suc
         target.release()
         at += 1
     assert at > 8
+
+
+def test_names_are_durable_before_the_rename_and_the_rename_before_the_commit_returns(
+    tmp_path: Path,
+) -> None:
+    files = FaultyFileSystem(LocalFileSystem())
+    target = claimed(tmp_path / "out", files=files)
+    committables = stage(target, "r1", 0, [1])
+    files.operations.clear()
+    target.commit(1, committables)
+    steps = [(one.name, os.path.relpath(one.path, tmp_path)) for one in files.operations]
+    prepared = ".out.epochgate/prepared"
+    assert steps[-4:] == [
+        ("fsync_directory", f"{prepared}/checkpoint-000000000001"),
+        ("rename", "out/checkpoint-000000000001"),
+        ("fsync_directory", "out"),
+        ("fsync_directory", prepared),
+    ]
+    assert [step for step in steps if step[1].startswith("out")] == steps[-3:-1]
+    target.release()
+
+
+def test_a_half_written_manifest_of_an_earlier_try_does_not_matter(tmp_path: Path) -> None:
+    target = claimed(tmp_path / "out")
+    committables = stage(target, "r1", 0, [1])
+    prepared = Path(target.working_directory, "prepared", "checkpoint-000000000001")
+    prepared.mkdir(parents=True)
+    (prepared / f"._manifest.json.1-0{TEMPORARY_SUFFIX}").write_text("{")
+    target.commit(1, committables)
+    assert sorted(os.listdir(tmp_path / "out" / "checkpoint-000000000001")) == [
+        "_manifest.json",
+        committables[0].file_name,
+    ]
+    target.release()
 
 
 def test_a_commit_of_other_files_under_a_committed_number_is_refused(target: ParquetTarget) -> None:
