@@ -138,12 +138,10 @@ class System:
 
     def run_effects(self) -> None:
         """Hand everything that left through ports since the last call to its handlers, in order."""
-        effects = self.effects
-        position = 0
+        effects, position = self.effects, 0
         try:
-            while position < len(effects):
-                method, arguments = effects[position]
-                position += 1
+            # What a handler adds at the end of the list is reached by the same loop.
+            for position, (method, arguments) in enumerate(effects, 1):  # noqa: B007  read below
                 method(*arguments)
         finally:
             del effects[:position]
