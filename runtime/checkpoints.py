@@ -150,8 +150,12 @@ class Checkpoints:
         )
         self._saving = whole
         self._master.blocking.submit(
-            "store", lambda: self._master.store.save(whole), lambda *o: self._saved(whole, *o)
+            "store", lambda: self._check_and_save(whole), lambda *o: self._saved(whole, *o)
         )
+
+    def _check_and_save(self, whole: CompletedCheckpoint) -> StoredInfo:
+        self._master.commits.check(whole.committables)
+        return self._master.store.save(whole)
 
     def _saved(
         self, whole: CompletedCheckpoint, stored: StoredInfo | None, error: BaseException | None

@@ -47,6 +47,11 @@ class Commits:
             if committables
         }
 
+    def check(self, committables: Committables) -> None:
+        """Let the committer refuse what it could never commit; on the store's thread."""
+        if self._committer is not None:
+            self._committer.check(committables)
+
     def commit(self, checkpoint: int, tries: int) -> None:
         """Commit everything up to `checkpoint`, after a pause when that has failed before."""
         if tries:

@@ -30,6 +30,13 @@ class Committer(ABC):
         checkpoint.
         """
 
+    def check(self, committables: Committables) -> None:
+        """Raise if these could never be committed; called before their checkpoint is stored.
+
+        A checkpoint that is completed but cannot be committed would leave the job stuck; refused
+        here, it is aborted, and the job fails with this error. On the store's thread.
+        """
+
     @abstractmethod
     def commit(self, checkpoint_id: int, committables: Committables) -> None:
         """Make everything of this checkpoint visible at once, or raise RetryLater, or another error

@@ -18,7 +18,7 @@ from epochgate.runtime.send_future import SendFuture
 
 
 class SubtaskGateway(Protocol):
-    """Sends events to one execution attempt of one subtask; useless once that attempt has failed."""
+    """Sends events to one execution attempt of a subtask; useless once that has failed."""
 
     @property
     def subtask(self) -> int: ...
