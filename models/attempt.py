@@ -293,8 +293,8 @@ class Attempt(Machine):
         self.system.checkpoint.abort()
         self.drop_in_flight()
         self.announce_failed()
-        self.report_down()
         self.system.lifecycle.attempt_failed(self.subtask, self.number)
+        self.report_down()
 
     def report_down(self) -> None:
         self.system.lifecycle.connected -= 1
