@@ -1,0 +1,145 @@
+"""The plain-Python target: one generated module of functions over a list of words; standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from epochgate.fsm.compiler.ir import (
+    Assign,
+    Call,
+    Cover,
+    Expr,
+    Fail,
+    If,
+    Load,
+    Local,
+    Not,
+    Op,
+    Program,
+    Select,
+    Stmt,
+    Store,
+)
+
+Words = tuple[int, ...]
+
+
+class StepFault(Exception):
+    """A step reached a fault; `number` is its place in the program's list."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class PythonTarget:
+    """Successors and properties of packed states, in plain Python."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._names = {f: f"f{n}" for n, f in enumerate(program.functions)}
+        self.source = self._module()
+        self.covered: set[int] = set()
+        names: dict[str, Any] = {"StepFault": StepFault, "covered": self.covered}
+        exec(compile(self.source, "<compiled system>", "exec"), names)  # noqa: S102  # generated above
+        self._enabled: Callable[[Words], list[int]] = names["enabled"]
+        self._steps: list[Callable[[list[int]], None]] = names["STEPS"]
+        self._properties: dict[str, Callable[[list[int]], int]] = names["PROPERTIES"]
+
+    def successors(self, state: Words) -> list[tuple[int, Words]]:
+        """(step number, next state) of every enabled step; StepFault carries on as it is."""
+        found = []
+        for number in self._enabled(state):
+            words = list(state)
+            self._steps[number](words)
+            found.append((number, tuple(words)))
+        return found
+
+    def enabled(self, state: Words) -> list[int]:
+        """The numbers of the steps that are possible."""
+        return self._enabled(state)
+
+    def take(self, state: Words, number: int) -> Words:
+        """The state after one step; StepFault if it is a violation."""
+        words = list(state)
+        self._steps[number](words)
+        return tuple(words)
+
+    def holds(self, name: str, state: Words) -> bool:
+        """Whether a property's method holds in a state."""
+        return bool(self._properties[name](list(state)))
+
+    def _module(self) -> str:
+        lines = []
+        for function in self.program.functions.values():
+            head = ", ".join(("t", *(_local(p) for p in function.parameters)))
+            lines.append(f"def {self._names[function.name]}({head}):")
+            body = self._block(function.body, 1)
+            if function.result is not None:
+                body = ["    v_result = 0", *body, f"    return {self._expr(function.result)}"]
+            lines += body or ["    pass"]
+        lines.append("def enabled(t):")
+        lines.append("    found = []")
+        for number, step in enumerate(self.program.steps):
+            lines.append(f"    if {self._expr(step.enabled)}: found.append({number})")
+        lines.append("    return found")
+        steps = ", ".join(self._names[s.function] for s in self.program.steps)
+        lines.append(f"STEPS = [{steps}]")
+        pairs = ", ".join(f"{n!r}: {self._names[f]}" for n, f in self.program.properties.items())
+        lines.append(f"PROPERTIES = {{{pairs}}}")
+        return "\n".join(lines)
+
+    def _block(self, block: tuple[Stmt, ...], depth: int) -> list[str]:
+        pad = "    " * depth
+        lines: list[str] = []
+        for stmt in block:
+            if isinstance(stmt, Assign):
+                lines.append(f"{pad}{_local(stmt.local)} = {self._expr(stmt.value)}")
+            elif isinstance(stmt, Store):
+                lines.append(f"{pad}{self._store(stmt)}")
+            elif isinstance(stmt, If):
+                lines.append(f"{pad}if {self._expr(stmt.condition)}:")
+                lines += self._block(stmt.then, depth + 1) or [f"{pad}    pass"]
+                if stmt.otherwise:
+                    lines.append(f"{pad}else:")
+                    lines += self._block(stmt.otherwise, depth + 1)
+            elif isinstance(stmt, Call):
+                args = ", ".join(("t", *(self._expr(a) for a in stmt.arguments)))
+                target = "" if stmt.local is None else f"{_local(stmt.local)} = "
+                lines.append(f"{pad}{target}{self._names[stmt.function]}({args})")
+            elif isinstance(stmt, Fail):
+                lines.append(f"{pad}raise StepFault({stmt.fault})")
+            elif isinstance(stmt, Cover):
+                lines.append(f"{pad}covered.add({stmt.row})")
+        return lines
+
+    def _store(self, stmt: Store) -> str:
+        cell = self.program.cells[stmt.cell]
+        if cell.bits == 0:
+            return "pass"
+        keep = ~(((1 << cell.bits) - 1) << cell.shift) & ((1 << 63) - 1)
+        value = self._expr(stmt.value)
+        return f"t[{cell.word}] = t[{cell.word}] & {keep} | ({value}) << {cell.shift}"
+
+    def _expr(self, expr: Expr) -> str:
+        if isinstance(expr, int):
+            return str(expr)
+        if isinstance(expr, Local):
+            return _local(expr.name)
+        if isinstance(expr, Load):
+            cell = self.program.cells[expr.cell]
+            if cell.bits == 0:
+                return "0"
+            return f"(t[{cell.word}] >> {cell.shift} & {(1 << cell.bits) - 1})"
+        if isinstance(expr, Not):
+            return f"(not {self._expr(expr.operand)})"
+        if isinstance(expr, Select):
+            chosen, otherwise = self._expr(expr.chosen), self._expr(expr.otherwise)
+            return f"({chosen} if {self._expr(expr.condition)} else {otherwise})"
+        assert isinstance(expr, Op)
+        return f"({self._expr(expr.left)} {expr.operator} {self._expr(expr.right)})"
+
+
+def _local(name: str) -> str:
+    return f"v_{name}"
