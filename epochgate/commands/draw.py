@@ -1,16 +1,27 @@
-"""`epochgate draw`: diagrams and transition tables of machines, and whether the committed ones are
-fresh.
-"""
+"""`epochgate draw`: diagrams and transition tables of machines, and whether they are fresh."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from epochgate.errors import UsageError
 
+if TYPE_CHECKING:
+    from epochgate.diagrams.collection import Collection
+    from epochgate.fsm import Machine
+
 FORMATS = ("svg", "png", "dot", "mermaid", "table")
 OUTPUT = Path("diagrams/generated")
+
+
+class UnknownMachine(UsageError):
+    """A machine to draw that is neither in the catalogue nor in a module."""
+
 
 EPILOG = """\
 examples:
@@ -71,5 +82,97 @@ def formats(text: str) -> tuple[str, ...]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Draw, check or list; returns 1 when --check finds something stale."""
-    raise UsageError("drawing is not here yet")
+    """Draw, check or list; returns 1 when --check finds something that is not fresh."""
+    from epochgate.diagrams.collection import Collection
+    from epochgate.models import MACHINES, Job, TaskSystem
+
+    if arguments.list:
+        for name, machine in MACHINES.items():
+            counts = f"{len(machine.STATES)} states, {len(machine.triggers())} triggers"
+            print(f"{name:<12} {counts}, {len(machine.ROWS)} rows")
+        return 0
+    is_whole = not arguments.machines and arguments.format == FORMATS
+    machines = chosen(arguments.machines)
+    systems = (Job, TaskSystem) if is_whole else ()
+    collection = Collection(machines, systems, arguments.format)
+    if arguments.check:
+        return check(collection, arguments)
+    changed = collection.write(arguments.output)
+    print(f"{len(collection.names)} files in {arguments.output}, {changed} of them changed")
+    return 0
+
+
+def check(collection: Collection, arguments: argparse.Namespace) -> int:
+    """Say what is not fresh, and what to run."""
+    found = collection.freshness(arguments.output)
+    if found:
+        print(f"{len(collection.names)} files in {arguments.output} are fresh")
+        return 0
+    for what, names in (
+        ("missing", found.missing),
+        ("stale", found.stale),
+        ("orphan", found.orphans),
+    ):
+        for name in names:
+            print(f"{what}: {arguments.output / name}")
+    machines = "".join(f" {name}" for name in arguments.machines)
+    output = "" if arguments.output == OUTPUT else f" --output {arguments.output}"
+    format = "" if arguments.format == FORMATS else f" --format {','.join(arguments.format)}"
+    if found.missing or found.stale:
+        print(f"run: epochgate draw{machines}{output}{format}", file=sys.stderr)
+    if found.orphans:
+        paths = " ".join(str(arguments.output / name) for name in found.orphans)
+        print(f"run: rm {paths}", file=sys.stderr)
+    return 1
+
+
+def chosen(names: Sequence[str]) -> dict[str, type[Machine]]:
+    """Return the machines that the names mean, all of epochgate's when there are none.
+
+    Raises UnknownMachine.
+    """
+    from epochgate.models import MACHINES
+
+    if not names:
+        return MACHINES
+    found = {}
+    for name in names:
+        if ":" in name:
+            own = name.partition(":")[2]
+            if own in found:
+                raise UnknownMachine(f"two of the machines are named {own!r}; draw one at a time")
+            found[own] = imported(name)
+        elif name in MACHINES:
+            found[name] = MACHINES[name]
+        else:
+            raise UnknownMachine(
+                f"there is no machine {name!r}; choose from {', '.join(MACHINES)}, "
+                f"or name one of your own as module:Class"
+            )
+    return found
+
+
+def imported(name: str) -> type[Machine]:
+    """Import a machine named as module:Class; the current folder is looked into first.
+
+    Raises UnknownMachine.
+    """
+    from epochgate.fsm import Machine
+
+    module_name, _, attribute = name.partition(":")
+    if not module_name or module_name.startswith("."):
+        raise UnknownMachine(f"{name!r} names no module; write it as package.module:Class")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise UnknownMachine(
+            f"{name!r} cannot be imported: there is no module {error.name!r} on the path; "
+            f"run this from the folder that holds it, or install it"
+        ) from error
+    finally:
+        sys.path.pop(0)
+    machine = getattr(module, attribute, None)
+    if not (isinstance(machine, type) and issubclass(machine, Machine) and machine.ROWS):
+        raise UnknownMachine(f"{attribute!r} in module {module_name!r} is no machine with rows")
+    return machine

@@ -1,0 +1,101 @@
+"""How the rows of a machine become parts of a picture.
+
+Rows that lead from one state to another are grouped by (source, dest); sources whose rows to a dest
+are the same share one passage. Rows that stay are listed inside their state, or, when three
+states or more have them, once for all. Ignored events are left to the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epochgate.fsm import Machine, Row
+from epochgate.fsm.declaration import expand
+
+STATES_SHARED_MIN = 3
+
+
+@dataclass(frozen=True)
+class Passage:
+    """The rows that lead from each of `sources` to `dest`."""
+
+    sources: tuple[str, ...]
+    dest: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Rows that the same several states take without being left."""
+
+    states: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def passages(machine: type[Machine]) -> tuple[Passage, ...]:
+    """What leads from state to state, by dest and then by source, in the order of STATES."""
+    found = []
+    for dest in machine.STATES:
+        by_rows: dict[tuple[Row, ...], list[str]] = {}
+        for source in machine.STATES:
+            rows = tuple(
+                row
+                for origin, row in machine.expanded_rows()
+                if origin == source != row.dest == dest
+            )
+            if rows:
+                by_rows.setdefault(rows, []).append(source)
+        found += [Passage(tuple(sources), dest, rows) for rows, sources in by_rows.items()]
+    return tuple(found)
+
+
+def staying(machine: type[Machine], row: Row) -> tuple[str, ...]:
+    """The states that `row` takes an event in without leaving them."""
+    if row.is_ignored:
+        return ()
+    return tuple(s for s in expand(machine.STATES, row) if row.dest in (None, s))
+
+
+def inner(machine: type[Machine], state: str) -> tuple[Row, ...]:
+    """The rows that are listed inside a state."""
+    return tuple(
+        row
+        for row in machine.ROWS
+        if state in (states := staying(machine, row)) and len(states) < STATES_SHARED_MIN
+    )
+
+
+def shared(machine: type[Machine]) -> tuple[Shared, ...]:
+    """The rows that are listed once for several states."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in machine.ROWS:
+        states = staying(machine, row)
+        if len(states) >= STATES_SHARED_MIN:
+            groups.setdefault(states, []).append(row)
+    return tuple(Shared(states, tuple(rows)) for states, rows in groups.items())
+
+
+def described(machine: type[Machine], states: tuple[str, ...]) -> str:
+    """Name several states in the shortest way: all, all but a few, or each."""
+    others = [state for state in machine.STATES if state not in states]
+    if not others:
+        return "in every state"
+    if len(others) <= 2 < len(states):
+        return f"in every state but {' and '.join(map(spaced, others))}"
+    return f"in {', '.join(map(spaced, states))}"
+
+
+def spaced(name: str) -> str:
+    """Write an identifier as words, as pictures do.
+
+    >>> spaced("put_on_wire")
+    'put on wire'
+    """
+    return name.replace("_", " ")
+
+
+def guards(row: Row) -> str:
+    """The condition of a row in words, empty when there is none."""
+    return " and ".join(
+        spaced(name) if held else f"not {spaced(name)}" for name, held in row.literals
+    )
