@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epochgate.runtime.coordinator import CoordinatorContext, OperatorCoordinator, SubtaskGateway
+from epochgate.runtime.operator import FatalTaskError
 from epochgate.runtime.send_future import EventLost, SendFuture
 
 if TYPE_CHECKING:
@@ -103,7 +104,10 @@ class Coordinators:
             self.fail_job(number, error)
 
     def fail_job(self, number: int, cause: BaseException | str) -> None:
-        """Note the cause and let the holder decide."""
+        """Note the cause and let the holder decide, unless trying again cannot help."""
+        if isinstance(cause, FatalTaskError):
+            self._master.fail(f"coordinator {self.operator_id(number)!r}: {cause}")
+            return
         self._master.note_failure(
             None, None, f"coordinator {self.operator_id(number)!r}: {cause!r}"
         )

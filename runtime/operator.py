@@ -95,4 +95,6 @@ class Program(ABC):
 
 
 class FatalTaskError(Exception):
-    """Raised in a task for what a new attempt cannot mend: the job fails instead of restarting."""
+    """Raised in a task or by a coordinator for what trying again cannot mend: the job fails instead
+    of restarting.
+    """
