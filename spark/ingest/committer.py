@@ -1,4 +1,7 @@
-"""The Parquet sink's global committer: one atomic rename for each completed checkpoint."""
+"""The Parquet sink's global committer: one atomic rename for each completed checkpoint.
+
+Leaves every rule of the commit to `ParquetTarget`. Runs on the job's commit thread.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from epochgate.spark.parquet_sink import Committable, DiskFull, ParquetTarget
 
 
 class ParquetCommitter(Committer):
-    """Commits to a target that was claimed before."""
+    """Commits to a target that was claimed before; counts what is visible, and what it added."""
 
     def __init__(self, target: ParquetTarget) -> None:
         self._target = target
+        visible = target.committed()
+        self.rows_visible = sum(result.rows for result in visible)
+        self.files_visible = sum(result.files for result in visible)
         self.rows_committed = 0
         self.files_committed = 0
 
@@ -25,8 +31,11 @@ class ParquetCommitter(Committer):
             result = self._target.commit(checkpoint_id, _parsed(committables))
         except DiskFull as error:
             raise RetryLater(str(error)) from error
-        self.rows_committed += result.rows
-        self.files_committed += result.files
+        if not result.already_committed:
+            self.rows_committed += result.rows
+            self.rows_visible += result.rows
+            self.files_committed += result.files
+            self.files_visible += result.files
 
     def close(self) -> None:
         """Let the next run have the target."""

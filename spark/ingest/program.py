@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from epochgate.runtime import Operator, Program, Work
+from epochgate.runtime.filesystem import FileSystem
 from epochgate.spark.files import BatchTransform, TransformFunction
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.ingest.pace import Pace
 from epochgate.spark.ingest.sink_operator import ParquetSinkOperator
 from epochgate.spark.ingest.source_operator import FileSourceOperator
 
 SOURCE, SINK = "source", "sink"
+SLICES_PER_S = 20
 
 
 class IngestProgram(Program):
@@ -22,8 +28,10 @@ class IngestProgram(Program):
         source: FileSourceOperator,
         transform: BatchTransform,
         sink: ParquetSinkOperator,
+        pace: Pace,
     ) -> None:
-        self._source, self._transform, self._sink = source, transform, sink
+        self._source, self._transform, self._sink, self._pace = source, transform, sink, pace
+        self._transformed: list[pa.RecordBatch] | None = None
 
     @property
     def operators(self) -> Mapping[str, Operator]:
@@ -31,12 +39,22 @@ class IngestProgram(Program):
         return {SOURCE: self._source, SINK: self._sink}
 
     def work(self) -> Work:
-        """Read, transform and stage one batch."""
-        read = self._source.next_batch()
+        """Read, transform and stage one batch; or pause a little, if that is the pace."""
+        if (pause_s := self._pace.pause_s()) > 0:
+            time.sleep(pause_s)
+            return Work.DONE
+        read = self._source.peek()
         if read is None:
             return Work.ENDED if self._source.has_ended else Work.IDLE
-        for batch in self._transform.apply(read):
+        if self._transformed is None:
+            self._transformed = self._transform.apply(read)
+        if self._transformed and not self._sink.may_write(self._transformed[0]):
+            return Work.IDLE
+        self._source.take()
+        for batch in self._transformed:
             self._sink.write(batch)
+        self._transformed = None
+        self._pace.note(read.batch.num_rows)
         return Work.DONE
 
     def metrics(self) -> dict[str, int | float]:
@@ -46,18 +64,26 @@ class IngestProgram(Program):
 
 @dataclass(frozen=True)
 class IngestProgramFactory:
-    """Makes the program of a subtask; travels to the tasks with the Spark job."""
+    """Makes the program of a subtask; travels to the tasks with the Spark job.
+
+    `rows_per_s`: of one subtask. `files`: what the sink writes with, for tests; it does not travel.
+    """
 
     working_directory: str
-    schema: bytes | None
     transform: TransformFunction | None
     batch_rows: int
     on_bad_file: OnBadFile
+    rows_per_s: float | None = None
+    files: FileSystem | None = None
 
     def __call__(self, subtask: int) -> IngestProgram:
         """The program of one attempt."""
+        batch_rows = self.batch_rows
+        if self.rows_per_s is not None:
+            batch_rows = max(1, min(batch_rows, int(self.rows_per_s / SLICES_PER_S)))
         return IngestProgram(
-            FileSourceOperator(batch_rows=self.batch_rows, on_bad_file=self.on_bad_file),
+            FileSourceOperator(batch_rows=batch_rows, on_bad_file=self.on_bad_file),
             BatchTransform(self.transform),
-            ParquetSinkOperator(self.working_directory, self.schema),
+            ParquetSinkOperator(self.working_directory, self.files),
+            Pace(self.rows_per_s),
         )

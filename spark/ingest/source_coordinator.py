@@ -1,23 +1,32 @@
 """The file source's coordinator: finds files, splits them, and assigns splits to subtasks that ask.
 
-Decides who gets which split, and that the splits a subtask was given after the checkpoint it goes back to are given out again
-(rules of Apache Flink's SourceCoordinator and SplitAssignmentTracker, section 5 of docs/protocol.md). Its checkpoint holds
-what is pending; what was assigned before is in the readers' states. Runs on the job's queue; looking for new files runs
-elsewhere, and a checkpoint asked for meanwhile is completed once that is done.
+Decides who gets which split, and that the splits a subtask was given after the checkpoint it goes
+back to are given out again (rules of Apache Flink's SourceCoordinator and SplitAssignmentTracker,
+section 5 of docs/protocol.md). Its checkpoint holds what is pending; what was assigned before is in
+the readers' states. Runs on the job's queue; looking for new files runs elsewhere, and a checkpoint
+asked for meanwhile is completed once that is done.
 
-Events to a reader: ["layout", bytes], ["split", split], ["no more"]. Events from a reader: ["request"], ["skipped", file].
+Events to a reader: ["layout", bytes], ["split", split], ["no more"]. Events from a reader:
+["request"], ["skipped", file].
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 import msgpack
 
-from epochgate.runtime import CoordinatorContext, CoordinatorProvider, OperatorCoordinator
-from epochgate.runtime.coordinator import SubtaskGateway
+from epochgate.errors import EpochgateError
+from epochgate.runtime import (
+    CoordinatorContext,
+    CoordinatorProvider,
+    FatalTaskError,
+    OperatorCoordinator,
+    SubtaskGateway,
+)
 from epochgate.spark.files import (
     FileEnumeration,
     FileSplit,
@@ -29,25 +38,42 @@ from epochgate.spark.files import (
 STATE_VERSION = 1
 
 
+@dataclass(frozen=True)
+class FirstLook:
+    """What was found before the job started: from nothing, or on top of a restored checkpoint.
+
+    `files` is a snapshot of the enumeration. A reset to `checkpoint_id` or before it begins here,
+    so that files which are newer than the restored checkpoint stay found.
+    """
+
+    checkpoint_id: int
+    files: bytes
+
+
 class FileSourceCoordinator(OperatorCoordinator):
-    """Assigns one split at a time; `discovered` is the enumeration to begin with, `follow_every_s` looks again so often."""
+    """Assigns one split at a time; `follow_every_s` says how often to look for new files."""
 
     def __init__(
         self,
         context: CoordinatorContext,
-        discovered: FileEnumeration,
         fresh: Callable[[], FileEnumeration],
+        first: FirstLook,
         follow_every_s: float | None,
     ) -> None:
-        self._context, self._fresh, self._follow_every_s = context, fresh, follow_every_s
-        self._enumeration = discovered
-        self._tracker: SplitAssignmentTracker[FileSplit] = SplitAssignmentTracker()
+        self._context, self._fresh, self._first = context, fresh, first
+        self._follow_every_s = follow_every_s
         self._gateways: dict[int, SubtaskGateway] = {}
         self._waiting: dict[int, None] = {}
         self._without_layout: set[int] = set()
         self._skipped: dict[str, SkippedFile] = {}
         self._is_discovering = False
         self._snapshots_due: list[tuple[int, Future[bytes]]] = []
+        self._begin_at(first.files)
+
+    def _begin_at(self, files: bytes) -> None:
+        self._enumeration = self._fresh()
+        self._enumeration.restore(files)
+        self._tracker: SplitAssignmentTracker[FileSplit] = SplitAssignmentTracker()
 
     def start(self) -> None:
         """Begin to look for new files, if that is wanted."""
@@ -57,7 +83,13 @@ class FileSourceCoordinator(OperatorCoordinator):
     @property
     def skipped(self) -> list[SkippedFile]:
         """Bad files that were left out, by path; as of now."""
-        return [*self._enumeration.skipped, *self._skipped.values()]
+        skipped = [*self._enumeration.skipped, *self._skipped.values()]
+        return sorted(skipped, key=lambda one: (one.path, one.split_id))
+
+    @property
+    def files_found(self) -> int:
+        """How many files have been enumerated so far."""
+        return len(self._enumeration.seen)
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
         """A reader asks for a split, or reports a bad file."""
@@ -102,23 +134,13 @@ class FileSourceCoordinator(OperatorCoordinator):
         self._tracker.complete(checkpoint_id)
 
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        """Begin again from the state, or from the source as it is now."""
-        self._enumeration = self._fresh()
-        self._tracker = SplitAssignmentTracker()
+        """Begin again from the state, or from the first look if that is not older."""
+        files, skipped = (self._first.files, []) if state is None else read_state(state)
+        self._begin_at(self._first.files if checkpoint_id <= self._first.checkpoint_id else files)
+        self._skipped = {value.split_id: value for value in skipped}
         self._gateways.clear()
         self._waiting.clear()
         self._without_layout.clear()
-        self._skipped.clear()
-        self._snapshots_due.clear()
-        if state is None:
-            self._enumeration.discover()
-            return
-        version, enumeration, skipped = msgpack.unpackb(state)
-        if version != STATE_VERSION:
-            raise IncompatibleState("file source coordinator", version, STATE_VERSION)
-        self._enumeration.restore(enumeration)
-        for value in map(SkippedFile.from_list, skipped):
-            self._skipped[value.split_id] = value
 
     def _discover(self) -> None:
         self._is_discovering = True
@@ -130,15 +152,17 @@ class FileSourceCoordinator(OperatorCoordinator):
     def _discovered(self, enumeration: FileEnumeration, error: BaseException | None) -> None:
         self._is_discovering = False
         self._context.post_later(self._follow_every_s or 0.0, self._discover)
-        if enumeration is not self._enumeration:
-            return
         due, self._snapshots_due = self._snapshots_due, []
         for checkpoint_id, result in due:
             self._take_snapshot(checkpoint_id, result)
-        if error is not None:
-            raise error
+        if enumeration is not self._enumeration:
+            return  # everything was reset meanwhile; the next look finds the same again
         self._send_layout()
         self._assign()
+        if isinstance(error, EpochgateError):
+            raise FatalTaskError(str(error)) from error
+        if error is not None:
+            raise error
 
     def _send_layout(self) -> None:
         layout = self._enumeration.layout
@@ -161,19 +185,31 @@ class FileSourceCoordinator(OperatorCoordinator):
             self._waiting.clear()
 
 
+def read_state(state: bytes) -> tuple[bytes, list[SkippedFile]]:
+    """The enumeration's snapshot and the bad files in a checkpoint of the coordinator.
+
+    Raises `IncompatibleState` for another version.
+    """
+    version, *values = msgpack.unpackb(state)
+    if version != STATE_VERSION:
+        raise IncompatibleState("file source coordinator", version, STATE_VERSION)
+    files, skipped = values
+    return files, [SkippedFile.from_list(value) for value in skipped]
+
+
 class FileSourceProvider(CoordinatorProvider):
-    """Makes the coordinator of one file source, `fresh` its enumerations; the first is discovered before the job starts."""
+    """Makes the coordinator of one file source; `fresh` makes its enumerations."""
 
     def __init__(
         self,
         operator_id: str,
         fresh: Callable[[], FileEnumeration],
+        first: FirstLook,
         *,
-        discovered: FileEnumeration,
         follow_every_s: float | None = None,
     ) -> None:
         self._operator_id = operator_id
-        self._fresh, self._discovered, self._follow_every_s = fresh, discovered, follow_every_s
+        self._fresh, self._first, self._follow_every_s = fresh, first, follow_every_s
         self.coordinator: FileSourceCoordinator | None = None
 
     @property
@@ -184,6 +220,6 @@ class FileSourceProvider(CoordinatorProvider):
     def create(self, context: CoordinatorContext) -> FileSourceCoordinator:
         """Make the coordinator."""
         self.coordinator = FileSourceCoordinator(
-            context, self._discovered, self._fresh, self._follow_every_s
+            context, self._fresh, self._first, self._follow_every_s
         )
         return self.coordinator

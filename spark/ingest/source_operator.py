@@ -1,7 +1,9 @@
 """The file source's operator: reads the splits it is given, batch by batch, and knows where it is.
 
-Decides when to ask for the next split: one ahead of the one being read, so that no round trip is waited for. Its state is the
-split being read with the position in it, and the one ahead. Runs in the task.
+Decides when to ask for the next split: one ahead of the one being read, so that no round trip is
+waited for. Its state is the split being read with the position in it, and the one ahead. Whether
+more will come is not part of it: a later run may find new files, so a restored reader asks again.
+Runs in the task.
 """
 
 from __future__ import annotations
@@ -29,13 +31,14 @@ SPLITS_AHEAD = 1
 
 
 class FileSourceOperator(Operator):
-    """Gives `next_batch` until `has_ended`."""
+    """Shows the next batch with `peek` and goes on with `take`, until `has_ended`."""
 
     def __init__(self, *, batch_rows: int, on_bad_file: OnBadFile) -> None:
         self._batch_rows, self._on_bad_file = batch_rows, on_bad_file
         self._reader: SplitReader | None = None
         self._splits: deque[tuple[FileSplit, SplitPosition | None]] = deque()
         self._batches: Iterator[ReadBatch] | None = None
+        self._next: ReadBatch | None = None
         self._has_asked = False
         self._is_last = False
         self._skipped: list[SkippedFile] = []
@@ -45,13 +48,13 @@ class FileSourceOperator(Operator):
         """Continue with the splits of the state."""
         super().open(context, state)
         if state is not None:
-            version, splits, is_last, skipped = msgpack.unpackb(state)
+            version, *values = msgpack.unpackb(state)
             if version != STATE_VERSION:
                 raise IncompatibleState("file source operator", version, STATE_VERSION)
+            splits, skipped = values
             for split, position in splits:
                 at = None if position is None else SplitPosition.from_list(position)
                 self._splits.append((FileSplit.from_list(split), at))
-            self._is_last = is_last
             for value in skipped:
                 self._report_skipped(SkippedFile.from_list(value))
 
@@ -76,7 +79,7 @@ class FileSourceOperator(Operator):
             for split, position in self._splits
         ]
         skipped = [value.to_list() for value in self._skipped]
-        packed: bytes = msgpack.packb([STATE_VERSION, splits, self._is_last, skipped])
+        packed: bytes = msgpack.packb([STATE_VERSION, splits, skipped])
         return packed
 
     @property
@@ -84,23 +87,27 @@ class FileSourceOperator(Operator):
         """Whether everything is read, and nothing more will be given."""
         return self._is_last and not self._splits
 
-    def next_batch(self) -> ReadBatch | None:
-        """The next batch; None when there is nothing to read at the moment."""
+    def peek(self) -> ReadBatch | None:
+        """The next batch, the same until it is taken; None when there is none at the moment."""
         self._ask_ahead()
-        while self._splits and self._reader is not None:
+        while self._next is None and self._splits and self._reader is not None:
             if self._batches is None:
                 self._batches = self._reader.read(*self._splits[0])
-            read = next(self._batches, None)
-            if read is not None:
-                self._splits[0] = (read.split, read.position)
-                self.rows_read += read.batch.num_rows
-                return read
-            self._batches = None
-            self._splits.popleft()
-            for value in self._reader.take_skipped():
-                self._report_skipped(value)
-            self._ask_ahead()
-        return None
+            self._next = next(self._batches, None)
+            if self._next is None:
+                self._batches = None
+                self._splits.popleft()
+                for value in self._reader.take_skipped():
+                    self._report_skipped(value)
+                self._ask_ahead()
+        return self._next
+
+    def take(self) -> None:
+        """The batch that `peek` has shown is processed: a checkpoint from now on is after it."""
+        assert self._next is not None
+        self._splits[0] = (self._next.split, self._next.position)
+        self.rows_read += self._next.batch.num_rows
+        self._next = None
 
     def _ask_ahead(self) -> None:
         if not self._has_asked and not self._is_last and len(self._splits) <= SPLITS_AHEAD:

@@ -1,0 +1,110 @@
+"""What an ingestion is asked to do; checked as far as values alone can tell."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+from dataclasses import dataclass
+from typing import get_args
+
+from epochgate.errors import UsageError
+from epochgate.runtime.restart import parse_restart_strategy
+from epochgate.spark.files import TransformFunction
+from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
+from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.split import Format
+from epochgate.spark.ingest.transform_function import require_callable
+
+RESTART = "rate:20,1m,200ms"
+BATCH_ROWS = 65_536
+FOLLOW_EVERY_S = 1.0
+SOURCE_SHOWN_MAX = 60
+
+
+class IngestMisconfigured(UsageError):
+    """An option of an ingestion cannot be meant."""
+
+
+@dataclass(frozen=True)
+class IngestOptions:
+    """One ingestion of the files of `source` into the directory `target`.
+
+    source: a directory, a file or a glob pattern. checkpoint_directory: none for one beside the
+    target. transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
+    follow: go on looking for new files until stopped. format: none to go by the files' extensions.
+    columns: those to read, none for all. on_bad_file: "fail", or "skip" to leave it out and record
+    it. restart: as `parse_restart_strategy` reads it. rows_per_second: of the whole job, none for as
+    many as it can. heartbeat_timeout_s: a worker that is silent for so long is replaced. Raises
+    IngestMisconfigured, InvalidRestartStrategy or TransformNotCallable.
+    """
+
+    source: str
+    target: str
+    parallelism: int = 4
+    checkpoint_every_s: float = 2.0
+    checkpoint_directory: str | None = None
+    transform: TransformFunction | None = None
+    follow: bool = False
+    format: Format | None = None
+    columns: tuple[str, ...] | None = None
+    on_bad_file: OnBadFile = "fail"
+    restart: str = RESTART
+    rows_per_second: float | None = None
+    heartbeat_timeout_s: float = 10.0
+    batch_rows: int = BATCH_ROWS
+    split_bytes_target: int = SPLIT_BYTES_TARGET
+    checkpoint_timeout_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        for name in ("source", "target"):
+            if not os.fspath(getattr(self, name)):
+                raise IngestMisconfigured(f"{name} is empty; give a path")
+        for name in ("checkpoint_every_s", "heartbeat_timeout_s", "checkpoint_timeout_s"):
+            self._expect_positive(name)
+        for name in ("parallelism", "batch_rows", "split_bytes_target"):
+            if getattr(self, name) < 1:
+                raise IngestMisconfigured(f"{name} is {getattr(self, name)}; it must be 1 or more")
+        if self.rows_per_second is not None:
+            self._expect_positive("rows_per_second")
+        if self.format is not None:
+            self._expect_one_of("format", get_args(Format))
+        self._expect_one_of("on_bad_file", get_args(OnBadFile))
+        if self.transform is not None:
+            require_callable(self.transform, repr(self.transform))
+        parse_restart_strategy(self.restart)
+
+    def _expect_one_of(self, name: str, known: tuple[str, ...]) -> None:
+        if getattr(self, name) not in known:
+            raise IngestMisconfigured(
+                f"{name} is {getattr(self, name)!r}; choose from {', '.join(known)}"
+            )
+
+    def _expect_positive(self, name: str) -> None:
+        value = getattr(self, name)
+        if not (math.isfinite(value) and value > 0):
+            raise IngestMisconfigured(f"{name} is {value}; it must be a number above 0")
+
+    @property
+    def source_path(self) -> str:
+        """The source as an absolute path or pattern."""
+        return os.path.abspath(self.source)
+
+    @property
+    def target_path(self) -> str:
+        """The target as an absolute path."""
+        return os.path.abspath(self.target)
+
+    @property
+    def job_id(self) -> str:
+        """The same for every start that reads this source into this target.
+
+        >>> IngestOptions("/data/in", "/data/out").job_id
+        'ingest-in-to-out-5a6ece66'
+        """
+        paths = (self.source_path, self.target_path)
+        names = "-to-".join(os.path.basename(path) or "root" for path in paths)
+        kept = re.sub(r"[^0-9A-Za-z_.-]", "_", names)
+        pair = f"{self.source_path}\0{self.target_path}".encode()
+        return f"ingest-{kept[:SOURCE_SHOWN_MAX]}-{hashlib.sha256(pair).hexdigest()[:8]}"

@@ -1,0 +1,224 @@
+"""Everything of an ingestion that does not need Spark: checked, restored and claimed.
+
+Decides in which order that happens, so that whatever the user got wrong is said before Spark
+starts, and that nothing stays claimed then. Leaves running it to `epochgate.spark.job`, or to a
+simulated job in tests. Runs on the caller's thread; looks at the source's files.
+
+    source and its files -> checkpoints -> target -> plan -> (a job takes it over) | release
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from epochgate.errors import UsageError
+from epochgate.runtime import JobConfiguration, JobMisconfigured
+from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.restart import parse_restart_strategy
+from epochgate.runtime.store import CompletedCheckpoint, DirectoryCheckpointStore
+from epochgate.spark.files import FileEnumeration
+from epochgate.spark.ingest.committer import ParquetCommitter
+from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions
+from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
+from epochgate.spark.ingest.sink_coordinator import SchemaProvider
+from epochgate.spark.ingest.source_coordinator import FileSourceProvider, FirstLook, read_state
+from epochgate.spark.parquet_sink import ParquetTarget, checkpoint_name, working_directory_of
+
+CHECKPOINTS = "checkpoints"
+
+
+class TargetInSource(UsageError):
+    """The job would read what it writes."""
+
+
+@dataclass
+class IngestPlan:
+    """One start of an ingestion; `release` it unless a job has taken over store and committer."""
+
+    options: IngestOptions
+    configuration: JobConfiguration
+    program_factory: IngestProgramFactory
+    store: DirectoryCheckpointStore
+    committer: ParquetCommitter
+    target: ParquetTarget
+    source: FileSourceProvider
+    restored: CompletedCheckpoint | None
+    files_found: int
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def resumes_from(self) -> int | None:
+        """The id of the checkpoint from which it goes on; none if it begins afresh."""
+        return None if self.restored is None else self.restored.checkpoint_id
+
+    def release(self) -> None:
+        """Let another driver have target and checkpoints."""
+        self.target.release()
+        self.store.close()
+
+
+def checkpoint_directory_of(options: IngestOptions) -> str:
+    """Where the checkpoints are kept: as asked, or in the target's working directory."""
+    given = options.checkpoint_directory
+    return os.path.abspath(
+        os.path.join(working_directory_of(options.target_path), CHECKPOINTS)
+        if given is None
+        else given
+    )
+
+
+def plan_ingest(
+    options: IngestOptions, *, run_id: str | None = None, files: FileSystem | None = None
+) -> IngestPlan:
+    """Check everything, restore the newest checkpoint if there is one, and claim the target.
+
+    `files`: what store, target and sinks write with. Raises TargetInSource, JobMisconfigured for
+    another parallelism than before, and what `FileEnumeration.discover`, `restore`,
+    `DirectoryCheckpointStore` and `ParquetTarget.claim` raise; nothing stays claimed then.
+    """
+    _require_apart(options)
+    run_id = run_id or uuid.uuid4().hex
+    file_system = LocalFileSystem() if files is None else files
+    directory = checkpoint_directory_of(options)
+    target = ParquetTarget(options.target_path, options.job_id, run_id, files=file_system)
+    store: DirectoryCheckpointStore | None = None
+    try:
+        if os.path.isdir(directory):
+            store = _open_store(directory, options, file_system)
+        restored = None if store is None else store.latest()
+        _require_same_parallelism(options, restored)
+        fresh = enumeration_factory(options)
+        enumeration = fresh()
+        if restored is not None:
+            enumeration.restore(_files_in(restored))
+        enumeration.discover()
+        restored_id = None if restored is None else restored.checkpoint_id
+        has_fallen_back = (
+            store is not None and restored_id is not None and (store.last_id or 0) > restored_id
+        )
+        target.claim(restored_id, withdraw_newer=has_fallen_back)
+        # Only now, so that a target which is refused has nothing made beside it.
+        store = store or _open_store(directory, options, file_system)
+        return _assembled(options, run_id, files, target, store, restored, fresh, enumeration)
+    except BaseException:
+        target.release()
+        if store is not None:
+            store.close()
+        raise
+
+
+def enumeration_factory(options: IngestOptions) -> Callable[[], FileEnumeration]:
+    """Makes enumerations of the source that have not looked yet."""
+
+    def fresh() -> FileEnumeration:
+        return FileEnumeration(
+            options.source_path,
+            format=options.format,
+            projection=options.columns,
+            follow=options.follow,
+            on_bad_file=options.on_bad_file,
+            split_bytes_target=options.split_bytes_target,
+        )
+
+    fresh()
+    return fresh
+
+
+def _assembled(
+    options: IngestOptions,
+    run_id: str,
+    files: FileSystem | None,
+    target: ParquetTarget,
+    store: DirectoryCheckpointStore,
+    restored: CompletedCheckpoint | None,
+    fresh: Callable[[], FileEnumeration],
+    enumeration: FileEnumeration,
+) -> IngestPlan:
+    schema = target.schema()
+    visible = None if schema is None else schema.serialize().to_pybytes()
+    source = FileSourceProvider(
+        SOURCE,
+        fresh,
+        FirstLook(0 if restored is None else restored.checkpoint_id, enumeration.snapshot()),
+        follow_every_s=FOLLOW_EVERY_S if options.follow else None,
+    )
+    rate = options.rows_per_second
+    return IngestPlan(
+        options=options,
+        configuration=JobConfiguration(
+            job_id=options.job_id,
+            parallelism=options.parallelism,
+            providers=(source, SchemaProvider(SINK, visible)),
+            run_id=run_id,
+            checkpoint_interval_s=options.checkpoint_every_s,
+            checkpoint_timeout_s=options.checkpoint_timeout_s,
+            restart_strategy=parse_restart_strategy(options.restart),
+        ),
+        program_factory=IngestProgramFactory(
+            target.working_directory,
+            options.transform,
+            options.batch_rows,
+            options.on_bad_file,
+            None if rate is None else rate / options.parallelism,
+            files,
+        ),
+        store=store,
+        committer=ParquetCommitter(target),
+        target=target,
+        source=source,
+        restored=restored,
+        files_found=len(enumeration.seen),
+        warnings=list(store.warnings),
+    )
+
+
+def _open_store(
+    directory: str, options: IngestOptions, files: FileSystem
+) -> DirectoryCheckpointStore:
+    return DirectoryCheckpointStore(directory, job_id=options.job_id, file_system=files)
+
+
+def _files_in(restored: CompletedCheckpoint) -> bytes:
+    state = restored.coordinators.get(SOURCE)
+    if state is None:
+        raise JobMisconfigured(
+            f"checkpoint {restored.checkpoint_id} of job {restored.job_id!r} holds no file source; "
+            "it is of another kind of job. Give a checkpoint directory of its own"
+        )
+    return read_state(state)[0]
+
+
+def _require_same_parallelism(options: IngestOptions, restored: CompletedCheckpoint | None) -> None:
+    if restored is not None and restored.parallelism != options.parallelism:
+        raise JobMisconfigured(
+            f"checkpoint {restored.checkpoint_id} was taken with parallelism "
+            f"{restored.parallelism}, and this start asks for {options.parallelism}. Start with "
+            f"parallelism {restored.parallelism}; or afresh, with a new checkpoint directory and a "
+            "new target"
+        )
+
+
+def _require_apart(options: IngestOptions) -> None:
+    source, target = options.source_path, options.target_path
+    written = os.path.join(target, checkpoint_name(1), "part.parquet")
+    if glob.has_magic(source) and not os.path.lexists(source):
+        is_read = _may_match(source, written)
+    else:
+        is_read = written.startswith(os.path.join(source, ""))
+    if is_read:
+        raise TargetInSource(
+            f"target {target!r} lies in the source {source!r}: the job would read what it writes. "
+            "Give a target outside of the source, or a narrower pattern as the source"
+        )
+
+
+def _may_match(pattern: str, path: str) -> bool:
+    wanted, found = pattern.split(os.sep), path.split(os.sep)
+    if "**" in wanted:
+        return fnmatch.fnmatchcase(path, pattern)
+    return len(wanted) == len(found) and all(map(fnmatch.fnmatchcase, found, wanted))

@@ -1,0 +1,166 @@
+"""Ingestion on a Spark session: starts it, and says how it goes and what it came to.
+
+Decides what is shown of a job to whoever watches it. Leaves the checks to `plan`, the job to
+`epochgate.spark.job`. Runs on the driver; a handle may be used from any thread.
+
+    from epochgate.spark.ingest import ingest
+    result = ingest(spark, "incoming/", "table/", transform=clean, parallelism=4)
+    print(result.rows_committed)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from epochgate.errors import EpochgateError
+from epochgate.runtime import JobResult
+from epochgate.runtime.reports import JobReport
+from epochgate.spark.files import SkippedFile
+from epochgate.spark.ingest.options import IngestOptions
+from epochgate.spark.ingest.plan import IngestPlan, plan_ingest
+from epochgate.spark.ingest.transform_function import traveling_modules
+from epochgate.spark.job import JobHandle, JobStatus, run_job
+from epochgate.spark.session import validate_session
+
+
+class IngestFailed(EpochgateError):
+    """The job has ended without success; `result` holds what it came to."""
+
+    def __init__(self, message: str, result: IngestResult) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+@dataclass(frozen=True)
+class IngestResult:
+    """What one run of an ingestion came to.
+
+    state: "finished" (also when it was stopped), "failed" or "canceled"; reason: why, unless
+    finished. rows_committed and files_committed: made visible by this run; rows_visible: by all
+    runs. files_found: files of the source known so far. last_checkpoint_id: from which a next run
+    goes on; 0 if there is none.
+    """
+
+    state: str
+    reason: str | None
+    rows_committed: int
+    files_committed: int
+    rows_visible: int
+    files_found: int
+    skipped: list[SkippedFile]
+    resumed_from: int | None
+    last_checkpoint_id: int
+    report: JobReport
+
+    def is_success(self) -> bool:
+        """Whether it finished, or was stopped with a last checkpoint."""
+        return self.state == "finished"
+
+
+class IngestHandle:
+    """A running ingestion. As a context manager it cancels what still runs at the block's end."""
+
+    def __init__(self, plan: IngestPlan, job: JobHandle, application: Any) -> None:
+        self.plan, self.job = plan, job
+        self.spark_context = application
+
+    def __enter__(self) -> IngestHandle:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.job.__exit__(*error)
+
+    @property
+    def report(self) -> JobReport:
+        """The job's figures so far."""
+        return self.job.report
+
+    @property
+    def rows_committed(self) -> int:
+        """Rows that this run has made visible so far."""
+        return self.plan.committer.rows_committed
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job has ended."""
+        return self.job.is_over
+
+    def status(self) -> JobStatus:
+        """The job and its subtasks as of now."""
+        return self.job.status()
+
+    def stop(self) -> None:
+        """Take a last checkpoint, then end; a later start goes on from it."""
+        self.job.stop()
+
+    def cancel(self, reason: str = "it was canceled") -> None:
+        """End now; a later start goes on from the last checkpoint."""
+        self.job.cancel(reason)
+
+    def wait(self, timeout_s: float | None = None) -> IngestResult:
+        """Wait for the end and until everything is released; TimeoutError after `timeout_s`."""
+        return result_of(self.plan, self.job.wait(timeout_s))
+
+
+def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
+    """What the job of `plan` came to."""
+    committer, coordinator = plan.committer, plan.source.coordinator
+    return IngestResult(
+        state=job.state,
+        reason=job.reason,
+        rows_committed=committer.rows_committed,
+        files_committed=committer.files_committed,
+        rows_visible=committer.rows_visible,
+        files_found=plan.files_found if coordinator is None else coordinator.files_found,
+        skipped=[] if coordinator is None else coordinator.skipped,
+        resumed_from=plan.resumes_from,
+        last_checkpoint_id=job.last_checkpoint_id,
+        report=job.report,
+    )
+
+
+def start_plan(spark: Any, plan: IngestPlan) -> IngestHandle:
+    """Start what was planned; releases it when that fails. Raises what `run_job` raises."""
+    try:
+        job = run_job(
+            spark,
+            plan.configuration,
+            plan.program_factory,
+            store=plan.store,
+            committer=plan.committer,
+            by_value=traveling_modules(plan.options.transform),
+            heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
+            heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),
+        )
+    except BaseException:
+        plan.release()
+        raise
+    return IngestHandle(plan, job, spark.sparkContext)
+
+
+def start_ingest(spark: Any, options: IngestOptions) -> IngestHandle:
+    """Start an ingestion on the user's own session; returns once its Spark job is submitted.
+
+    Raises what `validate_session`, `plan_ingest` and `run_job` raise.
+    """
+    validate_session(spark)
+    return start_plan(spark, plan_ingest(options))
+
+
+def ingest(spark: Any, source: str, target: str, **options: Any) -> IngestResult:
+    """Ingest `source` into `target` and wait for the end; `options` are those of `IngestOptions`.
+
+    Ctrl-C stops it with a last checkpoint; calling it again goes on from there. Raises IngestFailed
+    unless it finishes, and what `start_ingest` raises.
+    """
+    with start_ingest(spark, IngestOptions(source, target, **options)) as handle:
+        try:
+            result = handle.wait()
+        except KeyboardInterrupt:
+            handle.stop()
+            handle.wait()
+            raise
+    if not result.is_success():
+        raise IngestFailed(f"the ingestion has {result.state}: {result.reason}", result)
+    return result
