@@ -1,0 +1,150 @@
+"""Each format is well formed, shows every row with its reason, and repeats byte for byte."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from epochgate.diagrams.collection import Collection
+from epochgate.diagrams.mermaid import machine_mermaid, safe
+from epochgate.diagrams.overview import overview_mermaid
+from epochgate.diagrams.picture import machine_dot
+from epochgate.diagrams.table import machine_table
+from epochgate.fsm import STAY, Ignore, Machine, Row
+from epochgate.models import MACHINES, Job, TaskSystem
+from tests.fsm.turnstile import Turnstile, declared
+
+ROOT = Path(__file__).parents[2]
+ALL: dict[str, type[Machine]] = {**MACHINES, "turnstile": Turnstile}
+
+
+def is_free(self: Machine) -> bool:
+    return True
+
+
+NASTY = declared(
+    "Nasty",
+    {
+        "STATES": ("a", "b"),
+        "INITIAL": "a",
+        "ROWS": (
+            Row("go", "a", "b", "is_free", None, 'a <b> & "c"; d: e | f \\ #g {h} -> [i]'),
+            Row("back", "b", "a", None, None, "é, ü and ß"),
+            Ignore("back", "a", None, "pipes | break tables"),
+            Row("stay", "a", STAY, None, None, "x"),
+        ),
+        "is_free": is_free,
+    },
+)
+DRAWN: dict[str, type[Machine]] = {"turnstile": Turnstile, "nasty": NASTY}
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("drawn")
+    Collection(DRAWN).write(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["turnstile", "nasty"])
+def test_the_svg_is_xml_with_the_text_of_its_states(drawn: Path, name: str) -> None:
+    root = ElementTree.parse(drawn / f"{name}.svg").getroot()
+    found = [element for element in root.iter() if element.tag.endswith("text")]
+    texts = {(element.text or "").strip() for element in found}
+    machine = DRAWN[name]
+    assert set(machine.STATES) <= texts
+
+
+@pytest.mark.parametrize("name", ["turnstile", "nasty"])
+def test_the_png_is_large_enough_to_read(drawn: Path, name: str) -> None:
+    content = (drawn / f"{name}.png").read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", content[16:24])
+    assert width > 200
+    assert height > 200
+
+
+@pytest.mark.parametrize("name", ["turnstile", "nasty"])
+def test_the_dot_is_read_by_graphviz(drawn: Path, name: str) -> None:
+    import pygraphviz
+
+    graph = pygraphviz.AGraph(string=(drawn / f"{name}.dot").read_text(encoding="utf-8"))
+    machine = DRAWN[name]
+    assert set(machine.STATES) <= set(graph.nodes())
+
+
+STATE_LINES = (
+    r"stateDiagram-v2",
+    r'  state "[^"]+" as s\d+',
+    r"  s\d+ : [^:;]+",
+    r"  (s\d+|\[\*\]) --> (s\d+|\[\*\])( : [^:;]+)?",
+    r"  note right of s\d+",
+    r"    [^:;]+",
+    r"  end note",
+)
+
+
+@pytest.mark.parametrize("machine", [*ALL.values(), NASTY])
+def test_the_mermaid_keeps_to_its_grammar(machine: type[Machine]) -> None:
+    for line in machine_mermaid(machine).splitlines():
+        plain = re.sub(r"#\d\d;", "", line)
+        assert any(re.fullmatch(pattern, plain) for pattern in STATE_LINES), line
+
+
+def test_the_mermaid_of_the_overview_keeps_to_its_grammar() -> None:
+    lines = overview_mermaid((Job, TaskSystem)).splitlines()
+    assert lines[0] == "flowchart TB"
+    patterns = (
+        r"  subgraph \w+",
+        r'    \w+\(\["[\w ]+"\]\)',
+        r'    \w+ -->\|"[\w ,]+"\| \w+',
+        r"  end",
+    )
+    assert not [x for x in lines[1:] if not any(re.fullmatch(p, x) for p in patterns)]
+
+
+@pytest.mark.parametrize("machine", [*ALL.values(), NASTY])
+def test_each_table_has_as_many_cells_in_every_line(machine: type[Machine]) -> None:
+    widths = []
+    for block in machine_table("name", machine).split("\n\n"):
+        lines = block.splitlines()
+        if lines[0].startswith("| "):
+            widths += [{line.replace("\\|", "").count("|") for line in lines}]
+    assert widths == [{7}, {len(machine.STATES) + 2}]
+
+
+@pytest.mark.parametrize("machine", ALL.values())
+def test_guards_actions_and_reasons_are_shown(machine: type[Machine]) -> None:
+    table, mermaid = machine_table("name", machine), machine_mermaid(machine)
+    words = set(re.sub(r"<[^>]*>|&\w+;", " ", machine_dot("name", machine)).split())
+    for row in machine.ROWS:
+        assert row.because in table
+        assert all(f"`{name}`" in table for name in (*row.conditions, *row.unless, *row.actions))
+        if not row.is_ignored:
+            assert safe(row.because) in mermaid
+            assert set(re.findall(r"\w{4,}", row.because)) <= {w.strip(".,:;") for w in words} | {
+                part for word in words for part in re.findall(r"\w+", word)
+            }
+
+
+def test_the_same_rows_give_the_same_bytes_in_another_process(tmp_path: Path) -> None:
+    for seed in ("1", "2"):
+        subprocess.run(
+            [sys.executable, "-m", "epochgate", "draw", "request", "-o", str(tmp_path / seed)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            timeout=100,
+            check=True,
+        )
+    names = sorted(path.name for path in (tmp_path / "1").iterdir())
+    assert names == ["request.dot", "request.md", "request.mmd", "request.png", "request.svg"]
+    for name in names:
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
