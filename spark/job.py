@@ -1,0 +1,241 @@
+"""A job on the user's own Spark session: what starts it, and the handle to it.
+
+Puts together the job master, its thread and the Spark transport; decides only what must hold before
+a job may start. A job ends as failed, and never hangs, when Spark itself fails. Runs on the driver;
+the handle may be used from any thread.
+
+    with run_job(spark, configuration, program_factory, store=store) as job:
+        result = job.wait()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from types import ModuleType, TracebackType
+from typing import Any, Final, Self
+
+from epochgate.runtime.clock import MonotonicClock
+from epochgate.runtime.committer import Committer
+from epochgate.runtime.configuration import JobConfiguration
+from epochgate.runtime.io import ThreadedWork
+from epochgate.runtime.job_master import JobMaster
+from epochgate.runtime.loop import JobLoop
+from epochgate.runtime.operator import Program
+from epochgate.runtime.reports import JobReport, JobResult
+from epochgate.runtime.store import CheckpointStore
+from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
+from epochgate.spark.resident_job import task_slots
+from epochgate.spark.session import validate_session
+from epochgate.spark.transport import SparkTransport
+
+LEAVE_PATIENCE_S: Final = 60.0
+SLOTS_PATIENCE_S: Final = 30.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TaskStatus:
+    """One subtask: the state of its attempt, and where its process runs if it has one."""
+
+    subtask: int
+    attempt: int
+    state: str
+    host: str | None
+    pid: int | None
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """A job at one moment, as seen from outside; `last_checkpoint_id` is 0 before the first."""
+
+    state: str
+    last_checkpoint_id: int
+    tasks: list[TaskStatus]
+
+
+class JobHandle:
+    """A running job. As a context manager it cancels, at the end of the block, what still runs."""
+
+    def __init__(self, master: JobMaster, loop: JobLoop, transport: SparkTransport) -> None:
+        self._master, self._loop, self._transport = master, loop, transport
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._master.is_over:
+            self.cancel("its block was left" if error is None else f"its block raised {error!r}")
+        with contextlib.suppress(TimeoutError):
+            self.wait(LEAVE_PATIENCE_S)
+
+    @property
+    def report(self) -> JobReport:
+        """The job's figures so far; it grows while the job runs."""
+        return self._master.report
+
+    @property
+    def is_over(self) -> bool:
+        return self._master.is_over
+
+    def status(self) -> JobStatus:
+        """How the job and its subtasks are now."""
+        job = self._master.job
+        processes = {process.identity: process for process in self._transport.processes()}
+        tasks = []
+        for subtask in range(self._master.configuration.parallelism):
+            attempt = job.attempt[subtask]
+            process = processes.get(attempt.identity)
+            tasks.append(
+                TaskStatus(
+                    subtask,
+                    attempt.number,
+                    attempt.state,
+                    None if process is None else process.host,
+                    None if process is None else process.pid,
+                )
+            )
+        return JobStatus(job.lifecycle.state, job.checkpoint.completed, tasks)
+
+    def request_checkpoint(self) -> Future[int]:
+        """Ask for a checkpoint that begins from now on; its id once it is completed."""
+        return self._master.request_checkpoint()
+
+    def stop(self) -> None:
+        """Take a last checkpoint, then end; a later start resumes from it."""
+        self._master.stop()
+
+    def cancel(self, reason: str = "it was canceled") -> None:
+        """End now, without another checkpoint."""
+        self._master.cancel(reason)
+
+    def wait(self, timeout_s: float | None = None) -> JobResult:
+        """Wait for the end and for everything to be released; TimeoutError after `timeout_s`."""
+        return self._loop.join(timeout_s)
+
+
+def run_job(
+    spark: Any,
+    configuration: JobConfiguration,
+    program_factory: Callable[[int], Program],
+    *,
+    store: CheckpointStore,
+    committer: Committer | None = None,
+    by_value: Sequence[ModuleType] = (),
+    port: int = 0,
+    heartbeat_interval_s: float = 1.0,
+    heartbeat_timeout_s: float = 10.0,
+    process_timeout_s: float = 60.0,
+) -> JobHandle:
+    """Start a job on `spark`, a session with a driver in this process; returns once it is submitted.
+
+    `program_factory(subtask)` makes what the subtask runs, in its worker process. It is sent with
+    cloudpickle: functions and classes of modules that executors cannot import must be in
+    `__main__`, or their modules in `by_value`. `port`: on which the driver listens, 0 for a free
+    one; its address is spark.driver.bindAddress, and tasks connect to spark.driver.host.
+    `heartbeat_timeout_s`: a worker that is silent for so long is replaced. `process_timeout_s`: the
+    job fails when Spark brings up no process for a subtask within it.
+
+    Takes over `store` and `committer`, and closes them at the job's end. Raises what
+    `validate_session` raises, ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind; then
+    `store` was not closed unless the job had begun to start.
+    """
+    warnings = validate_session(spark)
+    context = spark.sparkContext
+    program = _pickled(program_factory, by_value)
+    _check_slots(context, configuration.parallelism)
+    settings = context.getConf()
+    driver_host = settings.get("spark.driver.host", "127.0.0.1")
+    transport = SparkTransport(
+        context,
+        program=program,
+        parallelism=configuration.parallelism,
+        coordinators=configuration.operator_ids,
+        run_id=configuration.run_id,
+        job_id=configuration.job_id,
+        bind_host=settings.get("spark.driver.bindAddress", driver_host),
+        advertised_host=driver_host,
+        port=port,
+        heartbeat_interval_s=heartbeat_interval_s,
+        heartbeat_timeout_s=heartbeat_timeout_s,
+        process_timeout_s=process_timeout_s,
+    )
+    master = JobMaster(
+        configuration,
+        transport=transport,
+        store=store,
+        clock=MonotonicClock(),
+        blocking=ThreadedWork,
+        committer=committer,
+    )
+    transport.on_broken = master.fail
+    for warning in warnings:
+        _log.warning("%s", warning)
+        master.queue.post(master.warn, warning)
+    loop = JobLoop(master)
+    try:
+        loop.start()
+    except BaseException:
+        master.close()
+        raise
+    return JobHandle(master, loop, transport)
+
+
+def _pickled(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:
+    from pyspark import cloudpickle
+
+    try:
+        with _traveling_by_value(by_value):
+            data: bytes = cloudpickle.dumps(program_factory)
+    except Exception as error:
+        raise ProgramNotPicklable(
+            f"the program factory {program_factory!r} cannot be sent to the tasks: {error!r}. It "
+            "and what it refers to must be picklable; open files, connections and the session "
+            "itself belong into the program's operators, which open them in the task"
+        ) from error
+    return data
+
+
+@contextlib.contextmanager
+def _traveling_by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
+    from pyspark import cloudpickle
+
+    known = cloudpickle.list_registry_pickle_by_value()
+    added = [module for module in modules if module.__name__ not in known]
+    for module in added:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in added:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _check_slots(context: Any, parallelism: int) -> None:
+    """Wait a little for executors that are still to register, then insist on enough slots."""
+    settings = context.getConf()
+    if settings.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        return
+    patience_s = 0.0 if context.master.startswith("local[") else SLOTS_PATIENCE_S
+    deadline_s = time.monotonic() + patience_s
+    while True:
+        slots = task_slots(context)
+        if slots is None or slots >= parallelism:
+            return
+        if time.monotonic() >= deadline_s:
+            break
+        time.sleep(0.05)
+    raise TooFewSlots(
+        f"the job has {parallelism} subtasks, which all run at the same time, and {context.master} "
+        f"has {slots} task slots. Give Spark at least {parallelism} cores, lower spark.task.cpus "
+        f"(it may be 0.5), or give the job a parallelism of at most {slots}"
+    )

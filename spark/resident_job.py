@@ -1,0 +1,173 @@
+"""The one Spark job of long-lived tasks: starts it, ends single attempts and the whole, says why it
+ended.
+
+Decides nothing about the protocol. Spark's own retry brings each task up again after it has raised,
+died or been killed. Without barrier mode, because a lost task of a barrier stage ends the job. The
+job runs on a daemon thread, "epochgate-spark-job"; the other methods may be called from any thread,
+block for one call into the JVM, and raise nothing when Spark is gone.
+
+`killTaskAttempt` and the task slots are developer interfaces of the JVM side; where they are
+missing, ending an attempt is left to the closing of its connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from epochgate.runtime.reports import shortened
+
+STOPPED: Final = "the Spark session was stopped while the job ran"
+_log = logging.getLogger(__name__)
+TaskFunction = Callable[[int, Iterator[Any]], Iterator[Any]]
+
+
+class TaskFailure(NamedTuple):
+    """A task attempt that Spark has seen fail."""
+
+    subtask: int
+    task_attempt_id: int
+    reason: str
+
+
+class ResidentJob:
+    """One Spark job over `parallelism` partitions; `on_end(reason)` is called once, on its thread,
+    with None when every task has returned.
+    """
+
+    def __init__(
+        self,
+        context: Any,
+        task: TaskFunction,
+        *,
+        parallelism: int,
+        group: str,
+        description: str,
+        on_end: Callable[[str | None], None],
+    ) -> None:
+        self._context, self._task, self._parallelism = context, task, parallelism
+        self._group, self._description, self._on_end = group, description, on_end
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        """Submit the job."""
+        from pyspark import InheritableThread
+
+        thread = InheritableThread(target=self._run, name="epochgate-spark-job", daemon=True)
+        thread.start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether the job has ended, after at most `timeout_s` seconds."""
+        return self._ended.wait(timeout_s)
+
+    def kill(self, task_attempt_id: int, reason: str) -> None:
+        """End one attempt; it does not count as a failure, and Spark starts the next."""
+        try:
+            self._context._jsc.sc().killTaskAttempt(task_attempt_id, True, reason)
+        except Exception as error:  # noqa: BLE001  its connection is closed next, which ends it too
+            _log.info("Spark did not kill task attempt %d: %r", task_attempt_id, error)
+
+    def cancel(self) -> None:
+        """End all attempts, for good."""
+        try:
+            self._context.cancelJobGroup(self._group)
+        except Exception as error:  # noqa: BLE001  there is nothing left to cancel
+            _log.info("Spark did not cancel the job: %r", error)
+
+    def failures(self) -> list[TaskFailure]:
+        """The failed attempts that Spark remembers, oldest first; none when it cannot be asked."""
+        try:
+            return self._failures()
+        except Exception as error:  # noqa: BLE001  they are for an error's text only
+            _log.info("Spark did not tell the failures of its tasks: %r", error)
+            return []
+
+    def _failures(self) -> list[TaskFailure]:
+        scala = self._context._jsc.sc()
+        tracker = self._context.statusTracker()
+        found = []
+        for job in tracker.getJobIdsForGroup(self._group):
+            info = tracker.getJobInfo(job)
+            for stage in [] if info is None else info.stageIds:
+                tasks = scala.statusStore().taskList(stage, 0, 1000)
+                for number in range(tasks.size()):
+                    task = tasks.apply(number)
+                    if task.status() == "FAILED" and task.errorMessage().isDefined():
+                        reason = _last_line(task.errorMessage().get())
+                        found.append(TaskFailure(task.index(), task.taskId(), reason))
+        return sorted(found, key=lambda failure: failure.task_attempt_id)
+
+    def _run(self) -> None:
+        reason: str | None = None
+        try:
+            context = self._context
+            context.setJobGroup(self._group, self._description)
+            numbers = context.parallelize(range(self._parallelism), self._parallelism)
+            numbers.mapPartitionsWithIndex(self._task).collect()
+        except Exception as error:  # noqa: BLE001  whatever ended it, the driver must hear of it
+            reason = _why(self._context, error)
+        finally:
+            self._ended.set()
+        self._on_end(reason)
+
+
+def task_slots(context: Any) -> int | None:
+    """How many tasks Spark can run at the same time now; None when it cannot be asked."""
+    try:
+        scala = context._jsc.sc()
+        profile = scala.resourceProfileManager().defaultResourceProfile()
+        return int(scala.maxNumConcurrentTasks(profile))
+    except Exception as error:  # noqa: BLE001  a developer interface that may change
+        _log.info("Spark did not tell its task slots: %r", error)
+        return None
+
+
+def _why(context: Any, error: Exception) -> str:
+    from py4j.protocol import Py4JJavaError
+
+    if isinstance(error, Py4JJavaError):
+        try:
+            message = str(error.java_exception.getMessage())
+        except Exception:  # noqa: BLE001  the JVM went away while it was asked
+            message = ""
+        if "SparkContext was shut down" in message:
+            return STOPPED
+        if "cancelled" in message:
+            return f"Spark has canceled the job: {shortened(message)}"
+        if " times, most recent failure" in message:
+            return (
+                f"Spark has ended the job because a task was lost too often: {shortened(message)}\n"
+                "Start the session with spark.task.maxFailures=1000000: epochgate's own restart "
+                "strategy decides how often a subtask is tried again"
+            )
+        if message:
+            return f"Spark has ended the job: {shortened(message)}"
+    if context._jsc is None:
+        return STOPPED
+    if _is_jvm_gone(context):
+        return (
+            "the JVM of the Spark driver has ended; it was killed (for want of memory?) or crashed. "
+            "Its log says more; start the job again to resume from the last checkpoint"
+        )
+    return f"the connection to the JVM of the Spark driver broke: {shortened(repr(error))}"
+
+
+def _is_jvm_gone(context: Any) -> bool:
+    process = getattr(getattr(context, "_gateway", None), "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(2.0)
+    except Exception:  # noqa: BLE001  it still runs, or is not ours to wait for
+        return False
+    return True
+
+
+def _last_line(message: str) -> str:
+    """The telling line of a Python traceback that Spark has wrapped."""
+    lines = [line.strip() for line in message.splitlines()]
+    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Caused by"))]
+    errors = [line for line in told if "Error" in line.split(":")[0] or "Over:" in line]
+    return shortened(errors[-1] if errors else told[0] if told else message, 500)

@@ -1,0 +1,299 @@
+"""The Spark session: one made for the command line, and the checks of a user's own.
+
+Decides which settings epochgate needs, and which it cannot live with; the reasons stand beside
+them. Leaves the Java to `epochgate.spark.java`. Runs on the driver; pyspark is imported when a
+function is called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from epochgate.spark.errors import (
+    LocalMasterWithoutRetries,
+    MasterInvalid,
+    NotASparkSession,
+    SessionAlreadyRunning,
+    SessionStopped,
+    SettingBreaksGuarantees,
+    SparkConnectUnsupported,
+    SparkSessionFailed,
+)
+from epochgate.spark.home import make_spark_home, write_log_settings
+from epochgate.spark.java import use_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TASK_FAILURES_MAX: Final = 1_000_000
+_LOOPBACK: Final = "127.0.0.1"
+_JVM_EXIT_PATIENCE_S: Final = 10.0
+_MASTERS: Final = "local[4], local-cluster[2,2,1024], spark://host:7077, yarn, k8s://https://host"
+_LOCAL: Final = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*(\d+)\s*)?\])?")
+_LOCAL_CLUSTER: Final = re.compile(r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
+_REMOTE: Final = re.compile(r"(spark|k8s|mesos)://.+|yarn")
+_QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Short-lived JVMs that move little: starting quickly is worth more than peak speed."""
+
+SETTINGS: Final[Mapping[str, str]] = {
+    # The restart strategy decides how often a subtask is tried again, not Spark.
+    "spark.task.maxFailures": str(TASK_FAILURES_MAX),
+    # A second attempt of a healthy task would take its place.
+    "spark.speculation": "false",
+    # A host whose worker was killed is no worse than the others.
+    "spark.excludeOnFailure.enabled": "false",
+    "spark.dynamicAllocation.enabled": "false",
+    # Processes that do not leave by themselves are killed this long after.
+    "spark.python.task.killTimeout": "100ms",
+    # A lost host is noticed in 20 s instead of 120; the three belong together.
+    "spark.network.timeout": "20s",
+    "spark.network.timeoutInterval": "5s",
+    "spark.executor.heartbeatInterval": "2s",
+    "spark.master.rest.enabled": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def local_master(master: str) -> str:
+    """Return `master` as epochgate starts it: `local[N]` gets the retries that it lacks.
+
+    Raises MasterInvalid.
+
+    >>> local_master("local[4]")
+    'local[4,1000000]'
+    >>> local_master("local-cluster[2,2,1024]")
+    'local-cluster[2,2,1024]'
+    """
+    master = master.strip()
+    if local := _LOCAL.fullmatch(master):
+        cores, failures = local.groups()
+        return f"local[{cores or 1},{failures or TASK_FAILURES_MAX}]"
+    if _LOCAL_CLUSTER.fullmatch(master) or _REMOTE.fullmatch(master):
+        return master
+    raise MasterInvalid(
+        f"the master {master!r} is none that Spark knows; examples are {_MASTERS}"
+    )
+
+
+@contextlib.contextmanager
+def local_session(
+    master: str = "local[4]",
+    *,
+    app_name: str = "epochgate",
+    settings: Mapping[str, str] | None = None,
+    log_level: str = "error",
+) -> Iterator[SparkSession]:
+    """Make a session with what epochgate needs, and stop it and its JVM afterwards.
+
+    `settings` go over ours; `log_level` is Spark's ("error", "warn", "info"). Local masters stay on
+    the loopback address. Everything that Spark writes goes into a folder that is removed at the
+    end. Call it in the main thread. Raises MasterInvalid, SessionAlreadyRunning,
+    SparkSessionFailed, and what `use_java` raises.
+    """
+    from pyspark import SparkContext
+
+    master = local_master(master)
+    if SparkContext._active_spark_context is not None:
+        raise SessionAlreadyRunning(
+            "this process has a Spark session already; pass it to run_job, or stop it first"
+        )
+    use_java()
+    folder = Path(tempfile.mkdtemp(prefix="epochgate-spark-"))
+    try:
+        session = _started(master, app_name, folder, dict(settings or {}), log_level)
+        try:
+            yield session
+        finally:
+            _stop(session)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _started(
+    master: str, app_name: str, folder: Path, settings: dict[str, str], log_level: str
+) -> SparkSession:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    log_settings = write_log_settings(folder, log_level)
+    java_options = f"{_QUICK_JVM} -Dlog4j2.configurationFile={log_settings.as_uri()}"
+    everything = {
+        **SETTINGS,
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    variables = {"SPARK_HOME": str(make_spark_home(folder)), "PYSPARK_PYTHON": sys.executable}
+    if master.startswith("local"):
+        everything["spark.executor.extraJavaOptions"] = java_options
+        everything["spark.driver.host"] = everything["spark.driver.bindAddress"] = _LOOPBACK
+        variables["SPARK_LOCAL_IP"] = _LOOPBACK
+    everything.update(settings)
+    builder = SparkSession.Builder().master(master).appName(app_name)
+    for name, value in everything.items():
+        builder = builder.config(name, value)
+    try:
+        with _environment(variables), _own_interrupt_handler():
+            return builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        _end_jvm()
+        raise SparkSessionFailed(
+            f"Spark did not start with the master {master!r}: {error}. What it printed above says "
+            "more; log_level='info' makes it say everything"
+        ) from error
+    except Exception as error:  # noqa: BLE001  py4j wraps whatever the JVM raised
+        _end_jvm()
+        raise SparkSessionFailed(
+            f"Spark did not start with the master {master!r}: {_first_line(error)}"
+        ) from error
+
+
+def _stop(session: SparkSession) -> None:
+    # A JVM that has died already cannot be asked to stop.
+    with contextlib.suppress(Exception):
+        session.stop()
+    _end_jvm()
+
+
+def _end_jvm() -> None:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway: Any = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    if gateway is None:
+        return
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+    try:
+        process.wait(_JVM_EXIT_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _own_interrupt_handler() -> Iterator[None]:
+    """Keep the handler of Ctrl-C: pyspark's would cancel the jobs before a last checkpoint."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def validate_session(spark: Any) -> list[str]:
+    """Check a session; returns warnings, each naming the setting it is about.
+
+    Raises SparkConnectUnsupported, NotASparkSession, SessionStopped, LocalMasterWithoutRetries,
+    SettingBreaksGuarantees.
+    """
+    context = _live_context(spark)
+    settings = context.getConf()
+    local = _LOCAL.fullmatch(context.master)
+    if local is not None:
+        _check_local(context.master, local)
+    if settings.get("spark.speculation", "false").lower() == "true":
+        raise SettingBreaksGuarantees(
+            "spark.speculation is true: Spark would start second attempts of healthy tasks, each of "
+            "which takes the place of the first. Start the session with spark.speculation=false"
+        )
+    return _warnings(settings, is_local=local is not None)
+
+
+def _live_context(spark: Any) -> Any:
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise SparkConnectUnsupported(
+            "this is a Spark Connect session: its driver runs in another process, and epochgate "
+            "must run inside the driver. Start the session with .master(...) instead of "
+            ".remote(...), and without SPARK_REMOTE or spark.api.mode=connect"
+        )
+    from pyspark.sql import SparkSession
+
+    if not isinstance(spark, SparkSession):
+        raise NotASparkSession(
+            f"a pyspark.sql.SparkSession is needed, and this is a {type(spark).__name__}: {spark!r}"
+        )
+    context = spark.sparkContext
+    try:
+        is_stopped = context._jsc is None or bool(context._jsc.sc().isStopped())
+    except Exception:  # noqa: BLE001  whatever py4j raises means that the JVM is gone
+        is_stopped = True
+    if is_stopped:
+        raise SessionStopped(
+            "this Spark session has been stopped, or its JVM has ended; make a new one and pass "
+            "that"
+        )
+    return context
+
+
+def _check_local(master: str, local: re.Match[str]) -> None:
+    cores, failures = local.groups()
+    if failures is None or int(failures) < 2:
+        raise LocalMasterWithoutRetries(
+            f"with the master {master!r} Spark ends the job at the first lost task, whatever "
+            f"spark.task.maxFailures says. Start the session with "
+            f"local[{cores or 1},{TASK_FAILURES_MAX}]: the second number is how often a task may "
+            "fail"
+        )
+
+
+def _warnings(settings: Any, *, is_local: bool) -> list[str]:
+    warnings = []
+    failures = int(settings.get("spark.task.maxFailures", "4"))
+    if not is_local and failures < 1000:
+        warnings.append(
+            f"spark.task.maxFailures is {failures}: Spark ends the job when one subtask was lost "
+            f"{failures} times, whatever the restart strategy allows; set it to {TASK_FAILURES_MAX}"
+        )
+    if settings.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        warnings.append(
+            "spark.dynamicAllocation.enabled is true: subtasks wait while Spark asks for executors; "
+            "set it to false for a job that keeps its executors"
+        )
+    if settings.get("spark.excludeOnFailure.enabled", "false").lower() == "true":
+        warnings.append(
+            "spark.excludeOnFailure.enabled is true: hosts on which a task was lost are not used "
+            "again, so that the job may run out of them; set it to false"
+        )
+    return warnings
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [repr(error)])[0]

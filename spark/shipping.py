@@ -1,0 +1,93 @@
+"""The package sends itself to executors that do not have it.
+
+Decides what travels: one zip with the package as this driver runs it, and beside it, for executors
+that lack them, its dependencies in pure Python. Leaves to `bootstrap` what is used of it. Compiled
+code is in the zip as well, since every replaced worker imports anew; another Python version ignores
+it and compiles the sources. Runs on the driver, on the caller's thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import py_compile
+import tempfile
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import epochgate
+
+CARRIED: Final = ("msgpack", "transitions", "six")
+CARRIED_FOLDER: Final = "epochgate_carried"
+_FOLDERS: Final = ("fsm", "models", "runtime", "spark")
+_lock = threading.Lock()
+_shipped: dict[str, str] = {}
+"""Spark application id -> the archive's name there."""
+
+
+def ship(context: Any) -> str:
+    """Give the package to all executors of `context`, a SparkContext, now and later; its file name.
+
+    The driver's own `sys.path` stays as it is, which `addPyFile` would change.
+    """
+    application: str = context.applicationId
+    with _lock:
+        if application not in _shipped:
+            folder = tempfile.mkdtemp(prefix="epochgate-ship-", dir=context._temp_dir)
+            archive = build_archive(Path(folder))
+            context.addFile(str(archive))
+            _shipped[application] = archive.name
+        return _shipped[application]
+
+
+def build_archive(folder: Path) -> Path:
+    """Write the zip into `folder`; its name holds a digest of what is in it."""
+    sources = _package_sources()
+    for name in CARRIED:
+        sources.update(_carried_sources(name))
+    digest = hashlib.sha256()
+    scratch = folder / "module.pyc"
+    archive = folder / "building.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as target:
+        for name in sorted(sources):
+            text = sources[name].read_bytes()
+            digest.update(f"{name}\0{len(text)}\0".encode() + text)
+            target.writestr(zipfile.ZipInfo(name), text)
+            if name.endswith(".py"):
+                py_compile.compile(
+                    str(sources[name]),
+                    cfile=str(scratch),
+                    dfile=name,
+                    doraise=True,
+                    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+                )
+                target.writestr(zipfile.ZipInfo(name + "c"), scratch.read_bytes())
+    scratch.unlink(missing_ok=True)
+    return archive.rename(folder / f"epochgate-{digest.hexdigest()[:16]}.zip")
+
+
+def _package_sources() -> dict[str, Path]:
+    """Name in the zip -> file, of the package's face and the folders that its links lead to."""
+    root = Path(epochgate.__path__[0])
+    sources = {f"epochgate/{file.name}": file for file in root.glob("*.py")}
+    for folder in _FOLDERS:
+        real = (root / folder).resolve()
+        for file in real.rglob("*.py"):
+            sources[f"epochgate/{folder}/{file.relative_to(real).as_posix()}"] = file
+    return sources
+
+
+def _carried_sources(name: str) -> dict[str, Path]:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return {}
+    origin = Path(spec.origin)
+    if spec.submodule_search_locations is None:
+        return {f"{CARRIED_FOLDER}/{origin.name}": origin}
+    root = origin.parent
+    return {
+        f"{CARRIED_FOLDER}/{name}/{file.relative_to(root).as_posix()}": file
+        for file in root.rglob("*.py")
+    }

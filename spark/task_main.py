@@ -1,0 +1,195 @@
+"""What runs in a Spark Python worker: one attempt of one subtask, from its hello to its end.
+
+Decides how messages and work take turns, and how the task ends towards Spark: it returns only when
+the driver told it to finish, since Spark never runs a returned task again; in every other case it
+raises, and Spark starts the next attempt. Leaves to `Worker` what the messages mean.
+
+Runs on the task's only thread; the channel adds one for heartbeats. Workers are reused by Spark, so
+nothing about an attempt is kept in this module.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from epochgate.errors import EpochgateError
+from epochgate.runtime.operator import FatalTaskError, Program, Work
+from epochgate.runtime.transport import Message
+from epochgate.runtime.worker import Worker
+from epochgate.spark.wire import (
+    CannotConnect,
+    ChannelClosed,
+    HandshakeTimedOut,
+    MessageNotPlain,
+    MessageTooLarge,
+    TaskChannel,
+)
+
+CONNECTION_TRIES_MAX: Final = 5
+CONNECTION_RETRY_S: Final = 0.2
+METRICS_INTERVAL_S: Final = 1.0
+IDLE_WAIT_S: Final = 1.0
+FAREWELL_WAIT_S: Final = 5.0
+_log = logging.getLogger(__name__)
+
+
+class AttemptOver(EpochgateError):
+    """This attempt ends without having been told to finish; Spark is to start another."""
+
+
+def run_task(settings: Mapping[str, Any], *, subtask: int, identity: int) -> None:
+    """Connect, do as the driver says, and return once it says that the job is over.
+
+    `settings`: "host", "port", "key", "run_id", "parallelism", "coordinators" (operator ids),
+    "program" (a pickled callable from the subtask to its `Program`; it came with Spark's own task,
+    never over our socket), "heartbeat_interval_s", "silence_timeout_s", "frame_bytes_max". Raises
+    AttemptOver, and what `TaskChannel.connect` raises.
+    """
+    channel = _connected(settings, subtask, identity)
+    try:
+        Attempt(channel, settings, subtask).run()
+    except ChannelClosed as error:
+        raise AttemptOver(f"attempt of subtask {subtask} is over: {error}") from None
+    finally:
+        channel.close("the task's process leaves")
+
+
+def _connected(settings: Mapping[str, Any], subtask: int, identity: int) -> TaskChannel:
+    hello = {
+        "run_id": settings["run_id"],
+        "subtask": subtask,
+        "identity": identity,
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+    }
+    for tries in range(1, CONNECTION_TRIES_MAX + 1):
+        try:
+            return TaskChannel.connect(
+                (settings["host"], settings["port"]),
+                settings["key"],
+                hello,
+                heartbeat_interval_s=settings["heartbeat_interval_s"],
+                silence_timeout_s=settings["silence_timeout_s"],
+                frame_bytes_max=settings["frame_bytes_max"],
+            )
+        except (CannotConnect, HandshakeTimedOut):
+            if tries == CONNECTION_TRIES_MAX:
+                raise
+            time.sleep(CONNECTION_RETRY_S * tries)
+    raise AssertionError("unreachable")
+
+
+class Attempt:
+    """The loop of one attempt."""
+
+    def __init__(self, channel: TaskChannel, settings: Mapping[str, Any], subtask: int) -> None:
+        self._channel, self._settings, self._subtask = channel, settings, subtask
+        self._outgoing: list[Message] = []
+        self._is_finished = False
+
+    def run(self) -> None:
+        """Run to the end; AttemptOver or ChannelClosed unless told to finish."""
+        messages = self._first_messages()
+        if messages[0] == ["finish"]:
+            self._say(["finished"])
+            self._flush()
+            return
+        program = self._program()
+        worker = Worker(
+            program,
+            subtask=self._subtask,
+            parallelism=self._settings["parallelism"],
+            run_id=self._settings["run_id"],
+            coordinators=list(self._settings["coordinators"]),
+            send=self._say,
+        )
+        try:
+            self._loop(worker, program, messages)
+        except (MessageNotPlain, MessageTooLarge) as error:
+            self._give_up(str(error), is_fatal=True)
+        except (ChannelClosed, AttemptOver):
+            raise
+        except Exception:  # noqa: BLE001  user code may raise anything
+            self._give_up(traceback.format_exc(limit=-6), is_fatal=False)
+        finally:
+            self._close(worker)
+        if not self._is_finished:
+            self._give_up_quietly()
+
+    def _first_messages(self) -> list[Message]:
+        # Nothing of the user is made before the driver wants this process.
+        messages: list[Message] = []
+        while not messages:
+            messages = self._channel.receive(IDLE_WAIT_S)
+        return messages
+
+    def _program(self) -> Program:
+        try:
+            factory: Callable[[int], Program] = pickle.loads(self._settings["program"])  # noqa: S301  from Spark's own task
+            return factory(self._subtask)
+        except ModuleNotFoundError as error:
+            self._give_up(
+                f"the program needs the module {error.name!r}, which this executor lacks: {error}; "
+                "install it there, send it with SparkContext.addPyFile, or name it in by_value",
+                is_fatal=True,
+            )
+        except Exception as error:  # noqa: BLE001  user code may raise anything
+            is_fatal = isinstance(error, FatalTaskError | EpochgateError)
+            reason = str(error) if is_fatal else traceback.format_exc(limit=-6)
+            self._give_up(reason, is_fatal=is_fatal)
+        raise AssertionError("unreachable")
+
+    def _loop(self, worker: Worker, program: Program, messages: list[Message]) -> None:
+        is_busy = False
+        metrics_at_s = time.monotonic() + METRICS_INTERVAL_S
+        while True:
+            if messages:
+                worker.handle(messages)
+                # An acknowledgement must not wait for the next piece of work.
+                self._flush()
+            if worker.is_over:
+                return
+            is_busy = worker.work() is Work.DONE
+            now_s = time.monotonic()
+            if now_s >= metrics_at_s:
+                self._say(["metrics", dict(program.metrics())])
+                metrics_at_s = now_s + METRICS_INTERVAL_S
+            self._flush()
+            if worker.is_over:
+                return
+            messages = self._channel.receive(0.0 if is_busy else IDLE_WAIT_S)
+
+    def _say(self, message: Message) -> None:
+        if message[0] == "finished":
+            self._is_finished = True
+        self._outgoing.append(message)
+
+    def _flush(self) -> None:
+        if self._outgoing:
+            messages, self._outgoing = self._outgoing, []
+            self._channel.send_many(messages)
+
+    def _give_up(self, reason: str, *, is_fatal: bool) -> None:
+        self._outgoing = [["failed", reason, is_fatal]]
+        self._give_up_quietly()
+
+    def _give_up_quietly(self) -> None:
+        """Wait until the driver has heard why, and closes; then end."""
+        self._flush()
+        deadline_s = time.monotonic() + FAREWELL_WAIT_S
+        while time.monotonic() < deadline_s:
+            self._channel.receive(FAREWELL_WAIT_S)
+        raise AttemptOver(f"the attempt of subtask {self._subtask} has failed; the driver knows")
+
+    def _close(self, worker: Worker) -> None:
+        try:
+            worker.close()
+        except Exception:  # noqa: BLE001  the attempt is over; its outcome is decided
+            _log.exception("an operator of subtask %d failed to close", self._subtask)

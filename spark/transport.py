@@ -1,0 +1,382 @@
+"""The Spark transport: one Spark job of long-lived tasks that connect back to the driver.
+
+Decides which connection is which process: identity = Spark's task attempt id + 1, which grows over
+the life of a SparkContext. Leaves to the attempts which process speaks for a subtask. Processes are
+brought up by Spark alone: the first with the job, each later one by Spark's retry, so `deploy` only
+notes that one is expected, and by when.
+
+A process is ended by Spark's kill, which does not count as a failure, and 20 ms later by closing
+its connection, which makes it leave at once instead of after Spark's own patience of seconds.
+
+Threads: the queue's thread calls the Transport; the wire's thread reports to the inbox; the Spark
+job has a thread; "epochgate-spark-watch" closes, looks for processes that do not come, and nudges
+Spark where it has not noticed a loss; "epochgate-spark-kill" makes the calls into the JVM, so that
+one that does not answer delays nobody.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from epochgate.runtime.transport import Message, TaskInbox, Transport
+from epochgate.spark.bootstrap import task_function
+from epochgate.spark.resident_job import ResidentJob, TaskFailure, task_slots
+from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
+from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, WireError, new_key
+
+CLOSE_AFTER_KILL_S: Final = 0.02
+KILL_PATIENCE_S: Final = 0.5
+NUDGE_AFTER_S: Final = 1.0
+WATCH_INTERVAL_S: Final = 0.2
+FAILURES_BEFORE_HELLO_MAX: Final = 5
+LEAVE_PATIENCE_S: Final = 3.0
+CANCEL_PATIENCE_S: Final = 10.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TaskProcess:
+    """A connected process: where it runs."""
+
+    subtask: int
+    identity: int
+    host: str
+    pid: int
+
+
+@dataclass
+class _Ending:
+    """An attempt that is being ended."""
+
+    identity: int
+    reason: str
+    connection: Connection | None
+    requested_at_s: float = field(default_factory=time.monotonic)
+    killed: threading.Event = field(default_factory=threading.Event)
+
+
+class SparkTransport(Transport):
+    """Runs `program` (a cloudpickled callable from the subtask to its Program) on a SparkContext.
+
+    `on_broken(reason)` is called, on any of the threads, when no process can be expected any more
+    or one does not come within `process_timeout_s`: the job must then end as failed.
+    `heartbeat_timeout_s`: a process that is silent for so long is lost.
+    """
+
+    def __init__(
+        self,
+        context: Any,
+        *,
+        program: bytes,
+        parallelism: int,
+        coordinators: Iterable[str],
+        run_id: str,
+        job_id: str = "",
+        bind_host: str,
+        advertised_host: str,
+        port: int = 0,
+        heartbeat_interval_s: float = 1.0,
+        heartbeat_timeout_s: float = 10.0,
+        process_timeout_s: float = 60.0,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+    ) -> None:
+        self.on_broken: Callable[[str], None] = lambda reason: _log.error("%s", reason)
+        self._context = context
+        self._run_id, self._job_id, self._parallelism = run_id, job_id, parallelism
+        self._advertised_host = advertised_host
+        self._process_timeout_s = process_timeout_s
+        key = new_key()
+        self._server = TaskServer(
+            key=key,
+            host=bind_host,
+            port=port,
+            listener=self,
+            frame_bytes_max=frame_bytes_max,
+            heartbeat_interval_s=heartbeat_interval_s,
+            heartbeat_timeout_s=heartbeat_timeout_s,
+        )
+        self._settings: dict[str, Any] = {
+            "key": key,
+            "run_id": run_id,
+            "parallelism": parallelism,
+            "coordinators": list(coordinators),
+            "program": program,
+            "heartbeat_interval_s": heartbeat_interval_s,
+            "silence_timeout_s": max(5.0, 3 * heartbeat_timeout_s),
+            "frame_bytes_max": frame_bytes_max,
+            "carried": CARRIED,
+            "carried_folder": CARRIED_FOLDER,
+        }
+        self._inbox: TaskInbox | None = None
+        self._job: ResidentJob | None = None
+        self._is_closing = False
+        self._stopped = threading.Event()
+        self._broken = threading.Event()
+        # Written on the wire's thread, looked into by the others.
+        self._connections: dict[int, Connection] = {}
+        self._processes: dict[Connection, TaskProcess] = {}
+        self._newest: dict[int, int] = {}
+        self._finished: set[int] = set()
+        self._nudges: queue.SimpleQueue[tuple[float, TaskProcess, str]] = queue.SimpleQueue()
+        # Written on the queue's thread.
+        self._unflushed: dict[Connection, None] = {}
+        self._wanted: dict[int, float] = {}
+        """Subtask -> since when a process is expected."""
+        self._endings: queue.SimpleQueue[_Ending | None] = queue.SimpleQueue()
+        self._kills: queue.SimpleQueue[_Ending | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def open(self, inbox: TaskInbox) -> None:
+        """Bind, and submit the Spark job. Raises `CannotBind`."""
+        self._inbox = inbox
+        self._server.start()
+        self._settings["host"] = self._advertised_host
+        self._settings["port"] = self._server.address[1]
+        self._settings["archive"] = ship(self._context)
+        self._job = ResidentJob(
+            self._context,
+            task_function(self._settings),
+            parallelism=self._parallelism,
+            group=f"epochgate-{self._run_id}",
+            description=f"epochgate {self._job_id}".strip(),
+            on_end=self._job_ended,
+        )
+        for name, target in (("watch", self._watch), ("kill", self._kill)):
+            thread = threading.Thread(target=target, name=f"epochgate-spark-{name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._job.start()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """(host, port) on which the driver listens; only after `open`."""
+        return self._server.address
+
+    def processes(self) -> list[TaskProcess]:
+        """All connected processes, those included that do not speak for their subtask."""
+        return sorted(list(self._processes.values()), key=lambda p: (p.subtask, p.identity))
+
+    def deploy(self, subtask: int, attempt: int) -> None:
+        """Expect a process within the time limit; Spark brings it up by itself."""
+        self._finished.discard(subtask)
+        self._wanted[subtask] = time.monotonic()
+
+    def send(self, subtask: int, identity: int, message: Message) -> None:
+        """Put the message into the next frame."""
+        if message[0] == "restore":
+            self._wanted.pop(subtask, None)
+        connection = self._connections.get(identity)
+        if connection is None:
+            return
+        try:
+            connection.put(message)
+        except WireError as error:
+            self._break(f"a message for subtask {subtask} cannot be sent: {error}")
+        else:
+            self._unflushed[connection] = None
+
+    def flush(self) -> None:
+        """Write what was put."""
+        while self._unflushed:
+            self._unflushed.popitem()[0].flush()
+
+    def end(self, subtask: int, identity: int, reason: str) -> None:
+        """Let Spark kill the attempt, and close its connection; returns at once."""
+        connection = self._connections.get(identity)
+        if connection is None:
+            return
+        if subtask in self._finished:
+            # Its predecessor has finished: another kill would only bring up another process.
+            connection.send(["finish"])
+            return
+        self._request_end(identity, reason, connection)
+
+    def close(self) -> None:
+        """End everything; waits for the Spark job's end, bounded."""
+        if self._stopped.is_set():
+            return
+        self._is_closing = True
+        for connection in list(self._connections.values()):
+            connection.send(["finish"])
+        if self._job is not None:
+            is_finished = len(self._finished) == self._parallelism
+            if not (is_finished and self._job.wait(LEAVE_PATIENCE_S)):
+                self._cancel(self._job)
+        self._stopped.set()
+        self._endings.put(None)
+        self._kills.put(None)
+        self._server.close()
+        if self._threads:
+            self._threads[0].join(CANCEL_PATIENCE_S)
+
+    def _cancel(self, job: ResidentJob) -> None:
+        canceler = threading.Thread(target=job.cancel, name="epochgate-spark-cancel", daemon=True)
+        canceler.start()
+        canceler.join(KILL_PATIENCE_S)
+        time.sleep(CLOSE_AFTER_KILL_S)
+        for connection in list(self._connections.values()):
+            connection.close("the job is over")
+        if not job.wait(CANCEL_PATIENCE_S):
+            _log.warning("the Spark job did not end within %s s of being canceled", CANCEL_PATIENCE_S)
+
+    # Called by the wire's server, on its thread.
+
+    def connected(self, connection: Connection, hello: dict[str, Any]) -> None:
+        """Take a process in, or turn it away when it is none of ours."""
+        process, problem = self._introduced(hello)
+        if process is None:
+            _log.warning("turned away the task at %s: %s", connection.peer, problem)
+            connection.close(problem)
+            return
+        self._connections[process.identity] = connection
+        self._processes[connection] = process
+        self._newest[process.subtask] = max(
+            self._newest.get(process.subtask, 0), process.identity
+        )
+        # Entered first and looked up then, so that `close` and this cannot both miss it.
+        if self._is_closing or (process.subtask in self._finished):
+            connection.send(["finish"])
+        if not self._is_closing and self._inbox is not None:
+            self._inbox.connected(process.subtask, process.identity)
+
+    def _introduced(self, hello: dict[str, Any]) -> tuple[TaskProcess | None, str]:
+        run_id, subtask, identity = hello.get("run_id"), hello.get("subtask"), hello.get("identity")
+        if run_id != self._run_id:
+            return None, f"it belongs to the run {run_id!r}, and this is {self._run_id!r}"
+        if type(subtask) is not int or not 0 <= subtask < self._parallelism:
+            return None, f"there is no subtask {subtask!r} among {self._parallelism}"
+        if type(identity) is not int or identity < 1 or identity in self._connections:
+            return None, f"its identity {identity!r} is taken or is not a number above 0"
+        host, pid = hello.get("host"), hello.get("pid")
+        if type(host) is not str or type(pid) is not int:
+            return None, f"its host {host!r} or pid {pid!r} is not what it should be"
+        return TaskProcess(subtask, identity, host, pid), ""
+
+    def received(self, connection: Connection, messages: list[list[Any]]) -> None:
+        """Pass on what a process says."""
+        process = self._processes.get(connection)
+        if process is None or self._is_closing or self._inbox is None:
+            return
+        if messages[-1][0] == "finished":
+            self._finished.add(process.subtask)
+        self._inbox.received(process.subtask, process.identity, messages)
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """Report that a process is gone."""
+        process = self._processes.pop(connection, None)
+        if process is None:
+            return
+        del self._connections[process.identity]
+        if self._is_closing or self._inbox is None:
+            return
+        self._nudges.put((time.monotonic() + NUDGE_AFTER_S, process, reason))
+        self._inbox.lost(process.subtask, process.identity, reason)
+
+    # The other threads.
+
+    def _job_ended(self, reason: str | None) -> None:
+        if reason is None:
+            if len(self._finished) == self._parallelism or self._is_closing:
+                return
+            reason = "the Spark job has ended although not every subtask was told to finish"
+        self._break(reason)
+
+    def _break(self, reason: str) -> None:
+        if not self._is_closing and not self._broken.is_set():
+            self._broken.set()
+            self.on_broken(reason)
+
+    def _request_end(self, identity: int, reason: str, connection: Connection | None) -> None:
+        ending = _Ending(identity, reason, connection)
+        self._kills.put(ending)
+        if connection is not None:
+            self._endings.put(ending)
+
+    def _kill(self) -> None:
+        while (ending := self._kills.get()) is not None:
+            if self._job is not None and not self._stopped.is_set():
+                self._job.kill(ending.identity - 1, ending.reason)
+            ending.killed.set()
+
+    def _watch(self) -> None:
+        nudges: list[tuple[float, TaskProcess, str]] = []
+        look_at_s = 0.0
+        while not self._stopped.is_set():
+            try:
+                ending = self._endings.get(timeout=WATCH_INTERVAL_S)
+            except queue.Empty:
+                pass
+            else:
+                if ending is not None and ending.connection is not None:
+                    waited_s = time.monotonic() - ending.requested_at_s
+                    ending.killed.wait(max(0.0, KILL_PATIENCE_S - waited_s))
+                    time.sleep(CLOSE_AFTER_KILL_S)
+                    ending.connection.close(ending.reason)
+            now_s = time.monotonic()
+            while not self._nudges.empty():
+                nudges.append(self._nudges.get())
+            nudges = [nudge for nudge in nudges if not self._nudged(nudge, now_s)]
+            if now_s >= look_at_s:
+                self._look_for_missing(now_s)
+                look_at_s = now_s + 1.0
+
+    def _nudged(self, nudge: tuple[float, TaskProcess, str], now_s: float) -> bool:
+        """Kill a lost attempt that Spark may still take for running: a stopped process, say."""
+        due_s, process, reason = nudge
+        is_replaced = self._newest.get(process.subtask, 0) > process.identity
+        if is_replaced or process.subtask in self._finished:
+            return True
+        if now_s < due_s:
+            return False
+        self._request_end(process.identity, reason, None)
+        return True
+
+    def _look_for_missing(self, now_s: float) -> None:
+        if self._is_closing or self._broken.is_set():
+            return
+        late = {s: now_s - since_s for s, since_s in list(self._wanted.items())}
+        late = {subtask: late_s for subtask, late_s in late.items() if late_s > 2.0}
+        if not late or self._job is None:
+            return
+        failures = [f for f in self._job.failures() if self._is_before_hello(f)]
+        for subtask in late:
+            own = [failure for failure in failures if failure.subtask == subtask]
+            if len(own) >= FAILURES_BEFORE_HELLO_MAX:
+                self._break(
+                    f"the tasks fail before they can speak to the driver; subtask {subtask} did "
+                    f"{len(own)} times, the last time with: {own[-1].reason}"
+                )
+                return
+        if max(late.values()) > self._process_timeout_s:
+            self._break(self._missing(late, failures))
+
+    def _is_before_hello(self, failure: TaskFailure) -> bool:
+        return failure.task_attempt_id + 1 > self._newest.get(failure.subtask, 0)
+
+    def _missing(self, late: dict[int, float], failures: list[TaskFailure]) -> str:
+        slots = task_slots(self._context)
+        text = (
+            f"no process has come for {len(late)} of {self._parallelism} subtasks "
+            f"({shown(sorted(late))}) within {self._process_timeout_s:g} s. The job needs "
+            f"{self._parallelism} task slots at the same time, and Spark has "
+            f"{'an unknown number of them' if slots is None else slots}; another job may hold "
+            "some, or executors are missing. Give the job fewer subtasks or Spark more cores, and "
+            f"look whether executors can reach {self._advertised_host}:{self.address[1]}"
+        )
+        return text + (f". The last failure of a task: {failures[-1].reason}" if failures else "")
+
+
+def shown(numbers: list[int], most: int = 10) -> str:
+    """Return the first of `numbers` as text.
+
+    >>> shown([1, 2, 3], most=2)
+    '1, 2, ...'
+    """
+    more = ", ..." if len(numbers) > most else ""
+    return ", ".join(str(number) for number in numbers[:most]) + more

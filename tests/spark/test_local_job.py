@@ -1,0 +1,273 @@
+"""A job on `local[N,F]`: exactly once while its workers die, and a clear end whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from epochgate.runtime import FatalTaskError
+from epochgate.runtime.restart import NoRestart
+from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
+from epochgate.spark.job import run_job
+from epochgate.spark.session import local_session
+from epochgate.spark.wire import CannotBind, ChannelClosed, TaskChannel
+from tests.spark.numbers_program import (
+    BusyProgram,
+    FailingProgram,
+    NumberProgram,
+    NumberProvider,
+    number_configuration,
+)
+from tests.spark.running import Chaos, NumberJob, is_gone, is_idle, number_job, send_signal, wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with local_session("local[4]") as session:
+        yield session
+
+
+def store() -> InMemoryCheckpointStore:
+    return InMemoryCheckpointStore(CheckpointShelf(), job_id="numbers")
+
+
+def test_a_job_without_failures_ends_with_everything_committed_once(spark: Any) -> None:
+    with number_job(spark, 50) as job:
+        result = job.finish()
+    assert result.report.failures == []
+    assert result.report.regional_restarts == 0
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_workers_killed_at_random_moments_lose_and_repeat_nothing(spark: Any, seed: int) -> None:
+    with number_job(spark, 400) as job:
+        job.wait_until_running()
+        chaos = Chaos(job, seed, workers=8)
+        chaos.run()
+        result = job.finish()
+    assert len(chaos.kills) >= 6
+    assert result.report.regional_restarts >= 6
+    assert result.report.global_restarts == 0
+
+
+def test_a_killed_worker_is_replaced_and_the_others_stay(spark: Any) -> None:
+    with number_job(spark, 200) as job:
+        job.wait_until_running()
+        job.wait_for_progress()
+        before = [job.pid(subtask) for subtask in range(4)]
+        send_signal(before[2], signal.SIGKILL)
+        job.wait_for_replacement(2, before[2])
+        after = [job.pid(subtask) for subtask in range(4)]
+        assert [a == b for a, b in zip(after, before, strict=True)] == [True, True, False, True]
+        result = job.finish()
+    assert result.report.regional_restarts == 1
+
+
+def test_a_stopped_worker_is_replaced_and_cannot_come_back(spark: Any) -> None:
+    with number_job(spark, 300, heartbeat_interval_s=0.3, heartbeat_timeout_s=1.5) as job:
+        job.wait_until_running()
+        job.wait_for_progress()
+        pid = job.pid(1)
+        send_signal(pid, signal.SIGSTOP)
+        wait_for(lambda: job.handle.report.failures != [], "the loss is noticed")
+        send_signal(pid, signal.SIGCONT)
+        job.wait_for_replacement(1, pid)
+        job.wait_for_progress()
+        wait_for(lambda: is_gone(pid), "the zombie leaves", 20)
+        result = job.finish()
+    assert "nothing was heard" in result.report.failures[0].reason
+
+
+def test_a_worker_that_stays_stopped_is_replaced(spark: Any) -> None:
+    with number_job(spark, 300, heartbeat_interval_s=0.3, heartbeat_timeout_s=1.5) as job:
+        job.wait_until_running()
+        pid = job.pid(3)
+        send_signal(pid, signal.SIGSTOP)
+        job.wait_for_replacement(3, pid)
+        wait_for(lambda: is_gone(pid), "Spark kills it", 20)
+        job.finish()
+
+
+def intruder(job: NumberJob, **changes: Any) -> TaskChannel:
+    """A process with the run's key that claims to be a task."""
+    transport = job.handle._transport
+    hello = {
+        "run_id": transport._run_id,
+        "subtask": 1,
+        "identity": 1,
+        "pid": os.getpid(),
+        "host": "here",
+    }
+    return TaskChannel.connect(transport.address, transport._settings["key"], hello | changes)
+
+
+def test_what_a_zombie_says_does_not_count(spark: Any) -> None:
+    with number_job(spark, 100) as job:
+        job.wait_until_running()
+        send_signal(job.pid(1), signal.SIGKILL)
+        job.wait_for_progress()
+        job.wait_until_running()
+        newest = max(process.identity for process in job.handle._transport.processes())
+        old = min({process.identity for process in job.handle._transport.processes()})
+        free = next(i for i in range(1, newest) if i not in job.handle._transport._connections)
+        assert old < newest
+        with intruder(job, identity=free) as zombie, pytest.raises(ChannelClosed, match="newer"):
+            for checkpoint in range(1, 200):
+                zombie.send(["acknowledge", checkpoint, False, {"numbers": b"\x01"}, [[1, 999]]])
+            while True:
+                zombie.receive(5.0)
+        result = job.finish()
+    assert result.report.zombies_refused == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"run_id": "another"}, "belongs to the run 'another'"),
+        ({"subtask": 4}, "no subtask 4"),
+        ({"identity": 0}, "identity 0"),
+        ({"host": None}, "host None"),
+    ],
+)
+def test_a_hello_that_cannot_be_meant_is_turned_away(
+    spark: Any, changes: dict[str, Any], reason: str
+) -> None:
+    with number_job(spark, 20) as job:
+        job.wait_until_running()
+        with intruder(job, **changes) as channel, pytest.raises(ChannelClosed, match=reason):
+            while True:
+                channel.receive(5.0)
+        job.finish()
+
+
+def test_a_process_that_connects_after_the_end_is_told_to_leave(spark: Any) -> None:
+    with number_job(spark, 20) as job:
+        job.wait_until_running()
+        transport = job.handle._transport
+        transport._is_closing = True
+        with intruder(job, identity=10**6) as late:
+            assert late.receive(5.0) == [["finish"]]
+        transport._is_closing = False
+        job.finish()
+
+
+def test_an_exception_of_user_code_restarts_the_subtask_until_the_strategy_gives_up(
+    spark: Any,
+) -> None:
+    settings = {"restart_strategy": NoRestart()}
+    failing = ValueError("row 17 is broken")
+    job = NumberJob(spark, 5, factory=lambda _: FailingProgram(failing), configuration=settings)
+    result = job.handle.wait(60)
+    assert result.state == "failed"
+    assert result.reason is not None
+    assert "row 17 is broken" in result.reason
+
+
+def test_a_fatal_error_of_user_code_fails_the_job_at_once(spark: Any) -> None:
+    fatal = FatalTaskError("the schema has changed")
+    job = NumberJob(spark, 5, factory=lambda _: FailingProgram(fatal))
+    result = job.handle.wait(60)
+    assert result.state == "failed"
+    assert "the schema has changed" in str(result.reason)
+
+
+def test_a_program_that_executors_cannot_import_fails_the_job_and_names_the_module(
+    spark: Any,
+) -> None:
+    def factory(subtask: int) -> NumberProgram:
+        import a_module_that_nobody_has  # type: ignore[import-not-found]
+
+        return NumberProgram(a_module_that_nobody_has.last)  # type: ignore[no-any-return]
+
+    result = NumberJob(spark, 5, factory=factory).handle.wait(60)
+    assert result.state == "failed"
+    assert "needs the module 'a_module_that_nobody_has'" in str(result.reason)
+
+
+def test_what_cannot_be_pickled_is_refused_before_the_job_starts(spark: Any) -> None:
+    with socket.socket() as unpicklable, pytest.raises(ProgramNotPicklable, match="picklable"):
+        NumberJob(spark, 5, factory=lambda subtask: unpicklable)
+
+
+@pytest.mark.parametrize("piece_s", [0.0, 30.0])
+def test_cancel_leaves_no_busy_process(spark: Any, piece_s: float) -> None:
+    with number_job(spark, 5, factory=lambda subtask: BusyProgram(piece_s)) as job:
+        job.wait_until_running()
+        pids = [job.pid(subtask) for subtask in range(4)]
+        job.handle.cancel()
+        assert job.handle.wait(20).state == "canceled"
+
+        wait_for(lambda: all(is_idle(pid) for pid in pids), "no worker is busy", 15)
+    wait_for(lambda: own_threads() == [], "no thread of the job is left", 5)
+
+
+def own_threads() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith("epochgate")]
+
+
+def test_a_stopped_job_resumes_where_it_was(spark: Any) -> None:
+    shelf = CheckpointShelf()
+    with number_job(spark, 200, shelf=shelf) as first:
+        first.wait_until_running()
+        first.wait_for_progress()
+        first.handle.stop()
+        result = first.handle.wait(60)
+        assert result.state == "finished"
+    with number_job(spark, 200, shelf=shelf) as second:
+        second.committer.committed.update(first.committer.committed)
+        second.finish()
+
+
+def test_metrics_of_the_tasks_arrive(spark: Any) -> None:
+    with number_job(spark, 50) as job:
+        wait_for(lambda: len(job.handle.report.metrics) == 4, "metrics of all subtasks")
+        job.finish()
+    assert all("number" in counters for counters in job.handle.report.metrics.values())
+
+
+def test_more_subtasks_than_slots_are_refused_with_both_numbers(spark: Any) -> None:
+    with pytest.raises(TooFewSlots, match=r"5 subtasks.* 4 task slots"):
+        NumberJob(spark, 5, parallelism=5)
+
+
+def test_slots_that_another_job_holds_are_waited_for_and_then_named(spark: Any) -> None:
+    with (
+        number_job(spark, 100, parallelism=3) as first,
+        number_job(spark, 100, parallelism=2, process_timeout_s=4.0) as second,
+    ):
+        result = second.handle.wait(60)
+        assert result.state == "failed"
+        assert "needs 2 task slots" in str(result.reason)
+        assert "1 of 2 subtasks" in str(result.reason)
+        first.finish()
+
+
+def test_a_port_that_is_taken_is_named(spark: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CannotBind, match=str(port)):
+            NumberJob(spark, 5, port=port)
+
+
+def test_ten_lines_are_enough(spark: Any) -> None:
+    provider = NumberProvider(10)
+    from tests.spark import numbers_program
+
+    with run_job(
+        spark,
+        number_configuration(provider, 2),
+        lambda subtask: NumberProgram(10),
+        store=store(),
+        by_value=[numbers_program],
+    ) as job:
+        result = job.wait(60)
+    assert result.is_success()
