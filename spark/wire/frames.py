@@ -42,7 +42,7 @@ ARRAY_HEADER = struct.Struct(">BI")
 PREFIX_BYTES: Final = LENGTH.size + TAG_BYTES
 ENVELOPE_BYTES: Final = TAG_BYTES + ARRAY_HEADER.size
 _ARRAY_32: Final = 0xDD
-_MESSAGES_PER_PACK: Final = 512
+_MESSAGES_PER_PACK: Final = 128
 _PACK_ERRORS: Final = (TypeError, ValueError, OverflowError, RecursionError)
 _PACK_BYTES_TARGET: Final = 64 * 1024
 
