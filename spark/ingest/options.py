@@ -35,8 +35,8 @@ class IngestOptions:
     target. transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     columns: those to read, none for all. on_bad_file: "fail", or "skip" to leave it out and record
-    it. restart: as `parse_restart_strategy` reads it. rows_per_second: of the whole job, none for as
-    many as it can. heartbeat_timeout_s: a worker that is silent for so long is replaced. Raises
+    it. restart: as `parse_restart_strategy` reads it. rows_per_second: of the whole job, none for
+    as many as it can. heartbeat_timeout_s: a worker that is silent for so long is replaced. Raises
     IngestMisconfigured, InvalidRestartStrategy or TransformNotCallable.
     """
 

@@ -1,0 +1,152 @@
+"""An ingestion in one thread, on real files: its driver can be crashed at each step on the disk.
+
+Everything is that of production but Spark, the clock and the threads. A crash of the driver takes
+its file system with it (`FaultyFileSystem`): locks are released, what was not fsynced is lost.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from epochgate.fsm import VirtualClock
+from epochgate.runtime import JobMaster
+from epochgate.runtime.filesystem import Fault, FaultyFileSystem, LocalFileSystem, SimulatedCrash
+from epochgate.runtime.inprocess import InProcessTransport
+from epochgate.runtime.io import SimulatedWork
+from epochgate.runtime.simulation import SimulatedJob
+from epochgate.spark.ingest.options import IngestOptions
+from epochgate.spark.ingest.plan import IngestPlan, plan_ingest
+from epochgate.spark.ingest.run import IngestResult, result_of
+
+
+class SimulatedIngest(SimulatedJob):
+    """`faults` gives the fault of each start, by its number from 0; none strikes after those."""
+
+    def __init__(self, options: IngestOptions, faults: Iterable[Fault | None] = ()) -> None:
+        self.options = options
+        self.clock = VirtualClock()
+        self.starts = 0
+        self._faults = list(faults)
+        self.files = FaultyFileSystem(LocalFileSystem())
+        self.plan: IngestPlan
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Start another driver, and again where the fault strikes while it starts."""
+        while True:
+            fault = self._faults[self.starts] if self.starts < len(self._faults) else None
+            self.files = FaultyFileSystem(LocalFileSystem(), fault)
+            self.starts += 1
+            try:
+                self._open()
+            except SimulatedCrash:
+                continue
+            return
+
+    def _open(self) -> None:
+        self.plan = plan_ingest(self.options, run_id=f"run-{self.starts}", files=self.files)
+        configuration = self.plan.configuration
+        self.transport = InProcessTransport(
+            self.plan.program_factory,
+            parallelism=configuration.parallelism,
+            coordinators=configuration.operator_ids,
+            run_id=configuration.run_id,
+        )
+        self.master = JobMaster(
+            configuration,
+            transport=self.transport,
+            store=self.plan.store,
+            clock=self.clock,
+            blocking=SimulatedWork,
+            committer=self.plan.committer,
+            wall_clock=self.clock.now_s,
+        )
+        self.master.start()
+
+    def crash_driver(self) -> None:
+        """Kill the driver and its processes, as a power cut does, and start another."""
+        self.files.crash()
+        self.transport.processes.clear()
+        self.start_again()
+
+    def leave(self) -> IngestResult:
+        """Release everything after the end, as the loop's thread does."""
+        result = result_of(self.plan, self.result)
+        self.master.close()
+        return result
+
+    def run(self, disturb: Callable[[], None] = lambda: None, rounds_max: int = 4000) -> None:
+        """Go on until the job is over, over all crashes; `disturb` is called in each round."""
+        for _ in range(rounds_max):
+            try:
+                disturb()
+                has_moved = self._round()
+                if self.is_over:
+                    return
+                if not has_moved:
+                    self.advance()
+            except SimulatedCrash:
+                self.crash_driver()
+        raise AssertionError(self.account())
+
+
+def options_for(tmp_path: Path, **changes: object) -> IngestOptions:
+    """Options of a small ingestion: two subtasks, a checkpoint every few batches."""
+    options = IngestOptions(
+        str(tmp_path / "in"),
+        str(tmp_path / "out"),
+        parallelism=2,
+        checkpoint_every_s=0.001,
+        batch_rows=3,
+        split_bytes_target=64,
+        restart="rate:1000,1s,10ms",
+    )
+    return replace(options, **changes)  # type: ignore[arg-type]
+
+
+def write_source(tmp_path: Path, files: int = 3, rows: int = 10, first: int = 0) -> list[int]:
+    """Write CSV files with the numbers from `first` on into `in`; returns the numbers."""
+    folder = tmp_path / "in"
+    folder.mkdir(exist_ok=True)
+    for file in range(files):
+        begin = first + file * rows
+        lines = [f"{number},text {number}\n" for number in range(begin, begin + rows)]
+        (folder / f"{begin:06d}.csv").write_text("x,name\n" + "".join(lines))
+    return list(range(first, first + files * rows))
+
+
+def write_parquet(path: Path, values: dict[str, list[object]], group_rows: int = 4) -> None:
+    """Write a Parquet file with several row groups."""
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table(values), path, row_group_size=group_rows)
+
+
+def visible(target: Path | str, column: str = "x") -> list[int]:
+    """All values that DuckDB finds in the target, sorted."""
+    if not list(Path(target).glob("**/*.parquet")):
+        return []
+    query = f"select {column} from read_parquet('{target}/**/*.parquet') order by 1"
+    return [row[0] for row in duckdb.execute(query).fetchall()]
+
+
+def random_kills(simulated: SimulatedIngest, seed: int, share: float) -> Callable[[], None]:
+    """A disturbance that kills or cuts off a random process in that share of rounds."""
+    chance = random.Random(seed)
+
+    def disturb() -> None:
+        alive = [p for p in simulated.transport.processes.values() if p.is_alive]
+        if alive and chance.random() < share:
+            process = chance.choice(alive)
+            if chance.random() < 0.3:
+                simulated.transport.cut(process.identity)
+            else:
+                simulated.transport.kill(process.identity)
+
+    return disturb

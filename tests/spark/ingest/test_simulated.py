@@ -1,0 +1,72 @@
+"""Every row exactly once, in simulation: workers die, drivers crash at each step, disks fill up."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from epochgate.runtime.filesystem import Fault
+from tests.spark.ingest.simulated import (
+    SimulatedIngest,
+    options_for,
+    random_kills,
+    visible,
+    write_source,
+)
+
+
+def test_all_rows_arrive_and_the_job_ends(tmp_path: Path) -> None:
+    rows = write_source(tmp_path)
+    simulated = SimulatedIngest(options_for(tmp_path))
+    simulated.run()
+    result = simulated.leave()
+    assert (result.state, result.rows_committed, result.files_found) == ("finished", 30, 3)
+    assert visible(tmp_path / "out") == rows
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_arrive_once_although_processes_die_or_are_cut_off(tmp_path: Path, seed: int) -> None:
+    rows = write_source(tmp_path)
+    simulated = SimulatedIngest(options_for(tmp_path))
+    simulated.run(random_kills(simulated, seed, share=0.05))
+    result = simulated.leave()
+    assert result.state == "finished", result.reason
+    assert visible(tmp_path / "out") == rows
+
+
+@pytest.mark.parametrize("when", ["before", "during", "after"])
+def test_rows_arrive_once_wherever_the_driver_crashes(tmp_path: Path, when: str) -> None:
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    write_source(whole, files=2, rows=4)
+    undisturbed = SimulatedIngest(options_for(whole))
+    undisturbed.run()
+    undisturbed.leave()
+    operations = undisturbed.files.operations
+    assert len(operations) > 40
+    for at in range(len(operations)):
+        place = tmp_path / f"at-{at}"
+        place.mkdir()
+        rows = write_source(place, files=2, rows=4)
+        simulated = SimulatedIngest(options_for(place), [Fault(at, when=when)])  # type: ignore[arg-type]
+        simulated.run()
+        result = simulated.leave()
+        assert result.state == "finished", (operations[at], result.reason)
+        assert visible(place / "out") == rows, operations[at]
+        assert result.rows_visible == len(rows), operations[at]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_arrive_once_over_many_crashes_and_deaths(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    rows = write_source(tmp_path, files=4, rows=8)
+    whens = ("before", "during", "after")
+    faults = [Fault(chance.randrange(60), when=chance.choice(whens)) for _ in range(8)]  # type: ignore[arg-type]
+    simulated = SimulatedIngest(options_for(tmp_path), faults)
+    simulated.run(random_kills(simulated, seed, share=0.02))
+    result = simulated.leave()
+    assert result.state == "finished", result.reason
+    assert visible(tmp_path / "out") == rows
+    assert simulated.starts > 2
