@@ -97,17 +97,18 @@ class EventQueue:
                 "post from here what should happen afterwards"
             )
         last = sys.maxsize if events_max is None else self.processed + events_max
-        first, events, effects = self.processed, self._events, self.system.effects
+        first, events, journal = self.processed, self._events, self.journal
+        effects, run_effects = self.system.effects, self.system.run_effects
         self._is_processing = True
         try:
             while events and self.processed < last:
                 trigger, arguments = events.popleft()
-                if self.journal is not None:
-                    self.journal.record_call(self.processed, self.clock.now_s(), trigger, arguments)
+                if journal is not None:
+                    journal.record_call(self.processed, self.clock.now_s(), trigger, arguments)
                 self.processed += 1
                 trigger(*arguments)
                 if effects:
-                    self.system.run_effects()
+                    run_effects()
         finally:
             self._is_processing = False
         return self.processed - first

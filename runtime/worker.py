@@ -17,7 +17,7 @@ from epochgate.models.job import TaskSystem
 from epochgate.runtime.operator import FatalTaskError, OperatorContext, Program, Work
 from epochgate.runtime.transport import Message
 
-DRIVER_TAGS = frozenset({"restore", "event", "barrier", "complete", "aborted", "finish"})
+DRIVER_TAGS = ("restore", "event", "barrier", "complete", "aborted", "finish")
 
 
 class Worker:
@@ -48,18 +48,22 @@ class Worker:
         self._system = TaskSystem(coordinators=len(coordinators))
         self._system.bind("task", "operators", self)
         self._queue = EventQueue(self._system, VirtualClock())
+        self._triggers = {tag: getattr(self._system.task, tag) for tag in DRIVER_TAGS}
 
     def handle(self, messages: list[Message]) -> None:
         """Process messages of the driver, in order, and confirm the events among them."""
-        task = self._system.task
+        if self.is_over:
+            return
+        post, triggers = self._queue.post, self._triggers
         for message in messages:
             tag = message[0]
-            if tag not in DRIVER_TAGS:
+            if tag not in triggers:
                 raise ValueError(f"the driver sent {tag!r}, which this version does not know")
-            if self.is_over:
-                return
-            self._queue.post(getattr(task, tag), *message[1:])
-            self._guarded(self._queue.drain)
+            post(triggers[tag], *message[1:])
+            if tag == "finish":
+                break
+        # All at once, and one that raises ends the attempt: those behind it stay where they are.
+        self._guarded(self._queue.drain)
         for coordinator, number in self._unconfirmed.items():
             self.send(["confirm", coordinator, number])
         self._unconfirmed.clear()
