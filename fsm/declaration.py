@@ -131,7 +131,8 @@ class Declaration:
             is_trap = len(self.machine.STATES) > 1 and not arrows[state] - {state}
             if is_trap and state not in self.machine.TERMINAL:
                 raise self.fault(f"no row leaves {state!r}; list it in TERMINAL if that is meant")
-            if state in self.machine.TERMINAL and arrows[state] - {state}:
+            # A subclass may add rows to a table whose TERMINAL it inherits, to begin again.
+            if state in vars(self.machine).get("TERMINAL", ()) and arrows[state] - {state}:
                 raise self.fault(f"{state!r} is in TERMINAL, but a row leaves it")
 
     def _arguments(self) -> None:

@@ -181,6 +181,12 @@ def test_a_subclass_runs_its_own_table_and_its_own_callbacks() -> None:
         free.hit()
 
 
+def test_a_subclass_may_add_rows_that_leave_an_inherited_terminal_state() -> None:
+    mend = Row("mend", "broken", "locked", None, None, "somebody has tools")
+    mended = declared("Mended", {"ROWS": (*Turnstile.ROWS, mend)}, Turnstile)
+    assert mended.accepted("broken") == ("hit", "mend")
+
+
 def system(**attributes: Any) -> type[System]:
     body = {"INDEX_SETS": {"gate": "gates"}, "CONSTANTS": {"gates": 1, "fare": 2}, **attributes}
     return type("Hall", (System,), body)
