@@ -7,6 +7,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -351,6 +352,22 @@ def test_a_class_without_source_is_refused_unless_it_says_unchecked() -> None:
         exec(compile(text, "<prompt>", "exec"), {"__name__": "prompt"})  # noqa: S102
     text = text.replace("(Machine)", "(Machine, unchecked=True)")
     exec(compile(text, "<prompt>", "exec"), {"__name__": "prompt"})  # noqa: S102
+
+
+def test_a_machine_in_an_archive_is_checked_as_well(tmp_path: Path) -> None:
+    text = MODULE.format(guard="True", action="        x = 1.5")
+    with zipfile.ZipFile(tmp_path / "shipped.zip", "w") as archive:
+        archive.writestr("house_in_archive.py", text)
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import house_in_archive"
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "shipped.zip")],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "house_in_archive.py:50: Door.act: the constant 1.5 is outside" in ran.stderr
 
 
 def test_all_machines_of_the_protocol_are_checked() -> None:
