@@ -1,0 +1,222 @@
+"""Kills processes of one running job, to show that it loses nothing: workers, executors, stops.
+
+Decides whom to hit and when: each time once a new checkpoint has completed and every subtask runs,
+after a random share of a checkpoint interval. Hits only Python workers that have introduced
+themselves to this job's driver, on this machine, and the executor JVMs of this Spark application
+that run them. Runs on a thread of its own, "epochgate-chaos".
+
+A "stop" (SIGSTOP) leaves the worker's connection open; it is continued once its subtask runs in
+another process, as a zombie whose words must count for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import psutil
+
+from epochgate.errors import UsageError
+from epochgate.spark.job import JobStatus, TaskStatus
+
+Kind = Literal["worker", "executor", "stop"]
+EXECUTOR_MARK = "CoarseGrainedExecutorBackend"
+POLL_S = 0.05
+REPLACED_PATIENCE_S = 120.0
+
+
+class ChaosImpossible(UsageError):
+    """There is nothing of the wanted kind to kill."""
+
+
+@dataclass(frozen=True)
+class Strike:
+    """One kill: what was hit, when (seconds since the chaos began), and which subtasks felt it."""
+
+    kind: Kind
+    pid: int
+    subtasks: tuple[int, ...]
+    at_s: float
+
+
+class Victim(Protocol):
+    """What chaos needs of a running job; `IngestHandle` is one."""
+
+    @property
+    def is_over(self) -> bool: ...
+    @property
+    def spark_context(self) -> Any: ...
+    def status(self) -> JobStatus: ...
+
+
+class Chaos:
+    """Carries out `plan` on `job`, in order; `on_strike` is told of each, on the chaos thread.
+
+    As a context manager it begins at the start of the block and ends with it.
+    """
+
+    def __init__(
+        self,
+        job: Victim,
+        plan: Sequence[Kind],
+        *,
+        seed: int = 0,
+        delay_s_max: float = 0.5,
+        on_strike: Callable[[Strike], None] = lambda strike: None,
+    ) -> None:
+        self._job, self._plan, self._on_strike = job, list(plan), on_strike
+        self._chance, self._delay_s_max = random.Random(seed), delay_s_max
+        self._driver_pid = driver_jvm_pid(job.spark_context)
+        self._application: str = job.spark_context.applicationId
+        self._is_ending = threading.Event()
+        self._stopped: dict[int, tuple[int, psutil.Process]] = {}
+        self._thread = threading.Thread(target=self._run, name="epochgate-chaos", daemon=True)
+        self._began_s = time.monotonic()
+        self.strikes: list[Strike] = []
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> Chaos:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.end()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the whole plan has been carried out."""
+        return len(self.strikes) == len(self._plan)
+
+    def end(self) -> None:
+        """Strike no more; let whatever was stopped go on."""
+        self._is_ending.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        last_checkpoint_id = 0
+        try:
+            for kind in self._plan:
+                status = self._await_progress(last_checkpoint_id)
+                if status is None:
+                    return
+                last_checkpoint_id = status.last_checkpoint_id
+                self._pause(self._chance.random() * self._delay_s_max)
+                self._strike(kind)
+            self._await_progress(last_checkpoint_id)
+        except Exception as error:  # noqa: BLE001  told to whoever looks at the outcome
+            self.error = error
+        finally:
+            for _, process in self._stopped.values():
+                _signal(process, signal.SIGCONT)
+
+    def _await_progress(self, after: int) -> JobStatus | None:
+        """The job's status once it has got on; None when it, or the chaos, is over."""
+        while not self._job.is_over and not self._is_ending.is_set():
+            status = self._job.status()
+            self._continue_replaced(status)
+            if status.last_checkpoint_id > after and self._is_whole(status):
+                return status
+            self._pause(POLL_S)
+        return None
+
+    def _is_whole(self, status: JobStatus) -> bool:
+        stopped = {process.pid for _, process in self._stopped.values()}
+        return status.state == "running" and all(
+            task.state == "running" and task.pid is not None and task.pid not in stopped
+            for task in status.tasks
+        )
+
+    def _pause(self, seconds: float) -> None:
+        self._is_ending.wait(seconds)
+
+    def _continue_replaced(self, status: JobStatus) -> None:
+        for subtask, (attempt, process) in list(self._stopped.items()):
+            task = status.tasks[subtask]
+            if task.attempt > attempt and task.state == "running":
+                del self._stopped[subtask]
+                _signal(process, signal.SIGCONT)
+
+    def _strike(self, kind: Kind) -> None:
+        """Hit something of this kind; tries again while the job's processes change under it."""
+        deadline_s = time.monotonic() + REPLACED_PATIENCE_S
+        while not self._job.is_over and not self._is_ending.is_set():
+            tasks = [task for task in self._job.status().tasks if self._is_ours(task)]
+            if tasks and (strike := self._hit(kind, self._chance.choice(tasks), tasks)):
+                self.strikes.append(strike)
+                self._on_strike(strike)
+                return
+            if time.monotonic() > deadline_s:
+                raise ChaosImpossible(f"no {kind} of this job was found on this machine to kill")
+            self._pause(POLL_S)
+
+    def _is_ours(self, task: TaskStatus) -> bool:
+        is_here = task.pid is not None and task.host == socket.gethostname()
+        return is_here and task.state == "running"
+
+    def _hit(self, kind: Kind, task: TaskStatus, tasks: list[TaskStatus]) -> Strike | None:
+        assert task.pid is not None
+        at_s = time.monotonic() - self._began_s
+        try:
+            worker = psutil.Process(task.pid)
+            if kind == "worker":
+                worker.kill()
+                return Strike(kind, task.pid, (task.subtask,), at_s)
+            if kind == "stop":
+                worker.suspend()
+                self._stopped[task.subtask] = (task.attempt, worker)
+                return Strike(kind, task.pid, (task.subtask,), at_s)
+            executor = self._executor_of(task.pid)
+            if executor is None:
+                return None
+            felt = [t.subtask for t in tasks if t.pid and self._executor_of(t.pid) == executor]
+            executor.kill()
+            return Strike(kind, executor.pid, tuple(felt), at_s)
+        except psutil.NoSuchProcess:
+            return None
+
+    def _executor_of(self, pid: int) -> psutil.Process | None:
+        """The executor JVM above a worker; None if that is the driver's, or is none of ours."""
+        for parent in psutil.Process(pid).parents():
+            if parent.pid == self._driver_pid:
+                return None
+            command = parent.cmdline()
+            if any(EXECUTOR_MARK in word for word in command) and self._application in command:
+                return parent
+        return None
+
+
+def driver_jvm_pid(context: Any) -> int:
+    """The process id of the JVM of a SparkContext's driver."""
+    return int(context._jvm.java.lang.ProcessHandle.current().pid())
+
+
+def kill_plan(kills: int, *, seed: int, has_executors: bool, stops: bool = False) -> list[Kind]:
+    """`kills` kinds, mixed by `seed`: one in four an executor where there are any, one in eight a
+    stop if wanted.
+
+    >>> sorted(kill_plan(4, seed=1, has_executors=True))
+    ['executor', 'worker', 'worker', 'worker']
+    """
+    pattern: list[Kind] = ["worker", "worker", "worker", "executor" if has_executors else "worker"]
+    kinds = [pattern[number % 4] for number in range(kills)]
+    if stops:
+        kinds = ["stop" if number % 8 == 5 else kind for number, kind in enumerate(kinds)]
+    random.Random(seed).shuffle(kinds)
+    return kinds
+
+
+def has_executors(context: Any) -> bool:
+    """Whether tasks of this SparkContext run outside of the driver's JVM."""
+    return not str(context.master).startswith("local[")
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.send_signal(number)

@@ -1,0 +1,87 @@
+"""Compares what was ingested with what there was to ingest, by DuckDB and none of our own code.
+
+Decides nothing but how the two are read: the source's CSV files, the target's Parquet files, and
+both compared as multisets of rows. Needs the package duckdb.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from epochgate.errors import UsageError
+
+
+class VerifierMissing(UsageError):
+    """The engine that verifies is not installed."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the rows of a target compare with those expected: all counts of rows.
+
+    lost: expected and not there. duplicated: there more often than expected. foreign: there, and
+    not expected at all.
+    """
+
+    expected: int
+    found: int
+    lost: int
+    duplicated: int
+    foreign: int
+
+    def is_exact(self) -> bool:
+        """Whether every row is there exactly once, and no other."""
+        return self.lost == self.duplicated == self.foreign == 0
+
+    def __str__(self) -> str:
+        arrived = self.expected - self.lost
+        text = (
+            f"exactly once: {arrived} of {self.expected} rows, "
+            f"{self.lost} lost, {self.duplicated} duplicated"
+        )
+        return text + (f", {self.foreign} foreign" if self.foreign else "")
+
+
+def verify_csv(csv: str | os.PathLike[str], target: str | os.PathLike[str]) -> Verdict:
+    """Compare CSV files (a path, or a pattern) with all Parquet files below `target`.
+
+    Raises VerifierMissing, and what duckdb raises.
+    """
+    if importlib.util.find_spec("duckdb") is None:
+        raise VerifierMissing(
+            "the result is verified by duckdb, which is not installed: "
+            "`pip install epochgate[demo]`, or use `make run`, which does"
+        )
+    import duckdb
+
+    with duckdb.connect() as database:
+        database.execute("set timezone = 'UTC'")
+        database.execute(
+            "create table expected as from read_csv(?, header = true, nullstr = '')",
+            [os.fspath(csv)],
+        )
+        columns = database.execute("select column_name, column_type from (describe expected)")
+        typed = ", ".join(f'"{name}"::{kind} as "{name}"' for name, kind in columns.fetchall())
+        if any(Path(target).glob("**/*.parquet")):
+            database.execute(
+                f"create table found as select {typed} from read_parquet(?)",
+                [os.path.join(target, "**", "*.parquet")],
+            )
+        else:
+            database.execute("create table found as from expected limit 0")
+        names = ", ".join(f'"{name}"' for name in database.table("expected").columns)
+        counts = database.execute(
+            f"""with counted as (
+                select sum(_e) as e, sum(_f) as f from (
+                    select {names}, 1 as _e, 0 as _f from expected
+                    union all select {names}, 0, 1 from found
+                ) group by {names}
+            ) select sum(e), sum(f), sum(greatest(e - f, 0)),
+                sum(case when e > 0 then greatest(f - e, 0) else 0 end),
+                sum(case when e = 0 then f else 0 end) from counted"""
+        ).fetchall()[0]
+        expected, found, lost, duplicated, foreign = (int(count or 0) for count in counts)
+        return Verdict(expected, found, lost, duplicated, foreign)
