@@ -1,0 +1,1 @@
+"""What `epochgate bench` measures, one module for each question."""

@@ -1,0 +1,118 @@
+"""A job over the real wire without Spark: its tasks are processes on the loopback address.
+
+Everything but Spark is the real thing: the server and its frames, the queue's thread, and in each
+process the same `run_task` that a Spark worker runs. A process that dies is not replaced.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from epochgate.runtime import Program, TaskInbox, Transport
+from epochgate.runtime.transport import Message
+from epochgate.spark.task_main import run_task
+from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, new_key
+
+HOST = "127.0.0.1"
+LEAVE_TIMEOUT_S = 5.0
+
+
+class LoopbackTransport(Transport):
+    """Starts one process for each deployment; `program` is a function that a process can import."""
+
+    def __init__(
+        self,
+        program: Callable[[int], Program],
+        *,
+        parallelism: int,
+        coordinators: list[str],
+        run_id: str,
+    ) -> None:
+        key = new_key()
+        self._server = TaskServer(key=key, host=HOST, listener=self)
+        self._settings: dict[str, Any] = {
+            "host": HOST,
+            "key": key,
+            "run_id": run_id,
+            "parallelism": parallelism,
+            "coordinators": coordinators,
+            "program": pickle.dumps(program),
+            "heartbeat_interval_s": 1.0,
+            "silence_timeout_s": 30.0,
+            "frame_bytes_max": FRAME_BYTES_MAX,
+        }
+        self._inbox: TaskInbox | None = None
+        self._connections: dict[int, Connection] = {}
+        self._unsent: dict[int, list[Message]] = {}
+        self.processes: list[multiprocessing.process.BaseProcess] = []
+
+    # the transport, on the queue's thread
+
+    def open(self, inbox: TaskInbox) -> None:
+        """Begin to serve."""
+        self._inbox = inbox
+        self._server.start()
+        self._settings["port"] = self._server.address[1]
+
+    def deploy(self, subtask: int, attempt: int) -> None:
+        """Start a process."""
+        identity = len(self.processes) + 1
+        process = multiprocessing.get_context("spawn").Process(
+            target=run_task,
+            args=(self._settings,),
+            kwargs={"subtask": subtask, "identity": identity},
+            daemon=True,
+        )
+        process.start()
+        self.processes.append(process)
+
+    def send(self, subtask: int, identity: int, message: Message) -> None:
+        """Keep the message for the next frame."""
+        self._unsent.setdefault(identity, []).append(message)
+
+    def flush(self) -> None:
+        """Write what was kept: packing many messages at once takes half as long."""
+        for identity, messages in self._unsent.items():
+            if identity in self._connections:
+                self._connections[identity].send_many(messages)
+        self._unsent.clear()
+
+    def end(self, subtask: int, identity: int, reason: str) -> None:
+        """Close its connection."""
+        if identity in self._connections:
+            self._connections[identity].close(reason)
+
+    def close(self) -> None:
+        """Close all connections, and wait for the processes."""
+        self._server.close()
+        for process in self.processes:
+            process.join(LEAVE_TIMEOUT_S)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+    # the wire's listener, on the server's thread
+
+    def connected(self, connection: Connection, hello: dict[str, Any]) -> None:
+        """Pass on that a process is there."""
+        self._connections[hello["identity"]] = connection
+        self._told().connected(hello["subtask"], hello["identity"])
+
+    def received(self, connection: Connection, messages: list[Message]) -> None:
+        """Pass on what it says."""
+        hello = connection.hello
+        self._told().received(hello["subtask"], hello["identity"], messages)
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """Pass on that it is gone."""
+        hello = connection.hello
+        self._connections.pop(hello["identity"], None)
+        self._told().lost(hello["subtask"], hello["identity"], reason)
+
+    def _told(self) -> TaskInbox:
+        if self._inbox is None:
+            raise RuntimeError("the transport is not open; start the job master first")
+        return self._inbox

@@ -1,0 +1,301 @@
+"""How the driver's work grows with the number of subtasks and coordinators.
+
+A real job master on a virtual clock, over a transport that carries nothing: the subtasks' answers
+are posted by the benchmark. Measured is the processor time of the one thread on which all of it
+runs. The first checkpoint and the first events of a job are not measured; they make what later
+ones find.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from epochgate.benchmarks.figures import Table, number
+from epochgate.fsm import VirtualClock
+from epochgate.runtime import (
+    CoordinatorContext,
+    CoordinatorProvider,
+    JobConfiguration,
+    JobMaster,
+    OperatorCoordinator,
+    SubtaskGateway,
+    TaskInbox,
+    Transport,
+)
+from epochgate.runtime.io import SimulatedWork
+from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.runtime.transport import Message
+
+SUBTASKS = (4, 100, 1_000, 10_000)
+COORDINATORS = (1, 2)
+RUNS = 5
+RESTART_DELAY_S = 1.0
+SUBTASKS_PER_SAMPLE = 4_000
+BURSTS_PER_SAMPLE = 100
+GATEWAYS_PER_BURST = 4
+EVENTS_PER_CONFIRMATION = 64
+FAILOVERS_PER_SAMPLE = 50
+EVENT = ["split", "part-00017.parquet", {"row_group": 12, "rows": 65536}]
+
+
+class SilentTransport(Transport):
+    """Keeps which processes were ended, and nothing else."""
+
+    def __init__(self) -> None:
+        self.inbox: TaskInbox | None = None
+        self.ended: list[tuple[int, int]] = []
+
+    def open(self, inbox: TaskInbox) -> None:
+        """Remember where to report."""
+        self.inbox = inbox
+
+    def deploy(self, subtask: int, attempt: int) -> None:
+        """The benchmark connects by itself."""
+
+    def send(self, subtask: int, identity: int, message: Message) -> None:
+        """Nobody is there."""
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def end(self, subtask: int, identity: int, reason: str) -> None:
+        """Remember it; the benchmark reports the loss."""
+        self.ended.append((subtask, identity))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class QuietCoordinator(OperatorCoordinator):
+    """Answers at once, and keeps its gateways for the benchmark."""
+
+    def __init__(self, context: CoordinatorContext) -> None:
+        self.context = context
+        self.gateways: dict[int, SubtaskGateway] = {}
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
+        """Nothing to keep."""
+        result.set_result(b"")
+
+    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
+        """Nothing to take back."""
+
+    def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
+        """Remember the gateway."""
+        self.gateways[subtask] = gateway
+
+
+class QuietProvider(CoordinatorProvider):
+    """Makes a quiet coordinator, and remembers it."""
+
+    operator_id = ""
+
+    def __init__(self, operator_id: str) -> None:
+        self.operator_id = operator_id
+
+    def create(self, context: CoordinatorContext) -> QuietCoordinator:
+        """Make it."""
+        self.made = QuietCoordinator(context)
+        return self.made
+
+
+class DrivenJob:
+    """A running job whose subtasks say what the benchmark wants them to say."""
+
+    def __init__(self, subtasks: int, coordinators: int) -> None:
+        self.subtasks = subtasks
+        self._providers = [QuietProvider(f"operator-{c}") for c in range(coordinators)]
+        configuration = JobConfiguration(
+            "bench",
+            subtasks,
+            tuple(self._providers),
+            checkpoint_interval_s=None,
+            restart_strategy=FixedDelay(attempts_max=10**9, delay_s=RESTART_DELAY_S),
+        )
+        self._transport, self._clock = SilentTransport(), VirtualClock()
+        self.master = JobMaster(
+            configuration,
+            transport=self._transport,
+            store=InMemoryCheckpointStore(CheckpointShelf(), job_id="bench"),
+            clock=self._clock,
+            blocking=SimulatedWork,
+        )
+        self._identities = [0] * subtasks
+        self._identity = 0
+        self._sent = [[0] * subtasks for _ in self._providers]
+        self._gateways = [(c, s) for s in range(subtasks) for c in range(coordinators)]
+        self.master.start()
+        self._drain()
+        for subtask in range(subtasks):
+            self._connect(subtask)
+        self._drain()
+
+    @property
+    def _inbox(self) -> TaskInbox:
+        if self._transport.inbox is None:
+            raise RuntimeError("the job was not started")
+        return self._transport.inbox
+
+    def _drain(self) -> None:
+        self.master.queue.drain()
+
+    def _connect(self, subtask: int) -> None:
+        self._identity += 1
+        self._identities[subtask] = self._identity
+        self._inbox.connected(subtask, self._identity)
+        self._inbox.received(subtask, self._identity, [["initialize"], ["run"]])
+        for sent in self._sent:
+            sent[subtask] = 0
+
+    def checkpoint(self) -> None:
+        """Take one checkpoint, from its request to its completion and commit."""
+        wanted = self.master.request_checkpoint()
+        self._drain()
+        checkpoint = self.master.job.checkpoint.number
+        for subtask, identity in enumerate(self._identities):
+            self._inbox.received(subtask, identity, [["acknowledge", checkpoint, False, {}, []]])
+        self._drain()
+        while self.master.blocking.run_next():  # type: ignore[attr-defined]  # made as SimulatedWork
+            self._drain()
+        wanted.result(0)
+
+    def events(self, bursts: int, events_per_gateway: int = EVENTS_PER_CONFIRMATION) -> None:
+        """Send bursts of events, each to the next few gateways, and confirm what each got at
+        once.
+        """
+        for burst in range(bursts):
+            touched = [
+                self._gateways[(burst * GATEWAYS_PER_BURST + i) % len(self._gateways)]
+                for i in range(GATEWAYS_PER_BURST)
+            ]
+            for coordinator, subtask in touched:
+                gateway = self._providers[coordinator].made.gateways[subtask]
+                for _ in range(events_per_gateway):
+                    gateway.send_event(EVENT)
+                self._sent[coordinator][subtask] += events_per_gateway
+            self._drain()
+            for coordinator, subtask in touched:
+                confirm = ["confirm", coordinator, self._sent[coordinator][subtask]]
+                self._inbox.received(subtask, self._identities[subtask], [confirm])
+            self._drain()
+
+    def regional_failover(self, subtask: int) -> None:
+        """Lose one process, and bring up its successor."""
+        self._inbox.lost(subtask, self._identities[subtask], "killed")
+        self._drain()
+        self._back_off()
+        self._connect(subtask)
+        self._drain()
+
+    def global_failover(self) -> None:
+        """Let a coordinator fail the job, and bring everything up again."""
+        self._providers[0].made.context.fail_job("measured")
+        self._drain()
+        ended, self._transport.ended = self._transport.ended, []
+        for subtask, identity in ended:
+            self._inbox.lost(subtask, identity, "ended")
+        self._drain()
+        self._back_off()
+        for subtask in range(self.subtasks):
+            self._connect(subtask)
+        self._drain()
+
+    def _back_off(self) -> None:
+        self._clock.advance(RESTART_DELAY_S)
+        self.master.queue.post_due()
+        self._drain()
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one job cost, in microseconds of processor time."""
+
+    checkpoint_us: float
+    event_us: float
+    regional_us: float
+    global_us: float
+
+
+def timed_us(times: int, call: Callable[[int], None]) -> float:
+    """Return the processor time of one call out of `times`, in microseconds."""
+    started_s = time.thread_time()
+    for number in range(times):
+        call(number)
+    return (time.thread_time() - started_s) / times * 1e6
+
+
+def costs(subtasks: int, coordinators: int, bursts: int = BURSTS_PER_SAMPLE) -> Costs:
+    """Measure one job of this size."""
+    job = DrivenJob(subtasks, coordinators)
+    job.events(subtasks * coordinators // GATEWAYS_PER_BURST + 1, events_per_gateway=1)
+    job.checkpoint()
+    events = bursts * GATEWAYS_PER_BURST * EVENTS_PER_CONFIRMATION
+    return Costs(
+        checkpoint_us=timed_us(
+            max(2, SUBTASKS_PER_SAMPLE // subtasks), lambda _: job.checkpoint()
+        ),
+        event_us=timed_us(1, lambda _: job.events(bursts)) / events,
+        regional_us=timed_us(
+            FAILOVERS_PER_SAMPLE, lambda number: job.regional_failover(number % subtasks)
+        ),
+        global_us=timed_us(
+            max(1, SUBTASKS_PER_SAMPLE // subtasks), lambda _: job.global_failover()
+        ),
+    )
+
+
+def measure(
+    sizes: tuple[int, ...] = SUBTASKS,
+    runs: int = RUNS,
+    note: Callable[[str], None] = lambda text: None,
+) -> Table:
+    """Measure jobs of all sizes in turn, `runs` times."""
+    shapes = [(subtasks, coordinators) for coordinators in COORDINATORS for subtasks in sizes]
+    samples: dict[tuple[int, int], list[Costs]] = {shape: [] for shape in shapes}
+    for run in range(runs):
+        for shape in shapes:
+            note(f"run {run + 1} of {runs}: {shape[0]:,} subtasks, {shape[1]} coordinator(s)")
+            samples[shape].append(costs(*shape))
+
+    def middle(found: list[Costs], name: str, subtasks: int = 1) -> str:
+        return number(statistics.median(getattr(cost, name) for cost in found) / subtasks)
+
+    rows = tuple(
+        (
+            f"{subtasks:,} with {coordinators}",
+            middle(found, "checkpoint_us"),
+            middle(found, "checkpoint_us", subtasks),
+            middle(found, "event_us"),
+            middle(found, "regional_us"),
+            middle(found, "global_us"),
+            middle(found, "global_us", subtasks),
+        )
+        for (subtasks, coordinators), found in samples.items()
+    )
+    return Table(
+        question="scaling",
+        title="How the driver's work grows (microseconds of one thread)",
+        header=(
+            "subtasks with coordinators",
+            "checkpoint",
+            "per subtask",
+            "event",
+            "failover of one",
+            "failover of all",
+            "per subtask",
+        ),
+        rows=rows,
+        notes=(
+            f"Medians of {runs} runs in turn, without Spark. A checkpoint is everything from "
+            "request to commit, an event is sending and confirmation, a failover is everything "
+            "until the successors run."
+        ),
+    )
