@@ -8,6 +8,7 @@ ones find.
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from collections.abc import Callable
@@ -237,6 +238,7 @@ def costs(subtasks: int, coordinators: int, bursts: int = BURSTS_PER_SAMPLE) -> 
     job = DrivenJob(subtasks, coordinators)
     job.events(subtasks * coordinators // GATEWAYS_PER_BURST + 1, events_per_gateway=1)
     job.checkpoint()
+    gc.collect()
     events = bursts * GATEWAYS_PER_BURST * EVENTS_PER_CONFIRMATION
     return Costs(
         checkpoint_us=timed_us(
@@ -296,6 +298,7 @@ def measure(
         notes=(
             f"Medians of {runs} runs in turn, without Spark. A checkpoint is everything from "
             "request to commit, an event is sending and confirmation, a failover is everything "
-            "until the successors run."
+            "until the successors run. In large jobs the processor's caches and Python's garbage "
+            "collector add to the cost of each subtask."
         ),
     )
