@@ -57,7 +57,7 @@ class Victim(Protocol):
 
 
 class Chaos:
-    """Carries out `plan` on `job`, in order; `on_strike` is told of each, on the chaos thread.
+    """Strikes `kinds` on `job`, in order; `on_strike` is told of each, on the chaos thread.
 
     As a context manager it begins at the start of the block and ends with it.
     """
@@ -65,17 +65,18 @@ class Chaos:
     def __init__(
         self,
         job: Victim,
-        plan: Sequence[Kind],
+        kinds: Sequence[Kind],
         *,
         seed: int = 0,
         delay_s_max: float = 0.5,
         on_strike: Callable[[Strike], None] = lambda strike: None,
     ) -> None:
-        self._job, self._plan, self._on_strike = job, list(plan), on_strike
+        self._job, self.kinds, self._on_strike = job, list(kinds), on_strike
         self._chance, self._delay_s_max = random.Random(seed), delay_s_max
         self._driver_pid = driver_jvm_pid(job.spark_context)
         self._application: str = job.spark_context.applicationId
         self._is_ending = threading.Event()
+        self._hit_pids: set[int] = set()
         self._stopped: dict[int, tuple[int, psutil.Process]] = {}
         self._thread = threading.Thread(target=self._run, name="epochgate-chaos", daemon=True)
         self._began_s = time.monotonic()
@@ -91,8 +92,8 @@ class Chaos:
 
     @property
     def is_done(self) -> bool:
-        """Whether the whole plan has been carried out."""
-        return len(self.strikes) == len(self._plan)
+        """Whether every strike has been carried out."""
+        return len(self.strikes) == len(self.kinds)
 
     def end(self) -> None:
         """Strike no more; let whatever was stopped go on."""
@@ -102,7 +103,7 @@ class Chaos:
     def _run(self) -> None:
         last_checkpoint_id = 0
         try:
-            for kind in self._plan:
+            for kind in self.kinds:
                 status = self._await_progress(last_checkpoint_id)
                 if status is None:
                     return
@@ -127,11 +128,11 @@ class Chaos:
         return None
 
     def _is_whole(self, status: JobStatus) -> bool:
-        stopped = {process.pid for _, process in self._stopped.values()}
-        return status.state == "running" and all(
-            task.state == "running" and task.pid is not None and task.pid not in stopped
-            for task in status.tasks
-        )
+        return status.state == "running" and all(self._is_alive(task) for task in status.tasks)
+
+    def _is_alive(self, task: TaskStatus) -> bool:
+        # The driver may not have noticed yet what was done to a process.
+        return task.state == "running" and task.pid is not None and task.pid not in self._hit_pids
 
     def _pause(self, seconds: float) -> None:
         self._is_ending.wait(seconds)
@@ -157,29 +158,30 @@ class Chaos:
             self._pause(POLL_S)
 
     def _is_ours(self, task: TaskStatus) -> bool:
-        is_here = task.pid is not None and task.host == socket.gethostname()
-        return is_here and task.state == "running"
+        return task.host == socket.gethostname() and self._is_alive(task)
 
     def _hit(self, kind: Kind, task: TaskStatus, tasks: list[TaskStatus]) -> Strike | None:
         assert task.pid is not None
         at_s = time.monotonic() - self._began_s
         try:
             worker = psutil.Process(task.pid)
+            if kind == "executor":
+                executor = self._executor_of(task.pid)
+                if executor is None:
+                    return None
+                felt = [t for t in tasks if t.pid and self._executor_of(t.pid) == executor]
+                executor.kill()
+                self._hit_pids.update(t.pid for t in felt if t.pid)
+                return Strike(kind, executor.pid, tuple(t.subtask for t in felt), at_s)
             if kind == "worker":
                 worker.kill()
-                return Strike(kind, task.pid, (task.subtask,), at_s)
-            if kind == "stop":
+            else:
                 worker.suspend()
                 self._stopped[task.subtask] = (task.attempt, worker)
-                return Strike(kind, task.pid, (task.subtask,), at_s)
-            executor = self._executor_of(task.pid)
-            if executor is None:
-                return None
-            felt = [t.subtask for t in tasks if t.pid and self._executor_of(t.pid) == executor]
-            executor.kill()
-            return Strike(kind, executor.pid, tuple(felt), at_s)
         except psutil.NoSuchProcess:
             return None
+        self._hit_pids.add(task.pid)
+        return Strike(kind, task.pid, (task.subtask,), at_s)
 
     def _executor_of(self, pid: int) -> psutil.Process | None:
         """The executor JVM above a worker; None if that is the driver's, or is none of ours."""

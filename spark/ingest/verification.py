@@ -59,20 +59,20 @@ def verify_csv(csv: str | os.PathLike[str], target: str | os.PathLike[str]) -> V
 
     with duckdb.connect() as database:
         database.execute("set timezone = 'UTC'")
-        database.execute(
-            "create table expected as from read_csv(?, header = true, nullstr = '')",
-            [os.fspath(csv)],
-        )
-        columns = database.execute("select column_name, column_type from (describe expected)")
-        typed = ", ".join(f'"{name}"::{kind} as "{name}"' for name, kind in columns.fetchall())
+        database.read_csv(os.fspath(csv), header=True, all_varchar=True).create_view("read")
+        columns = database.table("read").columns
+        names = ", ".join(f'"{name}"' for name in columns)
+        files = os.path.join(target, "**", "*.parquet")
         if any(Path(target).glob("**/*.parquet")):
-            database.execute(
-                f"create table found as select {typed} from read_parquet(?)",
-                [os.path.join(target, "**", "*.parquet")],
-            )
+            database.read_parquet(files).create_view("written")
         else:
-            database.execute("create table found as from expected limit 0")
-        names = ", ".join(f'"{name}"' for name in database.table("expected").columns)
+            database.execute("create view written as from read limit 0")
+        described = "select column_name, column_type from (describe written)"
+        types = dict(database.execute(described).fetchall())
+        wanted = ", ".join(_value(name, types.get(name, "VARCHAR")) for name in columns)
+        shown = ", ".join(_shown(name, types.get(name, "VARCHAR")) for name in columns)
+        database.execute(f"create table expected as select {wanted} from read")
+        database.execute(f"create table found as select {shown} from written")
         counts = database.execute(
             f"""with counted as (
                 select sum(_e) as e, sum(_f) as f from (
@@ -85,3 +85,15 @@ def verify_csv(csv: str | os.PathLike[str], target: str | os.PathLike[str]) -> V
         ).fetchall()[0]
         expected, found, lost, duplicated, foreign = (int(count or 0) for count in counts)
         return Verdict(expected, found, lost, duplicated, foreign)
+
+
+def _value(name: str, kind: str) -> str:
+    """A CSV field as a value; empty, or NA where that is no text, means that there is none."""
+    if kind == "VARCHAR":
+        return f"""coalesce("{name}", '') as "{name}\""""
+    missing = f"""case when "{name}" in ('', 'NA') then null else "{name}" end"""
+    return f'cast({missing} as {kind}) as "{name}"'
+
+
+def _shown(name: str, kind: str) -> str:
+    return f"""coalesce("{name}", '') as "{name}\"""" if kind == "VARCHAR" else f'"{name}"'

@@ -1,0 +1,280 @@
+"""`epochgate ingest`: files into a Parquet directory, each row exactly once, whatever is killed."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from epochgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from epochgate.commands.watching import Interrupts, Watcher
+    from epochgate.spark.ingest.chaos import Chaos, Strike
+    from epochgate.spark.ingest.options import IngestOptions
+    from epochgate.spark.ingest.plan import IngestPlan
+    from epochgate.spark.ingest.run import IngestHandle, IngestResult
+
+NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
+
+DESCRIPTION = """\
+Read the files of SOURCE (Parquet, CSV or JSON lines) in a Spark job and write
+their rows to Parquet files in TARGET, each row exactly once, whatever is killed
+on the way. Rows become visible in TARGET checkpoint by checkpoint, by one rename
+each. The same command again goes on where the last run ended, and takes files
+that are new by then."""
+
+EPILOG = """\
+examples:
+  epochgate ingest incoming table            all files below incoming, on this machine
+  epochgate ingest 'logs/*.csv.gz' table --columns time,level --parallelism 2
+  epochgate ingest incoming table --follow   go on with new files until Ctrl-C
+  epochgate ingest incoming table --transform my_rules:clean
+                                             clean(batch) of my_rules.py: from a
+                                             pyarrow.RecordBatch to one, or None
+  epochgate ingest incoming table --master spark://host:7077
+  epochgate ingest incoming table --chaos 5  kill five of its own processes on the way
+
+Ctrl-C takes a last checkpoint and leaves; a second Ctrl-C leaves at once. Nothing
+is lost either way. Source and target must be the same paths on all machines.
+Exit codes: 0 finished or stopped, 1 the job failed, 2 misuse, 130 canceled."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "ingest",
+        help="read files and write Parquet, each row exactly once",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("source", metavar="SOURCE", help="a directory, a file, or a pattern in quotes")
+    add("target", metavar="TARGET", help="the directory to write; made if missing")
+    add("--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)")
+    add(
+        "--checkpoint-every",
+        default="2s",
+        metavar="TIME",
+        help="such as 500ms, 2s or 1m; rows become visible this often (default: 2s)",
+    )
+    add(
+        "--checkpoint-dir",
+        metavar="DIR",
+        help="where checkpoints are kept (default: in a hidden directory beside TARGET)",
+    )
+    add(
+        "--master",
+        metavar="MASTER",
+        help="Spark's master, such as local[4], local-cluster[2,2,1024] or spark://host:7077 "
+        "(default: local with as many cores as subtasks)",
+    )
+    add(
+        "--transform",
+        metavar="MODULE:FUNCTION",
+        help="applied to each batch of rows; it travels to the workers",
+    )
+    add("--follow", action="store_true", help="go on looking for new files until Ctrl-C")
+    add(
+        "--format",
+        choices=("parquet", "csv", "jsonl"),
+        help="of the files (default: by their extension)",
+    )
+    add("--columns", metavar="A,B,...", help="read these columns only")
+    add(
+        "--on-bad-file",
+        choices=("fail", "skip"),
+        default="fail",
+        help="end the job at a file that cannot be read, or record it and go on (default: fail)",
+    )
+    add(
+        "--restart",
+        metavar="STRATEGY",
+        help="how failures are retried: none, fixed:ATTEMPTS,DELAY, "
+        "exponential[:INITIAL[,MAX[,MULTIPLIER[,RESET_AFTER[,JITTER]]]]] or "
+        "rate:FAILURES,INTERVAL,DELAY (default: rate:20,1m,200ms)",
+    )
+    add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
+    add(
+        "--heartbeat-timeout",
+        default="10s",
+        metavar="TIME",
+        help="replace a worker that is silent for so long (default: 10s)",
+    )
+    add(
+        "--chaos",
+        type=int,
+        default=0,
+        metavar="KILLS",
+        help="kill (-9) so many of the job's own workers and executors while it runs",
+    )
+    add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
+    # For `epochgate soak`: stopped workers among the kills, and a record of them.
+    add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
+    add("--chaos-log", help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ingest; 0 when it finished or was stopped, 1 when it failed, 130 when it was canceled."""
+    require_packages()
+    options = options_from(arguments)
+    if arguments.chaos < 0:
+        raise UsageError(f"--chaos {arguments.chaos}: give the number of kills, 0 for none")
+    from epochgate.commands.watching import Interrupts
+    from epochgate.spark.ingest.plan import plan_ingest
+    from epochgate.spark.ingest.run import start_plan
+    from epochgate.spark.session import local_master, local_session
+
+    master = local_master(arguments.master or f"local[{options.parallelism}]")
+    with ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts())
+        plan = plan_ingest(options)
+        stack.callback(plan.release)
+        _announce(plan, master)
+        spark = stack.enter_context(local_session(master))
+        handle = stack.enter_context(start_plan(spark, plan))
+        interrupts.begin()
+        result, chaos, elapsed_s = _watched(handle, arguments, interrupts)
+    _summarize(result, plan, elapsed_s, chaos)
+    if result.is_success():
+        return 0
+    print(f"epochgate ingest: the job has {result.state}: {result.reason}", file=sys.stderr)
+    return 130 if result.state == "canceled" and interrupts.count else 1
+
+
+def require_packages() -> None:
+    """Raise UsageError if what the job needs is not installed."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"this needs Spark and {', '.join(missing)} is not installed: "
+            "`pip install epochgate[spark]`"
+        )
+
+
+def options_from(arguments: argparse.Namespace) -> IngestOptions:
+    """The options that the command line asks for."""
+    from epochgate.runtime.durations import parse_duration_s
+    from epochgate.spark.ingest.options import RESTART, IngestOptions
+    from epochgate.spark.ingest.transform_function import load_transform
+
+    columns = arguments.columns
+    return IngestOptions(
+        source=arguments.source,
+        target=arguments.target,
+        parallelism=arguments.parallelism,
+        checkpoint_every_s=parse_duration_s(arguments.checkpoint_every),
+        checkpoint_directory=arguments.checkpoint_dir,
+        transform=None if arguments.transform is None else load_transform(arguments.transform),
+        follow=arguments.follow,
+        format=arguments.format,
+        columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
+        on_bad_file=arguments.on_bad_file,
+        restart=arguments.restart or RESTART,
+        rows_per_second=arguments.rows_per_second,
+        heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
+    )
+
+
+def _announce(plan: IngestPlan, master: str) -> None:
+    for warning in plan.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    whence = "starting" if plan.resumes_from is None else f"from checkpoint {plan.resumes_from}"
+    print(
+        f"{whence}: {plan.files_found} files known in {plan.options.source_path}, "
+        f"{plan.options.parallelism} subtasks on {master}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _watched(
+    handle: IngestHandle, arguments: argparse.Namespace, interrupts: Interrupts
+) -> tuple[IngestResult, Chaos | None, float]:
+    from epochgate.commands.watching import Watcher, watch
+    from epochgate.spark.ingest.chaos import Chaos, has_executors, kill_plan
+
+    watcher = Watcher(handle)
+    chaos: Chaos | None = None
+    if arguments.chaos:
+        kinds = kill_plan(
+            arguments.chaos,
+            seed=arguments.seed,
+            has_executors=has_executors(handle.spark_context),
+            stops=arguments.chaos_stops,
+        )
+        chaos = Chaos(
+            handle,
+            kinds,
+            seed=arguments.seed,
+            on_strike=_recorder(watcher, arguments.chaos_log),
+        )
+    with chaos or contextlib.nullcontext():
+        watch(handle, watcher, each=_obeying(handle, interrupts))
+        result = handle.wait()
+    return result, chaos, watcher.elapsed_s
+
+
+def _recorder(watcher: Watcher, log: str | None) -> Any:
+    def record(strike: Strike) -> None:
+        watcher.note_strike(strike)
+        if log is not None:
+            with open(log, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"kind": strike.kind, "pid": strike.pid}) + "\n")
+
+    return record
+
+
+def _obeying(handle: IngestHandle, interrupts: Interrupts) -> Any:
+    obeyed = 0
+
+    def obey() -> None:
+        nonlocal obeyed
+        if interrupts.count > obeyed:
+            obeyed = interrupts.count
+            if obeyed == 1:
+                print(
+                    "stopping after a last checkpoint; Ctrl-C again leaves at once",
+                    file=sys.stderr,
+                    flush=True,
+                )
+                handle.stop()
+            else:
+                handle.cancel("it was interrupted twice")
+
+    return obey
+
+
+def _summarize(
+    result: IngestResult, plan: IngestPlan, elapsed_s: float, chaos: Chaos | None
+) -> None:
+    from epochgate.spark.ingest.plan import checkpoint_directory_of
+
+    report = result.report
+    completed = report.completed()
+    print(
+        f"{result.state}: {result.rows_committed:,} rows committed in {result.files_committed} "
+        f"files in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
+        f"{plan.options.target_path} holds {result.rows_visible:,} rows"
+    )
+    print(
+        f"checkpoints: {len(completed)} completed, {len(report.checkpoints) - len(completed)} "
+        f"aborted; failovers: {report.regional_restarts} of one subtask, {report.global_restarts} "
+        f"of all; refused zombies: {report.zombies_refused}"
+    )
+    if chaos is not None:
+        kinds = [strike.kind for strike in chaos.strikes]
+        told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
+        print(f"killed on the way: {len(kinds)} of {len(chaos.kinds)} wanted ({told or 'none'})")
+    for skipped in result.skipped:
+        print(f"skipped: {skipped.path} from {skipped.position} on: {skipped.reason}")
+    if result.last_checkpoint_id:
+        print(
+            f"the same command goes on from checkpoint {result.last_checkpoint_id} in "
+            f"{checkpoint_directory_of(plan.options)}"
+        )
