@@ -7,7 +7,7 @@ Source: Apache Flink's operator event handling on the task side (section 1 of do
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import STAY, Array, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
 
@@ -53,7 +53,7 @@ class Task(Machine):
     finish: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("restore",  CREATED, RUNNING,  None,                         "call_restore",      "the driver has assigned an attempt"),
 
         Row("event",    RUNNING, STAY,     "is_next",                    "count, call_event", "the next of its coordinator"),

@@ -1,0 +1,223 @@
+"""Store, sink, timers and the driver's start: what else happens around the job, and when.
+
+The store records which checkpoints are completed and claims I1 and I2 for each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epochgate.fsm import STAY, Array, Bool, Int, Machine, Row, Trigger
+from epochgate.models.request import IDLE
+
+if TYPE_CHECKING:
+    from epochgate.models.closed_job import ClosedJob
+
+
+class Store(Machine):
+    """The store, the timer and the record of completed checkpoints: port `driver` of the checkpoint."""
+
+    STATES = ("idle", "saving")
+    INITIAL = "idle"
+
+    system: ClosedJob
+
+    begin_save: Trigger
+    finish_save: Trigger
+    fail_save: Trigger
+    expire: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("begin_save",  "idle",   "saving", None,         None,                           "every part is there"),
+        Row("finish_save", "saving", "idle",   None,         "report_stored",                "it is durable"),
+        Row("fail_save",   "saving", "idle",   "may_fail",   "spend_failure, report_failed", "it is not"),
+        Row("expire",      "idle",   STAY,     "is_running", "report_expired",               "the checkpoint takes too long"),
+    )
+    # fmt: on
+
+    def may_fail(self) -> bool:
+        return self.system.budget.has_failures()
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def is_running(self) -> bool:
+        return not self.system.checkpoint.is_over()
+
+    def report_stored(self) -> None:
+        self.system.checkpoint.stored(self.system.checkpoint.number)
+
+    def report_failed(self) -> None:
+        self.system.checkpoint.store_failed(self.system.checkpoint.number)
+
+    def report_expired(self) -> None:
+        self.system.checkpoint.expire(self.system.checkpoint.number)
+
+    # port `driver` of the checkpoint
+
+    def started(self, checkpoint: int) -> None:
+        pass
+
+    def keep(self, checkpoint: int, subtask: int, snapshot: int) -> None:
+        pass
+
+    def save(self, checkpoint: int) -> None:
+        self.begin_save()
+
+    def completed(self, checkpoint: int) -> None:
+        for s in range(self.system.subtasks):
+            for c in range(self.system.coordinators):
+                assert (
+                    self.system.sender[c, s].snapshot_sent
+                    <= self.system.process[s].snapshot_handled[c]
+                ), "I1: what was sent before the coordinator's snapshot is in the subtask's"
+                assert (
+                    self.system.process[s].snapshot_handled[c]
+                    <= self.system.sender[c, s].snapshot_sent
+                ), "I2: what was sent after the coordinator's snapshot is not in the subtask's"
+                self.system.sender[c, s].completed_sent = self.system.sender[c, s].snapshot_sent
+                self.system.process[s].completed_handled[c] = self.system.process[
+                    s
+                ].snapshot_handled[c]
+
+    def aborted(self, checkpoint: int) -> None:
+        pass
+
+
+class Requester(Machine):
+    """Who wants checkpoints: port `requester` of the request."""
+
+    STATES = ("wanting",)
+    INITIAL = "wanting"
+
+    system: ClosedJob
+
+    want: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("want", "wanting", STAY, "has_more", "submit", "the interval is over"),
+    )
+    # fmt: on
+
+    def has_more(self) -> bool:
+        return (
+            self.system.checkpoint.number < self.system.checkpoints
+            and self.system.request.state == IDLE
+        )
+
+    def submit(self) -> None:
+        self.system.request.submit_periodic()
+
+    def chosen(self, checkpoint: int) -> None:
+        pass
+
+
+class Sink(Machine):
+    """The sink, which commits at once: port `sink` of the committer."""
+
+    system: ClosedJob
+
+    def commit(self, checkpoint: int, tries: int) -> None:
+        assert checkpoint <= self.system.checkpoint.completed, (
+            "nothing is committed before its checkpoint is completed"
+        )
+        self.system.committer.committed()
+
+
+class Restarter(Machine):
+    """The restart strategy's timers: port `driver` of the lifecycle."""
+
+    STATES = ("idle", "backing_off")
+    INITIAL = "idle"
+
+    system: ClosedJob
+
+    due: list[bool] = Array(Bool(), "subtasks")
+    restarts: int = Int("restarts")
+
+    begin: Trigger
+    back_off: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("begin",    ("idle", "backing_off"), "backing_off", None, "note",   "everything restarts"),
+        Row("back_off", "backing_off",           "idle",        None, "report", "the delay is over"),
+    )
+    # fmt: on
+
+    def note(self, restarts: int) -> None:
+        self.restarts = restarts
+
+    def report(self) -> None:
+        self.system.lifecycle.backed_off(self.restarts)
+
+    # port `driver` of the lifecycle
+
+    def restart_one(self, subtask: int, attempt: int) -> None:
+        self.due[subtask] = True
+
+    def restart_all(self, restarts: int) -> None:
+        self.begin(restarts)
+
+    def ended(self) -> None:
+        pass
+
+
+class BackOff(Machine):
+    """The delay before one subtask's restart."""
+
+    INDEX = ("subtask",)
+    STATES = ("timing",)
+    INITIAL = "timing"
+
+    system: ClosedJob
+    subtask: int
+
+    elapse: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("elapse", "timing", STAY, "is_due", "restart", "the delay is over"),
+    )
+    # fmt: on
+
+    def is_due(self) -> bool:
+        return self.system.restarter.due[self.subtask]
+
+    def restart(self) -> None:
+        self.system.restarter.due[self.subtask] = False
+        self.system.attempt[self.subtask].restart(self.system.attempt[self.subtask].number)
+
+
+class Budget(Machine):
+    """How many failures there were."""
+
+    system: ClosedJob
+
+    failures: int = Int("F")
+
+    def has_failures(self) -> bool:
+        return self.failures < self.system.F
+
+
+class Launch(Machine):
+    """The driver begins."""
+
+    STATES = ("before", "after")
+    INITIAL = "before"
+    TERMINAL = ("after",)
+
+    system: ClosedJob
+
+    launch: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("launch", "before", "after", None, "start", "the driver is ready"),
+    )
+    # fmt: on
+
+    def start(self) -> None:
+        self.system.lifecycle.start()
