@@ -26,6 +26,8 @@ FATES = {
 """What can become of the next message with this tag: `event` on the way to a task, the others on
 the way to the driver. `late` and `repeated` leave a copy that arrives by a step of its own."""
 
+HEARD_MAX = 16
+
 
 @dataclass
 class Process:
@@ -67,6 +69,8 @@ class InProcessTransport(Transport):
         self.processes: dict[int, Process] = {}
         self.fates: dict[str, deque[str]] = {tag: deque() for tag in FATES}
         self.late: list[tuple[int, int, Message]] = []
+        self.heard: deque[tuple[int, int, Message]] = deque(maxlen=HEARD_MAX)
+        """The last acknowledgements and confirmations that arrived, for `repeat`."""
 
     @property
     def inbox(self) -> TaskInbox:
@@ -131,6 +135,11 @@ class InProcessTransport(Transport):
         if fate not in FATES.get(tag, ()):
             raise ValueError(f"{tag!r} cannot be {fate!r}; possible are {FATES}")
         self.fates[tag].append(fate)
+
+    def repeat(self, position: int) -> None:
+        """Let a message of `heard` arrive once more, whoever speaks for its subtask now."""
+        subtask, identity, message = self.heard[position]
+        self.inbox.received(subtask, identity, [list(message)])
 
     def calm(self) -> None:
         """Forget the fates that no message has met."""
@@ -201,6 +210,8 @@ class InProcessTransport(Transport):
             heard = [message[0]]
         if fate not in ("late", "lost"):
             self.inbox.received(process.subtask, process.identity, [heard])
+        if message[0] in FATES and message[0] != "event":
+            self.heard.append((process.subtask, process.identity, list(message)))
         self._forget_if_gone(process)
 
     def _tell(self, process: Process) -> None:

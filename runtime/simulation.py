@@ -157,9 +157,9 @@ class SimulatedJob:
     def _round(self, held: tuple[str, ...] = (), only: int | None = None) -> bool:
         has_moved = self.drain() > 0
         for kind, identity in self.steps():
-            if kind in held or (only is not None and not self._is_of(only, kind, identity)):
+            if kind in held or (kind, identity) not in self.steps():
                 continue
-            if (kind, identity) in self.steps():
+            if only is None or self._is_of(only, kind, identity):
                 has_moved = self.step((kind, identity)) or has_moved
                 self.drain()
         if "blocking" not in held and only is None and self.run_blocking():

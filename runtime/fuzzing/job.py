@@ -29,6 +29,7 @@ from epochgate.runtime.restart import FixedDelay
 from epochgate.runtime.simulation import SimulatedJob, Stuck
 
 TIMEOUT_S = 10.0
+WALK_STEPS_MAX = 60
 FINALES_MAX = 6
 """How often the end may have to be tried, because what went wrong before still ends a job."""
 
@@ -152,6 +153,47 @@ class FuzzedJob:
         with self._guarded():
             self.simulated.flow(held, only)
 
+    def walk(self, machine: str, subtask: int, state: str) -> None:
+        """Let everything happen, one thing at a time, until a machine is in this state.
+
+        The state only steers; nothing that is checked depends on it.
+        """
+        self.say(f"things happen until {machine} of subtask {subtask} is {state}")
+        job, number = self.simulated.master.job, subtask % self.shape.subtasks
+        look: dict[str, Callable[[], str]] = {
+            "attempt": lambda: job.attempt[number].state,
+            "checkpoint": lambda: job.checkpoint.state,
+            "first part": lambda: f"there: {any(job.checkpoint.has_acknowledged)}",
+            "snapshot": lambda: job.snapshot[0, 0].state,
+            "lifecycle": lambda: job.lifecycle.state,
+            "committer": lambda: job.committer.state,
+        }
+        for _ in range(WALK_STEPS_MAX):
+            if look[machine]() == state or self.is_over:
+                return
+            if not self._walk_on(machine not in ("attempt", "lifecycle")):
+                return
+
+    def _walk_on(self, wants_checkpoint: bool) -> bool:
+        simulated = self.simulated
+        with self._guarded():
+            if simulated.drain(1):
+                return True
+            under_way = simulated.master.job.checkpoint.number
+            for coordinator in self.coordinators:
+                if coordinator.pending and coordinator.pending[-1].checkpoint == under_way:
+                    coordinator.answer(coordinator.pending[-1])
+                    return True
+            moves = [move for move in self.moves() if move[0] != "late"]
+            if wants_checkpoint and simulated.master.job.request.state == "idle":
+                simulated.master.request_checkpoint()
+                return True
+            if moves:
+                return simulated.step(moves[0])
+            if any(simulated.step(step) for step in simulated.steps() if step[0] == "work"):
+                return True
+            return simulated.run_blocking() or simulated.advance() is not None
+
     def move(self, step: Step) -> None:
         """Move one message."""
         self.say(f"step {step[0]} of {'message' if step[0] == 'late' else 'process'} {step[1]}")
@@ -224,6 +266,12 @@ class FuzzedJob:
         """The next message of a kind gets lost, or late, or repeated."""
         self.say(f"the next {tag} will be {fate}")
         self.simulated.transport.doom(tag, fate)
+
+    def repeat(self, position: int) -> None:
+        """An acknowledgement or confirmation arrives again."""
+        subtask, identity, message = self.simulated.transport.heard[position]
+        self.say(f"process {identity} of subtask {subtask} is heard again: {message[:3]}")
+        self.simulated.transport.repeat(position)
 
     def poison(self, subtask: int, where: str) -> None:
         """User code of a subtask raises."""

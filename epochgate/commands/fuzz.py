@@ -1,0 +1,148 @@
+"""`epochgate fuzz`: explores failures and late messages of the real runtime with Hypothesis, for as
+long as one likes, and shows the shortest schedule that breaks an invariant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from typing import TYPE_CHECKING
+
+from epochgate.console import progress
+from epochgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from epochgate.runtime.fuzzing import InvariantViolated
+    from epochgate.runtime.fuzzing.coverage import Coverage
+
+PROFILES = ("dev", "ci", "nightly")
+ROWS_SHOWN_MAX = 20
+
+EPILOG = """\
+examples:
+  epochgate fuzz                          a few hundred examples, with a seed of their own
+  epochgate fuzz --profile nightly        a hundred thousand
+  epochgate fuzz --minutes 30             sessions of the profile, with one seed after the other
+  epochgate fuzz --profile dev --seed 7   the same schedules again
+
+Exit codes: 0 nothing found, 1 an invariant was broken, 2 misuse."""
+
+
+class HypothesisMissing(UsageError):
+    """The extra that fuzzing needs is not installed."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "fuzz",
+        help="interleave failures and late messages, and check the invariants",
+        description="Drive a whole simulated job, with failures at every moment, and hold it "
+        "against an independent record: events and checkpoints exactly once, nothing stuck.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--profile", choices=PROFILES, default="dev", help="how many examples (default: dev)"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="explore the same schedules as a session that printed this seed",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=_minutes,
+        metavar="M",
+        help="start further sessions, with the next seeds, until so much time has passed",
+    )
+    parser.add_argument("--rows", action="store_true", help="list every row that was never taken")
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0 < minutes <= 7 * 24 * 60:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
+    return minutes
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Explore; returns 1 when an invariant was broken."""
+    try:
+        import hypothesis  # noqa: F401  # only to say clearly that it is missing
+    except ModuleNotFoundError:
+        raise HypothesisMissing(
+            "fuzzing needs Hypothesis, which is not installed; install epochgate with its extra: "
+            "pip install 'epochgate[fuzz]'"
+        ) from None
+    from epochgate.runtime.fuzzing import InvariantViolated
+    from epochgate.runtime.fuzzing.coverage import Coverage
+
+    seed = random.SystemRandom().randrange(2**31) if arguments.seed is None else arguments.seed
+    coverage = Coverage()
+    began_s = time.monotonic()
+    print(f"profile {arguments.profile}, seed {seed}", flush=True)
+    try:
+        while True:
+            _session(arguments.profile, seed, coverage)
+            if arguments.minutes is None or _minutes_since(began_s) >= arguments.minutes:
+                break
+            seed += 1
+    except InvariantViolated as violated:
+        _print_found(violated, coverage, arguments.profile, seed)
+        _print_summary(coverage, began_s, arguments.rows)
+        return 1
+    _print_summary(coverage, began_s, arguments.rows)
+    print("nothing found")
+    return 0
+
+
+def _minutes_since(began_s: float) -> float:
+    return (time.monotonic() - began_s) / 60
+
+
+def _session(profile: str, seed: int, coverage: Coverage) -> None:
+    from epochgate.runtime.fuzzing.profiles import PROFILES, explore
+    from epochgate.runtime.fuzzing.stateful import JobUnderFuzzing
+
+    observed = type("JobUnderFuzzing", (JobUnderFuzzing,), {"coverage": coverage})
+    chosen = PROFILES[profile]
+    with progress("examples") as bars:
+        task = bars.add_task(f"seed {seed}", total=chosen.examples)
+        coverage.progress = lambda: bars.advance(task)
+        explore(observed, chosen, seed)
+
+
+def _print_found(
+    violated: InvariantViolated, coverage: Coverage, profile: str, seed: int
+) -> None:
+    print(f"\n{violated}\n\nthe shortest schedule found:")
+    for number, line in enumerate(coverage.schedule, 1):
+        print(f"  {number:3}. {line}")
+    print(f"\nto replay: epochgate fuzz --profile {profile} --seed {seed}\n")
+
+
+def _print_summary(coverage: Coverage, began_s: float, shows_all: bool) -> None:
+    minutes, seconds = divmod(int(time.monotonic() - began_s), 60)
+    print(f"{coverage.examples} examples, {coverage.steps} steps in {minutes} min {seconds} s")
+    print(
+        f"checkpoints: {coverage.taken('checkpoint', 'stored', 'completed')} completed, "
+        f"{coverage.taken_into('checkpoint', 'aborted')} aborted"
+    )
+    print(
+        f"failures: {coverage.taken_into('attempt', 'failed')} attempts, "
+        f"{coverage.taken_into('lifecycle', 'restarting')} of whole jobs, "
+        f"{coverage.starts - coverage.examples} drivers"
+    )
+    never, known = coverage.never_taken(), coverage.rows_known()
+    print(f"rows taken: {known - len(never)} of {known} (each in each of its states)")
+    shown = never if shows_all else never[:ROWS_SHOWN_MAX]
+    for line in shown:
+        print(f"  never: {line}")
+    if len(never) > len(shown):
+        print(f"  and {len(never) - len(shown)} more (--rows lists them)")
