@@ -63,6 +63,7 @@ class Watcher:
         self._began_s = time.monotonic()
         self._checkpoints = self._failures = self._warnings = 0
         self._rows_by_subtask: dict[int, int] = {}
+        self._committed_before = (0.0, 0)
         self._strikes: list[Strike] = []
         self._strikes_told = 0
         self.rows_read = 0
@@ -99,14 +100,20 @@ class Watcher:
             if checkpoint.is_completed:
                 lines.append(
                     f"checkpoint {checkpoint.checkpoint_id} complete: {checkpoint.duration_s:.2f} s"
-                    f", {size(checkpoint.stored_bytes)}; {self._handle.rows_committed:,} rows "
-                    f"committed, {self.rows_per_s:,.0f} rows/s"
+                    f", {size(checkpoint.stored_bytes)}; {self._committed()}"
                 )
             else:
                 lines.append(
                     f"checkpoint {checkpoint.checkpoint_id} aborted: {one_line(checkpoint.reason)}"
                 )
         return [f"{self.elapsed_s:6.1f} s  {line}" for line in lines]
+
+    def _committed(self) -> str:
+        now_s, rows = self.elapsed_s, self._handle.rows_committed
+        before_s, before = self._committed_before
+        self._committed_before = (now_s, rows)
+        rate = (rows - before) / max(now_s - before_s, POLL_S)
+        return f"{rows:,} rows committed, {rate:,.0f} rows/s"
 
     def _count_rows(self) -> None:
         for subtask, metrics in dict(self._handle.report.metrics).items():

