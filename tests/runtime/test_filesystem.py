@@ -8,14 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from epochgate.runtime.filesystem import (
-    TEMPORARY_SUFFIX,
-    Fault,
-    FaultyFileSystem,
-    FileSystem,
-    LocalFileSystem,
-    SimulatedCrash,
-)
+from epochgate.runtime.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
+from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, FileSystem, LocalFileSystem
 
 
 @pytest.fixture(params=["local", "faulty without a fault"])

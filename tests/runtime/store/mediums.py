@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from epochgate.runtime.filesystem import Fault, FaultyFileSystem, LocalFileSystem
+from epochgate.runtime.faulty_filesystem import Fault, FaultyFileSystem
+from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.store import (
     CheckpointShelf,
     CheckpointStore,

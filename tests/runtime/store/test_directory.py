@@ -11,14 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochgate.runtime.filesystem import (
-    TEMPORARY_SUFFIX,
-    AnyPath,
-    Fault,
-    FaultyFileSystem,
-    LocalFileSystem,
-    SimulatedCrash,
-)
+from epochgate.runtime.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
+from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, AnyPath, LocalFileSystem
 from epochgate.runtime.store import (
     CheckpointIdNotIncreasing,
     CheckpointOfAnotherJob,

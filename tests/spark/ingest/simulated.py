@@ -17,13 +17,16 @@ import pyarrow.parquet as pq
 
 from epochgate.fsm import VirtualClock
 from epochgate.runtime import JobMaster
-from epochgate.runtime.filesystem import Fault, FaultyFileSystem, LocalFileSystem, SimulatedCrash
+from epochgate.runtime.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
+from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.inprocess import InProcessTransport
 from epochgate.runtime.io import SimulatedWork
 from epochgate.runtime.simulation import SimulatedJob
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest
 from epochgate.spark.ingest.run import IngestResult, result_of
+
+ROUND_S = 0.0005
 
 
 class SimulatedIngest(SimulatedJob):
@@ -82,14 +85,25 @@ class SimulatedIngest(SimulatedJob):
         self.master.close()
         return result
 
-    def run(self, disturb: Callable[[], None] = lambda: None, rounds_max: int = 4000) -> None:
-        """Go on until the job is over, over all crashes; `disturb` is called in each round."""
+    def run(
+        self,
+        disturb: Callable[[], None] = lambda: None,
+        *,
+        until: Callable[[], bool] = lambda: False,
+        rounds_max: int = 20_000,
+    ) -> None:
+        """Go on until the job is over, over all crashes, or until `until` holds.
+
+        Time passes while things move, so that checkpoints fall into the middle of reading;
+        `disturb` is called in each round.
+        """
         for _ in range(rounds_max):
             try:
                 disturb()
                 has_moved = self._round()
-                if self.is_over:
+                if self.is_over or until():
                     return
+                self.wait(ROUND_S)
                 if not has_moved:
                     self.advance()
             except SimulatedCrash:

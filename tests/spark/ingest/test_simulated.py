@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochgate.runtime.filesystem import Fault
+from epochgate.runtime.faulty_filesystem import Fault
 from tests.spark.ingest.simulated import (
     SimulatedIngest,
     options_for,
