@@ -40,6 +40,7 @@ def task_function(settings: dict[str, Any]) -> Callable[[int, Iterator[Any]], It
         from epochgate.spark.task_main import run_task
 
         context = TaskContext.get()
+        assert context is not None
         # 0 stands for "no process" on the driver, and Spark counts from 0.
         run_task(settings, subtask=subtask, identity=context.taskAttemptId() + 1)
         return iter(())

@@ -136,7 +136,7 @@ def run_job(
     heartbeat_timeout_s: float = 10.0,
     process_timeout_s: float = 60.0,
 ) -> JobHandle:
-    """Start a job on `spark`, a session with a driver in this process; returns once it is submitted.
+    """Start a job on `spark`, a session with its driver in this process; returns once submitted.
 
     `program_factory(subtask)` makes what the subtask runs, in its worker process. It is sent with
     cloudpickle: functions and classes of modules that executors cannot import must be in
@@ -191,11 +191,9 @@ def run_job(
 
 
 def _pickled(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:
-    from pyspark import cloudpickle
-
     try:
         with _traveling_by_value(by_value):
-            data: bytes = cloudpickle.dumps(program_factory)
+            data: bytes = _cloudpickle().dumps(program_factory)
     except Exception as error:
         raise ProgramNotPicklable(
             f"the program factory {program_factory!r} cannot be sent to the tasks: {error!r}. It "
@@ -205,10 +203,16 @@ def _pickled(program_factory: Callable[[int], Program], by_value: Sequence[Modul
     return data
 
 
-@contextlib.contextmanager
-def _traveling_by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
+def _cloudpickle() -> Any:
+    # Spark's own copy, which its tasks have too; it carries no types.
     from pyspark import cloudpickle
 
+    return cloudpickle
+
+
+@contextlib.contextmanager
+def _traveling_by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
+    cloudpickle = _cloudpickle()
     known = cloudpickle.list_registry_pickle_by_value()
     added = [module for module in modules if module.__name__ not in known]
     for module in added:

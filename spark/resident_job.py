@@ -148,7 +148,7 @@ def _why(context: Any, error: Exception) -> str:
         return STOPPED
     if _is_jvm_gone(context):
         return (
-            "the JVM of the Spark driver has ended; it was killed (for want of memory?) or crashed. "
+            "the JVM of the Spark driver has ended; it was killed (short of memory?) or crashed. "
             "Its log says more; start the job again to resume from the last checkpoint"
         )
     return f"the connection to the JVM of the Spark driver broke: {shortened(repr(error))}"

@@ -82,9 +82,7 @@ def local_master(master: str) -> str:
         return f"local[{cores or 1},{failures or TASK_FAILURES_MAX}]"
     if _LOCAL_CLUSTER.fullmatch(master) or _REMOTE.fullmatch(master):
         return master
-    raise MasterInvalid(
-        f"the master {master!r} is none that Spark knows; examples are {_MASTERS}"
-    )
+    raise MasterInvalid(f"the master {master!r} is none that Spark knows; examples are {_MASTERS}")
 
 
 @contextlib.contextmanager
@@ -124,7 +122,6 @@ def local_session(
 def _started(
     master: str, app_name: str, folder: Path, settings: dict[str, str], log_level: str
 ) -> SparkSession:
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     log_settings = write_log_settings(folder, log_level)
@@ -135,8 +132,9 @@ def _started(
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
-    variables = {"SPARK_HOME": str(make_spark_home(folder)), "PYSPARK_PYTHON": sys.executable}
+    variables = {"SPARK_HOME": str(make_spark_home(folder))}
     if master.startswith("local"):
+        variables["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
         everything["spark.executor.extraJavaOptions"] = java_options
         everything["spark.driver.host"] = everything["spark.driver.bindAddress"] = _LOOPBACK
         variables["SPARK_LOCAL_IP"] = _LOOPBACK
@@ -147,17 +145,13 @@ def _started(
     try:
         with _environment(variables), _own_interrupt_handler():
             return builder.getOrCreate()
-    except (PySparkException, OSError) as error:
-        _end_jvm()
-        raise SparkSessionFailed(
-            f"Spark did not start with the master {master!r}: {error}. What it printed above says "
-            "more; log_level='info' makes it say everything"
-        ) from error
     except Exception as error:  # noqa: BLE001  py4j wraps whatever the JVM raised
+        reason = _reason(error)
         _end_jvm()
         raise SparkSessionFailed(
-            f"Spark did not start with the master {master!r}: {_first_line(error)}"
-        ) from error
+            f"Spark did not start with the master {master!r}: {reason}. log_level='info' makes it "
+            "say everything"
+        ) from None
 
 
 def _stop(session: SparkSession) -> None:
@@ -226,19 +220,20 @@ def validate_session(spark: Any) -> list[str]:
     """
     context = _live_context(spark)
     settings = context.getConf()
-    local = _LOCAL.fullmatch(context.master)
+    master = settings.get("spark.master", context.master)
+    local = _LOCAL.fullmatch(master)
     if local is not None:
-        _check_local(context.master, local)
+        _check_local(master, local)
     if settings.get("spark.speculation", "false").lower() == "true":
         raise SettingBreaksGuarantees(
-            "spark.speculation is true: Spark would start second attempts of healthy tasks, each of "
-            "which takes the place of the first. Start the session with spark.speculation=false"
+            "spark.speculation is true: Spark would start second attempts of healthy tasks, each "
+            "of which takes the place of the first. Start the session with spark.speculation=false"
         )
     return _warnings(settings, is_local=local is not None)
 
 
 def _live_context(spark: Any) -> Any:
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if any(kind.__module__.startswith("pyspark.sql.connect") for kind in type(spark).__mro__):
         raise SparkConnectUnsupported(
             "this is a Spark Connect session: its driver runs in another process, and epochgate "
             "must run inside the driver. Start the session with .master(...) instead of "
@@ -284,8 +279,8 @@ def _warnings(settings: Any, *, is_local: bool) -> list[str]:
         )
     if settings.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         warnings.append(
-            "spark.dynamicAllocation.enabled is true: subtasks wait while Spark asks for executors; "
-            "set it to false for a job that keeps its executors"
+            "spark.dynamicAllocation.enabled is true: subtasks wait while Spark asks for "
+            "executors; set it to false for a job that keeps its executors"
         )
     if settings.get("spark.excludeOnFailure.enabled", "false").lower() == "true":
         warnings.append(
@@ -295,5 +290,10 @@ def _warnings(settings: Any, *, is_local: bool) -> list[str]:
     return warnings
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [repr(error)])[0]
+def _reason(error: Exception) -> str:
+    # While the JVM lives: py4j asks it for the text.
+    with contextlib.suppress(Exception):
+        java = getattr(error, "java_exception", None)
+        text = str(error if java is None else java.getMessage()).strip()
+        return text.splitlines()[0].rstrip(".")
+    return repr(type(error))

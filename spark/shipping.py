@@ -84,7 +84,7 @@ def _carried_sources(name: str) -> dict[str, Path]:
     if spec is None or spec.origin is None:
         return {}
     origin = Path(spec.origin)
-    if spec.submodule_search_locations is None:
+    if origin.name != "__init__.py":
         return {f"{CARRIED_FOLDER}/{origin.name}": origin}
     root = origin.parent
     return {

@@ -17,7 +17,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime.operator import FatalTaskError, Program, Work
@@ -144,7 +144,6 @@ class Attempt:
             is_fatal = isinstance(error, FatalTaskError | EpochgateError)
             reason = str(error) if is_fatal else traceback.format_exc(limit=-6)
             self._give_up(reason, is_fatal=is_fatal)
-        raise AssertionError("unreachable")
 
     def _loop(self, worker: Worker, program: Program, messages: list[Message]) -> None:
         is_busy = False
@@ -154,8 +153,6 @@ class Attempt:
                 worker.handle(messages)
                 # An acknowledgement must not wait for the next piece of work.
                 self._flush()
-            if worker.is_over:
-                return
             is_busy = worker.work() is Work.DONE
             now_s = time.monotonic()
             if now_s >= metrics_at_s:
@@ -176,11 +173,11 @@ class Attempt:
             messages, self._outgoing = self._outgoing, []
             self._channel.send_many(messages)
 
-    def _give_up(self, reason: str, *, is_fatal: bool) -> None:
+    def _give_up(self, reason: str, *, is_fatal: bool) -> NoReturn:
         self._outgoing = [["failed", reason, is_fatal]]
         self._give_up_quietly()
 
-    def _give_up_quietly(self) -> None:
+    def _give_up_quietly(self) -> NoReturn:
         """Wait until the driver has heard why, and closes; then end."""
         self._flush()
         deadline_s = time.monotonic() + FAREWELL_WAIT_S

@@ -160,7 +160,7 @@ class SparkTransport(Transport):
 
     def processes(self) -> list[TaskProcess]:
         """All connected processes, those included that do not speak for their subtask."""
-        return sorted(list(self._processes.values()), key=lambda p: (p.subtask, p.identity))
+        return sorted(self._processes.copy().values(), key=lambda p: (p.subtask, p.identity))
 
     def deploy(self, subtask: int, attempt: int) -> None:
         """Expect a process within the time limit; Spark brings it up by itself."""
@@ -223,7 +223,9 @@ class SparkTransport(Transport):
         for connection in list(self._connections.values()):
             connection.close("the job is over")
         if not job.wait(CANCEL_PATIENCE_S):
-            _log.warning("the Spark job did not end within %s s of being canceled", CANCEL_PATIENCE_S)
+            _log.warning(
+                "the Spark job did not end within %s s of being canceled", CANCEL_PATIENCE_S
+            )
 
     # Called by the wire's server, on its thread.
 
@@ -236,9 +238,7 @@ class SparkTransport(Transport):
             return
         self._connections[process.identity] = connection
         self._processes[connection] = process
-        self._newest[process.subtask] = max(
-            self._newest.get(process.subtask, 0), process.identity
-        )
+        self._newest[process.subtask] = max(self._newest.get(process.subtask, 0), process.identity)
         # Entered first and looked up then, so that `close` and this cannot both miss it.
         if self._is_closing or (process.subtask in self._finished):
             connection.send(["finish"])

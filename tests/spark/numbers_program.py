@@ -62,9 +62,7 @@ class NumberCoordinator(OperatorCoordinator):
         self.sent = {} if state is None else msgpack.unpackb(state, strict_map_key=False)
         self.snapshots[checkpoint_id] = dict(self.sent)
 
-    def execution_attempt_ready(
-        self, subtask: int, attempt: int, gateway: SubtaskGateway
-    ) -> None:
+    def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
         self.gateways[subtask] = gateway
 
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:

@@ -117,13 +117,13 @@ def executor_of(pid: int) -> int:
     """The JVM above a Python worker."""
     for process in psutil.Process(pid).parents():
         if "java" in command(process).split(" ")[0]:
-            return process.pid
+            return int(process.pid)
     raise AssertionError(f"process {pid} has no JVM above it")
 
 
 def is_gone(pid: int) -> bool:
     try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
 
@@ -131,7 +131,7 @@ def is_gone(pid: int) -> bool:
 def is_idle(pid: int) -> bool:
     """Whether a process is gone, or uses less than a fifth of a core."""
     try:
-        return psutil.Process(pid).cpu_percent(0.2) < 20
+        return bool(psutil.Process(pid).cpu_percent(0.2) < 20)
     except psutil.NoSuchProcess:
         return True
 

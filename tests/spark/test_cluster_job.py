@@ -1,4 +1,4 @@
-"""A job on `local-cluster[2,2,1024]`: executors are processes of their own, and die on their own."""
+"""A job on `local-cluster[2,2,1024]`: executors are processes, and die on their own."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ def test_executors_leave_nothing_in_the_python_environment(spark: Any) -> None:
     assert spec is not None
     assert spec.origin is not None
     work = Path(spec.origin).parent / "work"
-    own = {name for name in work.iterdir() if spark.sparkContext.applicationId in name.name} if (
-        work.exists()
-    ) else set()
+    own = (
+        {name for name in work.iterdir() if spark.sparkContext.applicationId in name.name}
+        if (work.exists())
+        else set()
+    )
     assert own == set()

@@ -16,36 +16,37 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(120)]
 
 def test_a_killed_driver_jvm_fails_the_job_and_leaves_no_process() -> None:
     before = set(psutil.Process().children(recursive=True))
-    with local_session("local[2]") as spark:
-        with number_job(spark, 100, parallelism=2) as job:
-            job.wait_until_running()
-            job.wait_for_progress()
-            send_signal(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
-            result = job.handle.wait(30)
-            assert result.state == "failed"
-            assert "JVM of the Spark driver has ended" in str(result.reason)
-            assert result.last_checkpoint_id >= 2
+    with local_session("local[2]") as spark, number_job(spark, 100, parallelism=2) as job:
+        job.wait_until_running()
+        job.wait_for_progress()
+        send_signal(jvm_pid(spark), signal.SIGKILL)
+        result = job.handle.wait(30)
+        assert result.state == "failed"
+        assert "JVM of the Spark driver has ended" in str(result.reason)
+        assert result.last_checkpoint_id >= 2
     wait_for(lambda: new_children(before) == [], "every process is gone", 20)
 
 
 def test_a_session_stopped_under_the_job_fails_it() -> None:
-    with local_session("local[2]") as spark:
-        with number_job(spark, 100, parallelism=2) as job:
-            job.wait_until_running()
-            spark.stop()
-            result = job.handle.wait(30)
-            assert result.state == "failed"
-            assert "session was stopped" in str(result.reason)
+    with local_session("local[2]") as spark, number_job(spark, 100, parallelism=2) as job:
+        job.wait_until_running()
+        spark.stop()
+        result = job.handle.wait(30)
+        assert result.state == "failed"
+        assert "session was stopped" in str(result.reason)
 
 
 def test_a_job_canceled_by_somebody_else_fails() -> None:
-    with local_session("local[2]") as spark:
-        with number_job(spark, 100, parallelism=2) as job:
-            job.wait_until_running()
-            spark.sparkContext.cancelAllJobs()
-            result = job.handle.wait(30)
-            assert result.state == "failed"
-            assert "Spark has canceled the job" in str(result.reason)
+    with local_session("local[2]") as spark, number_job(spark, 100, parallelism=2) as job:
+        job.wait_until_running()
+        spark.sparkContext.cancelAllJobs()
+        result = job.handle.wait(30)
+        assert result.state == "failed"
+        assert "Spark has canceled the job" in str(result.reason)
+
+
+def jvm_pid(spark: Any) -> int:
+    return int(spark.sparkContext._gateway.proc.pid)
 
 
 def new_children(before: set[Any]) -> list[Any]:

@@ -25,7 +25,15 @@ from tests.spark.numbers_program import (
     NumberProvider,
     number_configuration,
 )
-from tests.spark.running import Chaos, NumberJob, is_gone, is_idle, number_job, send_signal, wait_for
+from tests.spark.running import (
+    Chaos,
+    NumberJob,
+    is_gone,
+    is_idle,
+    number_job,
+    send_signal,
+    wait_for,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
@@ -110,6 +118,16 @@ def intruder(job: NumberJob, **changes: Any) -> TaskChannel:
     return TaskChannel.connect(transport.address, transport._settings["key"], hello | changes)
 
 
+def last_words(channel: TaskChannel, messages: list[Any]) -> str:
+    """Why the driver closes the channel."""
+    try:
+        channel.send_many(messages)
+        while True:
+            channel.receive(5.0)
+    except ChannelClosed as error:
+        return str(error)
+
+
 def test_what_a_zombie_says_does_not_count(spark: Any) -> None:
     with number_job(spark, 100) as job:
         job.wait_until_running()
@@ -120,11 +138,12 @@ def test_what_a_zombie_says_does_not_count(spark: Any) -> None:
         old = min({process.identity for process in job.handle._transport.processes()})
         free = next(i for i in range(1, newest) if i not in job.handle._transport._connections)
         assert old < newest
-        with intruder(job, identity=free) as zombie, pytest.raises(ChannelClosed, match="newer"):
-            for checkpoint in range(1, 200):
-                zombie.send(["acknowledge", checkpoint, False, {"numbers": b"\x01"}, [[1, 999]]])
-            while True:
-                zombie.receive(5.0)
+        lies = [
+            ["acknowledge", checkpoint, False, {"numbers": b"\x01"}, [[1, 999]]]
+            for checkpoint in range(1, 200)
+        ]
+        with intruder(job, identity=free) as zombie:
+            assert "newer" in last_words(zombie, lies)
         result = job.finish()
     assert result.report.zombies_refused == 1
 
@@ -143,9 +162,8 @@ def test_a_hello_that_cannot_be_meant_is_turned_away(
 ) -> None:
     with number_job(spark, 20) as job:
         job.wait_until_running()
-        with intruder(job, **changes) as channel, pytest.raises(ChannelClosed, match=reason):
-            while True:
-                channel.receive(5.0)
+        with intruder(job, **changes) as channel:
+            assert reason in last_words(channel, [])
         job.finish()
 
 
@@ -186,7 +204,7 @@ def test_a_program_that_executors_cannot_import_fails_the_job_and_names_the_modu
     def factory(subtask: int) -> NumberProgram:
         import a_module_that_nobody_has  # type: ignore[import-not-found]
 
-        return NumberProgram(a_module_that_nobody_has.last)  # type: ignore[no-any-return]
+        return NumberProgram(a_module_that_nobody_has.last)
 
     result = NumberJob(spark, 5, factory=factory).handle.wait(60)
     assert result.state == "failed"
