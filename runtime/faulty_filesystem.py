@@ -19,6 +19,7 @@ from epochgate.runtime.filesystem import (
     ComposedOperations,
     FileLock,
     FileStatus,
+    LocalFileSystem,
     WritableFile,
 )
 
