@@ -11,7 +11,7 @@ process comes to be. Source: Apache Flink's ExecutionState and ExecutionVertex (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import ANY, STAY, Bool, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
 
@@ -117,7 +117,7 @@ class Attempt(Machine):
     recreate: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("schedule",          CREATED,                                          SCHEDULED,    "not has_waiting",                "ask_for_process",                                            "the attempt needs a process"),
         Row("schedule",          CREATED,                                          DEPLOYING,    "has_waiting",                    "adopt_waiting, send_restore",                                "a process is here already"),
 

@@ -11,7 +11,7 @@ PendingCheckpoint (section 3 of docs/protocol.md); unlike there an abort always 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import (
     STAY,
@@ -92,7 +92,7 @@ class Checkpoint(Machine):
     abort: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("restore",               NONE,                                            COMPLETED,  None,                                            "adopt",                              "the store holds a completed checkpoint; ids go on after the newest it ever held"),
 
         Row("trigger_next",          OVER,                                            TRIGGERING, "has_coordinators",                              "begin, ask_coordinators",            "a request was chosen"),

@@ -8,7 +8,7 @@ names. Leaves to the sink that committing twice is the same as once. Source: Apa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import STAY, Ignore, Int, Machine, Port, Row, Trigger, output
 
@@ -47,7 +47,7 @@ class GlobalCommitter(Machine):
     refused: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("due",         IDLE,       COMMITTING, None,            "want, commit", "a checkpoint is completed"),
         Row("due",         COMMITTING, STAY,       None,            "want",         "the next commit covers it too"),
         Ignore("due",      GIVEN_UP,               None,                            "the job goes down"),

@@ -20,7 +20,7 @@ and sends on their way are counted for every checkpoint that has to wait for the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import (
     ANY,
@@ -96,7 +96,7 @@ class Gateway(Machine):
     renew: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("send",       (OPEN, MARKED),   STAY,   "is_bound and reaches_attempt",                              "put_on_wire",                          "no snapshot lies between this event and the subtask"),
         Row("send",       (OPEN, MARKED),   STAY,   "is_bound and not reaches_attempt",                          "turn_away",                            "the attempt has failed and its successor is not bound yet"),
         Row("send",       CLOSED,           STAY,   "is_bound",                                                  "hold",                                 "it belongs to the epoch after the snapshot and waits for the barrier"),

@@ -10,7 +10,7 @@ Source: Apache Flink's OperatorCoordinatorHolder (rules H1 to H8, H13 and H15 in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import (
     STAY,
@@ -78,7 +78,7 @@ class Holder(Machine):
     close: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("start",               CREATED,            STARTED, None,                  "call_start",                  "the job begins"),
         Row("reset",               (CREATED, STARTED), STAY,    None,                  "clear_failure, call_reset",   "all state goes back to one checkpoint"),
 

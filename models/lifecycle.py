@@ -11,7 +11,7 @@ failover region of its own, since no data flows between subtasks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import STAY, Bool, Ignore, Int, Machine, Port, Row, Trigger, output
 
@@ -81,7 +81,7 @@ class JobLifecycle(Machine):
     cancel: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("start",                   CREATED,                                       RUNNING,    None,                                 "start_all",                                "the driver is ready"),
 
         Row("attempt_failed",          (RUNNING, STOPPING),                           STAY,       None,                                 "ask_restart_one",                          "a failed attempt concerns its own subtask only"),

@@ -42,7 +42,7 @@ class Subtask(Machine):
     ready: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("deliver",     RUNNING, STAY,    "has_message",         "receive",               "the oldest message arrives"),
         Row("acknowledge", ANY,     STAY,    "has_acknowledgement", "take_acknowledgement",  "the oldest acknowledgement arrives, perhaps late"),
         Row("fail",        RUNNING, FAILED,  "may_fail",            "drop",                  "the task is lost, and what is on the wire to it"),
@@ -126,7 +126,7 @@ class Gateway(Machine):
     drop: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("send",      OPEN,   STAY,   "may_send", "pass_on", "no snapshot lies between"),
         Row("send",      CLOSED, STAY,   "may_send", "hold",    "it waits for the barrier"),
         Row("close",     OPEN,   CLOSED, None,       None,      "the coordinator has its snapshot"),
@@ -172,7 +172,7 @@ class Coordinator(Machine):
     clear: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("future",   PENDING, DONE,    "is_asked", "snapshot_and_close", "its future completes"),
         Row("clear",    DONE,    PENDING, None,       None,                 "the checkpoint is over"),
         Ignore("clear", PENDING,          None,                             "it was not done"),
@@ -212,7 +212,7 @@ class Checkpoint(Machine):
     complete: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("begin",    IDLE,                  TRIGGERED, "may_begin", "count",             "all subtasks run"),
         Row("inject",   TRIGGERED,             INJECTED,  "is_ready",  "send_barriers",     "all coordinators are done"),
         Row("abort",    (TRIGGERED, INJECTED), IDLE,      None,        "reopen_all, clear", "it will not complete"),

@@ -7,7 +7,7 @@ wait together are served together. Source: Apache Flink's CheckpointRequestDecid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import STAY, Bool, Ignore, Machine, Port, Row, Trigger, output
 
@@ -42,7 +42,7 @@ class CheckpointRequest(Machine):
     settle: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("submit",             IDLE,             QUEUED, None,              "consider",  "somebody wants a checkpoint"),
         Ignore("submit",          QUEUED,                   None,                           "it is served together with the one that waits"),
         Row("submit",             CHOSEN,           STAY,   None,              "note_more", "the one under way may not cover it"),

@@ -9,7 +9,7 @@ Source: Apache Flink's OperatorCoordinatorHolder, checkpointCoordinator (rules H
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import STAY, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
 
@@ -50,7 +50,7 @@ class CoordinatorSnapshot(Machine):
     cancel: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("ask",        IDLE,                ASKED,      None,                                             "mark_gateways, ask_coordinator",           "a checkpoint was triggered"),
 
         Row("succeed",    ASKED,               CONFIRMING, "is_current and may_close and has_in_flight",     "keep_state, close_gateways",               "the snapshot is taken; sends from before it are still on their way"),
