@@ -168,6 +168,12 @@ class FuzzedJob:
             "lifecycle": lambda: job.lifecycle.state,
             "committer": lambda: job.committer.state,
         }
+        if (machine, state) == ("lifecycle", "finishing"):
+            self.simulated.master.stop()
+        elif (machine, state) == ("lifecycle", "canceling"):
+            self.simulated.master.cancel()
+        elif (machine, state) == ("lifecycle", "restarting"):
+            self.coordinator(0).context.fail_job("by order of the test")
         for _ in range(WALK_STEPS_MAX):
             if look[machine]() == state or self.is_over:
                 return

@@ -67,6 +67,8 @@ GOALS = (
     ("attempt", "scheduled"),
     ("attempt", "failed"),
     ("lifecycle", "restarting"),
+    ("lifecycle", "finishing"),
+    ("lifecycle", "canceling"),
     ("committer", "committing"),
 )
 """Where to go from which the other steps find something new."""

@@ -1,0 +1,83 @@
+"""Runs the scenario files: commands, a line of dashes, and the output expected of them.
+
+A file is prose and blocks. A block is one or more command lines, a line `----`, and output up to
+the next empty line. The first word of the first command makes the world: `machines` or `job`, with
+its constants. With EPOCHGATE_REFRESH_SCENARIOS=1 the expected output is written anew, for a person
+to review; where CI is set, that is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.job_world import JobWorld
+from tests.scenarios.machines_world import MachinesWorld
+
+FOLDER = Path(__file__).parent
+FILES = sorted(FOLDER.glob("*/*.txt"))
+DASHES = "----"
+WORLDS = {"machines": MachinesWorld, "job": JobWorld}
+IS_REFRESHED = os.environ.get("EPOCHGATE_REFRESH_SCENARIOS") == "1"
+
+World = MachinesWorld | JobWorld
+
+
+def value(word: str) -> int | str | bool:
+    if word in ("true", "false"):
+        return word == "true"
+    return int(word) if word.removeprefix("-").isdigit() else word
+
+
+def run(world: World | None, command: str) -> tuple[World, list[str]]:
+    """Run one command line; the world, and the lines that it printed."""
+    first, *words = shlex.split(command)
+    if first in WORLDS:
+        constants = {n: int(v) for n, _, v in (word.partition("=") for word in words)}
+        return WORLDS[first](constants), []
+    if world is None:
+        raise ValueError(f"{command!r} comes before the line that makes a world: {list(WORLDS)}")
+    method = getattr(world, f"do_{first.replace('-', '_')}", None)
+    if method is None:
+        world.do_fire(first, *map(value, words))  # type: ignore[union-attr]
+    else:
+        method(*map(value, words))
+    lines = list(world.lines)
+    world.lines.clear()
+    return world, lines
+
+
+def replayed(text: str) -> str:
+    """The file as it would be if all of its output were what really comes."""
+    world: World | None = None
+    out: list[str] = []
+    paragraphs = text.rstrip("\n").split("\n\n")
+    for paragraph in paragraphs:
+        lines = paragraph.split("\n")
+        if DASHES in lines:
+            commands = lines[: lines.index(DASHES)]
+            printed: list[str] = []
+            for command in commands:
+                world, more = run(world, command)
+                printed += more
+            lines = [*commands, DASHES, *printed]
+        out.append("\n".join(lines))
+    return "\n\n".join(out) + "\n"
+
+
+def test_there_are_scenarios_and_ci_does_not_rewrite_them() -> None:
+    assert len(FILES) >= 20
+    assert not (IS_REFRESHED and os.environ.get("CI")), "expected output is refreshed by people"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_scenario(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    really = replayed(text)
+    if IS_REFRESHED and not os.environ.get("CI"):
+        path.write_text(really, encoding="utf-8")
+        return
+    assert really == text
