@@ -147,8 +147,11 @@ class Tasks:
             return
         self.note_reason(subtask, reason)
         if is_fatal:
+            # The job gives up first, so that nobody asks for a restart of the subtask.
             self._master.fail(f"subtask {subtask}: {shortened(reason)}")
-        attempt.fail(identity)
+            self._post(attempt.fail, identity)
+        else:
+            attempt.fail(identity)
 
     def _metrics(self, subtask: int, identity: int, counters: dict[str, Any]) -> None:
         if self._attempts[subtask].speaks(identity):

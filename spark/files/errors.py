@@ -122,8 +122,9 @@ class BadFile(EpochgateError):
     def __str__(self) -> str:
         return (
             f"bad file {self.path!r}, split {self.split_id}, at {self.position}: {self.cause}. "
-            "Nothing from this position on was taken. Repair or remove the file and start again, "
-            "or skip bad files to record this one and go on without the rest of it."
+            "Nothing from this position on was taken. Start again and skip bad files to record it "
+            "and go on without the rest of it, which may come in a new file; or repair it, and "
+            "begin afresh with a new target."
         )
 
 

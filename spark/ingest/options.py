@@ -89,12 +89,12 @@ class IngestOptions:
     @property
     def source_path(self) -> str:
         """The source as an absolute path or pattern."""
-        return os.path.abspath(self.source)
+        return _absolute(self.source)
 
     @property
     def target_path(self) -> str:
         """The target as an absolute path."""
-        return os.path.abspath(self.target)
+        return _absolute(self.target)
 
     @property
     def job_id(self) -> str:
@@ -108,3 +108,8 @@ class IngestOptions:
         kept = re.sub(r"[^0-9A-Za-z_.-]", "_", names)
         pair = f"{self.source_path}\0{self.target_path}".encode()
         return f"ingest-{kept[:SOURCE_SHOWN_MAX]}-{hashlib.sha256(pair).hexdigest()[:8]}"
+
+
+def _absolute(path: str) -> str:
+    # A URL is refused later, and should then be shown as it was given.
+    return path if "://" in path else os.path.abspath(path)

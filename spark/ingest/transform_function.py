@@ -84,7 +84,10 @@ def traveling_modules(transform: TransformFunction | None) -> list[ModuleType]:
     module_name = getattr(transform, "__module__", None)
     if not isinstance(module_name, str) or module_name == "__main__":
         return []
-    module = sys.modules.get(module_name.partition(".")[0])
+    root = module_name.partition(".")[0]
+    if root == "epochgate":  # it is sent whole, and a second copy of its classes would be unequal
+        return []
+    module = sys.modules.get(root)
     if getattr(module, "__file__", None) is None:  # a namespace package
         module = sys.modules.get(module_name)
     file = getattr(module, "__file__", None)

@@ -6,14 +6,13 @@ its file system with it (`FaultyFileSystem`): locks are released, what was not f
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from epochgate.fsm import VirtualClock
 from epochgate.runtime import JobMaster
@@ -132,14 +131,16 @@ def write_source(tmp_path: Path, files: int = 3, rows: int = 10, first: int = 0)
     for file in range(files):
         begin = first + file * rows
         lines = [f"{number},text {number}\n" for number in range(begin, begin + rows)]
-        (folder / f"{begin:06d}.csv").write_text("x,name\n" + "".join(lines))
+        path = folder / f"{begin:06d}.csv"
+        path.write_text("x,name\n" + "".join(lines))
+        make_older(path)
     return list(range(first, first + files * rows))
 
 
-def write_parquet(path: Path, values: dict[str, list[object]], group_rows: int = 4) -> None:
-    """Write a Parquet file with several row groups."""
-    path.parent.mkdir(exist_ok=True)
-    pq.write_table(pa.table(values), path, row_group_size=group_rows)
+def make_older(path: Path) -> None:
+    """Let a file be an hour old, so that one who follows need not wait for it to settle."""
+    status = path.stat()
+    os.utime(path, (status.st_atime, status.st_mtime - 3600))
 
 
 def visible(target: Path | str, column: str = "x") -> list[int]:

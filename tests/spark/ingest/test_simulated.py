@@ -43,7 +43,7 @@ def test_rows_arrive_once_wherever_the_driver_crashes(tmp_path: Path, when: str)
     write_source(whole, files=2, rows=4)
     undisturbed = SimulatedIngest(options_for(whole))
     undisturbed.run()
-    undisturbed.leave()
+    assert len(undisturbed.leave().report.completed()) > 3
     operations = undisturbed.files.operations
     assert len(operations) > 40
     for at in range(len(operations)):
@@ -69,4 +69,4 @@ def test_rows_arrive_once_over_many_crashes_and_deaths(tmp_path: Path, seed: int
     result = simulated.leave()
     assert result.state == "finished", result.reason
     assert visible(tmp_path / "out") == rows
-    assert simulated.starts > 2
+    assert simulated.starts > 1

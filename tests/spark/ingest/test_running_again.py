@@ -1,0 +1,147 @@
+"""A second start goes on where the first ended: stopped, finished, damaged, or with new files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from epochgate.runtime import JobMisconfigured
+from epochgate.runtime.store import DirectoryCheckpointStore
+from epochgate.spark.ingest.plan import checkpoint_directory_of, plan_ingest
+from epochgate.spark.parquet_sink import TargetBehind, TargetLocked
+from tests.spark.ingest.simulated import (
+    SimulatedIngest,
+    options_for,
+    random_kills,
+    visible,
+    write_source,
+)
+
+
+def finished(simulated: SimulatedIngest) -> SimulatedIngest:
+    simulated.run()
+    assert simulated.leave().state == "finished", simulated.result.reason
+    return simulated
+
+
+def checkpoint_files(tmp_path: Path) -> list[Path]:
+    directory = Path(checkpoint_directory_of(options_for(tmp_path)))
+    return sorted(directory.glob("checkpoint-*.epochgate"))
+
+
+def test_a_stopped_job_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    rows = write_source(tmp_path, files=4)
+    first = SimulatedIngest(options_for(tmp_path))
+    first.run(until=lambda: first.plan.committer.rows_committed > 0)
+    first.master.stop()
+    first.run()
+    stopped = first.leave()
+    assert stopped.state == "finished"
+    taken = visible(tmp_path / "out")
+    assert 0 < len(taken) < len(rows)
+
+    second = SimulatedIngest(options_for(tmp_path))
+    assert second.plan.resumes_from == stopped.last_checkpoint_id
+    second.run()
+    result = second.leave()
+    assert (result.rows_committed, result.rows_visible) == (len(rows) - len(taken), len(rows))
+    assert visible(tmp_path / "out") == rows
+
+
+def test_a_finished_job_takes_only_what_is_new(tmp_path: Path) -> None:
+    rows = write_source(tmp_path)
+    finished(SimulatedIngest(options_for(tmp_path)))
+    rows += write_source(tmp_path, files=2, first=100)
+    second = SimulatedIngest(options_for(tmp_path))
+    second.run()
+    result = second.leave()
+    assert (result.state, result.rows_committed, result.files_found) == ("finished", 20, 5)
+    third = SimulatedIngest(options_for(tmp_path))
+    third.run()
+    assert third.leave().rows_committed == 0
+    assert visible(tmp_path / "out") == rows
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_new_files_are_not_forgotten_when_everything_fails_before_a_checkpoint(
+    tmp_path: Path, seed: int
+) -> None:
+    rows = write_source(tmp_path)
+    finished(SimulatedIngest(options_for(tmp_path)))
+    rows += write_source(tmp_path, files=2, first=100)
+    second = SimulatedIngest(options_for(tmp_path))
+    second.drain()
+    second.master.queue.post(second.master.job.lifecycle.fail_globally)
+    second.run(random_kills(second, seed, share=0.02))
+    assert second.leave().state == "finished"
+    assert visible(tmp_path / "out") == rows
+
+
+def test_a_followed_source_is_read_as_it_grows(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    simulated = SimulatedIngest(options_for(tmp_path, follow=True))
+    rows: list[int] = []
+
+    def is_read() -> bool:
+        return simulated.plan.committer.rows_visible == len(rows)
+
+    for first in (0, 100, 200):
+        rows += write_source(tmp_path, files=2, rows=5, first=first)
+        simulated.run(until=is_read, rounds_max=200_000)
+    assert not simulated.is_over
+    simulated.master.stop()
+    simulated.run()
+    assert simulated.leave().state == "finished"
+    assert visible(tmp_path / "out") == rows
+
+
+def test_a_damaged_checkpoint_falls_back_and_what_was_committed_after_it_is_written_again(
+    tmp_path: Path,
+) -> None:
+    rows = write_source(tmp_path, files=4)
+    finished(SimulatedIngest(options_for(tmp_path)))
+    newest = checkpoint_files(tmp_path)[-1]
+    newest.write_bytes(newest.read_bytes()[:-20])
+    second = SimulatedIngest(options_for(tmp_path))
+    assert any(newest.name in warning for warning in second.plan.warnings)
+    second.run()
+    assert second.leave().state == "finished"
+    assert visible(tmp_path / "out") == rows
+
+
+def test_a_second_driver_is_refused_while_the_first_one_runs(tmp_path: Path) -> None:
+    write_source(tmp_path)
+    plan = plan_ingest(options_for(tmp_path))
+    with pytest.raises(TargetLocked):
+        plan_ingest(options_for(tmp_path, checkpoint_directory=str(tmp_path / "other")))
+    plan.release()
+    plan_ingest(options_for(tmp_path, checkpoint_directory=str(tmp_path / "other"))).release()
+
+
+def test_another_parallelism_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    write_source(tmp_path)
+    finished(SimulatedIngest(options_for(tmp_path)))
+    with pytest.raises(JobMisconfigured, match="parallelism 2, and this start asks for 3"):
+        plan_ingest(options_for(tmp_path, parallelism=3))
+    plan_ingest(options_for(tmp_path)).release()
+
+
+def test_a_target_that_was_removed_is_not_filled_with_half_of_the_rows(tmp_path: Path) -> None:
+    write_source(tmp_path)
+    finished(SimulatedIngest(options_for(tmp_path)))
+    (tmp_path / "out").rename(tmp_path / "elsewhere")
+    with pytest.raises(TargetBehind):
+        plan_ingest(options_for(tmp_path))
+
+
+def test_checkpoints_may_be_kept_in_a_directory_of_ones_own(tmp_path: Path) -> None:
+    rows = write_source(tmp_path)
+    options = replace(options_for(tmp_path), checkpoint_directory=str(tmp_path / "kept"))
+    simulated = finished(SimulatedIngest(options))
+    with DirectoryCheckpointStore(tmp_path / "kept", job_id=options.job_id) as store:
+        newest = store.latest()
+    assert newest is not None
+    assert newest.checkpoint_id == simulated.result.last_checkpoint_id
+    assert visible(tmp_path / "out") == rows
