@@ -8,13 +8,20 @@ ignoring one, holds. Properties are methods of the system over what its machines
 
 from __future__ import annotations
 
+import ast
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+from epochgate.errors import UsageError
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.system import System
+
+
+class ConstantRefused(UsageError):
+    """A constant of a closed system was given a value that it cannot have."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +37,23 @@ class Step:
 
 @dataclass(frozen=True)
 class Property:
-    """A claim about a closed system: `kind` is always, sometimes, eventually or leads_to."""
+    """A claim about a closed system: `kind` is always, sometimes, eventually, leads_to or terminal.
+
+    `name` is the method that holds or not in a state; `then` the second one of leads_to.
+    """
 
     kind: str
     name: str
     claim: str
+    then: str = ""
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _mark(kind: str, claim: str) -> Callable[[F], F]:
+def _mark(kind: str, claim: str, then: str = "") -> Callable[[F], F]:
     def mark(method: F) -> F:
-        method.epochgate_property = (kind, claim)  # type: ignore[attr-defined]  # a tag
+        method.epochgate_property = (kind, claim, then)  # type: ignore[attr-defined]  # a tag
         return method
 
     return mark
@@ -58,22 +69,103 @@ def sometimes(claim: str) -> Callable[[F], F]:
     return _mark("sometimes", claim)
 
 
+def eventually(claim: str) -> Callable[[F], F]:
+    """Claim that every fair run reaches a state in which the method holds."""
+    return _mark("eventually", claim)
+
+
+def leads_to(claim: str, then: str) -> Callable[[F], F]:
+    """Claim that in every fair run, once the method holds, the method named `then` holds in that
+    state or in a later one.
+    """
+    return _mark("leads_to", claim, then)
+
+
+def terminal(claim: str) -> Callable[[F], F]:
+    """Say in which states the system may end: a state without possible steps in which the method
+    does not hold is a deadlock.
+    """
+    return _mark("terminal", claim)
+
+
 class ClosedSystem(System):
     """The base of closed systems.
 
     STEPS lists what can happen; WIRING maps "machine.port" to the machine that takes its messages
-    (same index sets); CONSTANTS holds the bounds that fields name.
+    (same index sets); CONSTANTS holds the bounds that fields name. DERIVED maps constants that
+    nobody sets to what they follow from: sums, differences, products and quotients of the others,
+    `max(a, b)` and `min(a, b)`.
     """
 
     STEPS: ClassVar[tuple[Step, ...]] = ()
     WIRING: ClassVar[dict[str, str]] = {}
+    DERIVED: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        missing = {name: 0 for name in cls.DERIVED if name not in cls.CONSTANTS}
+        if missing:
+            cls.CONSTANTS = {**cls.CONSTANTS, **missing}
+        super().__init_subclass__()
+        cls._check_steps()
+
+    @classmethod
+    def _check_steps(cls) -> None:
+        def fault(text: str) -> DeclarationError:
+            return DeclarationError(f"{cls.__module__}.{cls.__name__}: {text}")
+
+        for step in cls.STEPS:
+            machine = cls.MACHINES.get(step.machine)
+            if machine is None:
+                raise fault(
+                    f"a step names the machine {step.machine!r}, but there are {[*cls.MACHINES]}"
+                )
+            if step.trigger not in machine.triggers():
+                raise fault(
+                    f"{step.machine!r} has no trigger {step.trigger!r} to take a step by; it has "
+                    f"{', '.join(machine.triggers())}"
+                )
+            if names := machine.trigger_parameters(step.trigger):
+                raise fault(
+                    f"{step.machine}.{step.trigger} takes {', '.join(names)}, but nobody gives a "
+                    f"step its arguments; let a machine of the surroundings fire it"
+                )
+        for wire, target in cls.WIRING.items():
+            name, _, port = wire.partition(".")
+            if name not in cls.MACHINES or port not in cls.MACHINES[name].PORTS:
+                raise fault(f"WIRING names {wire!r}, which is no port of a machine")
+            if target not in cls.MACHINES:
+                raise fault(f"WIRING leads {wire!r} to {target!r}, which is no machine")
 
     def __init__(self, **constants: int) -> None:
-        super().__init__(**constants)
+        super().__init__(**self.evaluated(constants))
         for wire, target in self.WIRING.items():
             name, port = wire.split(".")
             for machine in self.instances(name):
                 setattr(machine, port, self.instance(target, machine.index))
+
+    @classmethod
+    def evaluated(cls, constants: dict[str, int]) -> dict[str, int]:
+        """Return these constants with the derived ones; ConstantRefused for what cannot be set."""
+        settable = [name for name in cls.CONSTANTS if name not in cls.DERIVED]
+        for name, value in constants.items():
+            if name in cls.DERIVED:
+                raise ConstantRefused(
+                    f"{name} of {cls.__name__} follows from the others as {cls.DERIVED[name]}; "
+                    f"set {', '.join(settable)} instead"
+                )
+            if name not in settable:
+                raise ConstantRefused(
+                    f"{cls.__name__} has no constant {name!r}; it has {', '.join(settable)}"
+                )
+            if value < 0:
+                raise ConstantRefused(f"{name}={value}: a constant of a system is at least 0")
+        for index, name in cls.INDEX_SETS.items():
+            if constants.get(name, 1) < 1:
+                raise ConstantRefused(f"{name}={constants[name]}: there is at least one {index}")
+        found = {**constants}
+        for name, rule in cls.DERIVED.items():
+            found[name] = derived(rule, {**cls.CONSTANTS, **found}, f"{cls.__name__}.{name}")
+        return found
 
     @classmethod
     def properties(cls) -> tuple[Property, ...]:
@@ -82,7 +174,7 @@ class ClosedSystem(System):
         for name in dict.fromkeys(n for c in reversed(cls.__mro__) for n in vars(c)):
             tag = getattr(getattr(cls, name, None), "epochgate_property", None)
             if tag is not None:
-                found.append(Property(tag[0], name, tag[1]))
+                found.append(Property(tag[0], name, tag[1], tag[2]))
         return tuple(found)
 
     def step_instances(self) -> list[tuple[Step, Machine]]:
@@ -91,10 +183,41 @@ class ClosedSystem(System):
 
     def is_enabled(self, step: Step, machine: Machine) -> bool:
         """Whether a row of the step's trigger holds now, other than an ignoring one."""
-        if step.trigger not in machine.triggers():
-            raise DeclarationError(f"{machine!r} has no trigger {step.trigger!r}")
         for source, row in machine.expanded_rows():
             if row.trigger == step.trigger and source == machine.state and not row.is_ignored:
                 if all(bool(machine.bound_callback(n)()) == e for n, e in row.literals):
                     return True
         return False
+
+
+ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def derived(rule: str, constants: dict[str, int], where: str) -> int:
+    """Compute a derived constant; DeclarationError for a rule that is no arithmetic of constants.
+
+    >>> derived("C * E + K - 1", {"C": 2, "E": 1, "K": 2}, "wire")
+    3
+    """
+
+    def value(node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int(number)):
+                return number
+            case ast.Name(id=name) if name in constants:
+                return constants[name]
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+                return ARITHMETIC[type(op)](value(left), value(right))
+            case ast.Call(func=ast.Name(id="max" | "min" as name), args=parts) if parts:
+                return (max if name == "max" else min)(value(part) for part in parts)
+        raise DeclarationError(
+            f"{where}: {ast.unparse(node)!r} in {rule!r} is no arithmetic of constants; use "
+            f"{', '.join(constants)}, numbers, + - * //, max and min"
+        )
+
+    return value(ast.parse(rule, mode="eval").body)
