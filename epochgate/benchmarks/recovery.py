@@ -1,0 +1,240 @@
+"""How long a subtask is away when its worker, or its executor, is killed.
+
+A job of four subtasks on a local cluster of two executors, each subtask computing on Arrow batches
+without end, with a checkpoint every second. Measured from the kill until the successor, restored
+from the last checkpoint, has processed its first batch: the restart delay and Spark's own time are
+in it. An executor takes two subtasks with it, and counts until both are back.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from epochgate.benchmarks.figures import Table, number, percentile, spread
+from epochgate.errors import EpochgateError
+from epochgate.runtime import (
+    CoordinatorContext,
+    CoordinatorProvider,
+    JobConfiguration,
+    Operator,
+    OperatorCoordinator,
+    Program,
+    SubtaskGateway,
+    Work,
+)
+from epochgate.runtime.restart import FailureRate
+from epochgate.runtime.store import DirectoryCheckpointStore
+
+if TYPE_CHECKING:
+    from epochgate.spark import JobHandle
+
+MASTER = "local-cluster[2,2,1024]"
+PARALLELISM = 4
+WORKER_KILLS = 10
+EXECUTOR_KILLS = 5
+CHECKPOINT_EVERY_S = 1.0
+RESTART_DELAY_S = 0.2
+BATCH_ROWS = 65_536
+QUIET_S = 1.5
+WAIT_S = 60.0
+EXECUTOR_MARK = "CoarseGrainedExecutorBackend"
+OPERATOR = "compute"
+
+
+class NotRecovered(EpochgateError):
+    """A subtask did not come back in time, or there was nothing to kill."""
+
+
+class ComputeOperator(Operator):
+    """Counts its batches, and tells its coordinator of the first of this attempt."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.has_reported = False
+
+    def open(self, context: Any, state: bytes | None) -> None:
+        """Go on from the count."""
+        super().open(context, state)
+        self.batches = int(state or b"0")
+
+    def snapshot(self, checkpoint_id: int) -> bytes:
+        """Return the count."""
+        return str(self.batches).encode()
+
+    def compute(self) -> None:
+        """Process one batch."""
+        rows = pa.array(range(self.batches, self.batches + BATCH_ROWS))
+        pc.sum(pc.multiply(rows, 3))
+        self.batches += 1
+        if not self.has_reported:
+            self.has_reported = True
+            self.context.send_to_coordinator(["first batch"])
+
+
+class ComputeProgram(Program):
+    """Computes without end."""
+
+    def __init__(self) -> None:
+        self._operator = ComputeOperator()
+
+    @property
+    def operators(self) -> Mapping[str, Operator]:
+        """The one operator."""
+        return {OPERATOR: self._operator}
+
+    def work(self) -> Work:
+        """Process one batch."""
+        self._operator.compute()
+        return Work.DONE
+
+
+def compute_program(subtask: int) -> Program:
+    """Make the program of one subtask."""
+    return ComputeProgram()
+
+
+class Watcher(OperatorCoordinator):
+    """Notes when each attempt has processed its first batch."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._first_batch_s: dict[int, float] = {}
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
+        """Nothing to keep."""
+        result.set_result(b"")
+
+    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
+        """Nothing to take back."""
+
+    def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
+        """Nothing to send."""
+
+    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
+        """Note the moment."""
+        with self._changed:
+            self._first_batch_s[subtask] = time.perf_counter()
+            self._changed.notify_all()
+
+    def wait_for(self, subtasks: list[int], since_s: float) -> float:
+        """Return when the last of `subtasks` has processed a first batch after `since_s`."""
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: all(self._first_batch_s.get(s, 0.0) > since_s for s in subtasks), WAIT_S
+            ):
+                raise NotRecovered(f"subtasks {subtasks} did not all come back within {WAIT_S} s")
+            return max(self._first_batch_s[s] for s in subtasks)
+
+
+class WatcherProvider(CoordinatorProvider):
+    """Hands over one watcher."""
+
+    operator_id = OPERATOR
+
+    def __init__(self) -> None:
+        self.watcher = Watcher()
+
+    def create(self, context: CoordinatorContext) -> Watcher:
+        """Return it."""
+        return self.watcher
+
+
+def executor_above(pid: int) -> psutil.Process:
+    """Return the executor JVM that a Python worker belongs to."""
+    for parent in psutil.Process(pid).parents():
+        if any(EXECUTOR_MARK in word for word in parent.cmdline()):
+            return parent
+    raise NotRecovered(f"no executor was found above the worker {pid}")
+
+
+def kill_worker(job: JobHandle, victim: int, watcher: Watcher) -> float:
+    """Return the seconds until the successor of one worker has processed its first batch."""
+    workers = {task.subtask: task.pid for task in job.status().tasks if task.pid is not None}
+    killed_s = time.perf_counter()
+    psutil.Process(workers[victim]).kill()
+    return watcher.wait_for([victim], killed_s) - killed_s
+
+
+def kill_executor(job: JobHandle, victim: int, watcher: Watcher) -> float:
+    """Return the seconds until the successors of all workers of one executor have."""
+    workers = {task.subtask: task.pid for task in job.status().tasks if task.pid is not None}
+    executors = {subtask: executor_above(pid) for subtask, pid in workers.items()}
+    felt = [subtask for subtask, one in executors.items() if one == executors[victim]]
+    killed_s = time.perf_counter()
+    executors[victim].kill()
+    return watcher.wait_for(felt, killed_s) - killed_s
+
+
+def measure(
+    worker_kills: int = WORKER_KILLS,
+    executor_kills: int = EXECUTOR_KILLS,
+    note: Callable[[str], None] = lambda text: None,
+) -> Table:
+    """Kill workers and executors in turn, and let the job come to rest before each."""
+    from epochgate.spark import local_session, run_job
+
+    provider = WatcherProvider()
+    configuration = JobConfiguration(
+        "bench",
+        PARALLELISM,
+        (provider,),
+        checkpoint_interval_s=CHECKPOINT_EVERY_S,
+        restart_strategy=FailureRate(failures_max=1000, interval_s=60.0, delay_s=RESTART_DELAY_S),
+    )
+    samples: dict[str, list[float]] = {"worker": [], "executor": []}
+    kills: list[tuple[str, Callable[[JobHandle, int, Watcher], float]]] = [
+        *[("worker", kill_worker)] * worker_kills,
+        *[("executor", kill_executor)] * executor_kills,
+    ]
+    with (
+        tempfile.TemporaryDirectory(prefix="epochgate-bench-") as folder,
+        local_session(MASTER, app_name="epochgate bench") as spark,
+        run_job(
+            spark,
+            configuration,
+            compute_program,
+            store=DirectoryCheckpointStore(Path(folder), job_id="bench"),
+            by_value=[sys.modules[__name__]],
+        ) as job,
+    ):
+        provider.watcher.wait_for(list(range(PARALLELISM)), 0.0)
+        for done, (kind, kill) in enumerate(kills):
+            time.sleep(QUIET_S)
+            note(f"kill {done + 1} of {len(kills)}: {kind}")
+            samples[kind].append(kill(job, done % PARALLELISM, provider.watcher))
+        job.stop()
+        report = job.wait(WAIT_S).report
+    taken_ms = [one.duration_s * 1000 for one in report.checkpoints if one.is_completed]
+    return Table(
+        question="recovery",
+        title="Recovery",
+        header=("", "median (least to greatest)"),
+        rows=(
+            ("from killing a worker to its successor's first batch, s", spread(samples["worker"])),
+            (
+                "from killing an executor to its successors' first batches, s",
+                spread(samples["executor"]),
+            ),
+            ("duration of a checkpoint meanwhile, p50, ms", number(percentile(taken_ms, 50))),
+            ("duration of a checkpoint meanwhile, p99, ms", number(percentile(taken_ms, 99))),
+        ),
+        notes=(
+            f"{worker_kills} workers and {executor_kills} executors, killed with SIGKILL on "
+            f"`{MASTER}`; the restart delay of {RESTART_DELAY_S:g} s is included. "
+            f"{len(taken_ms)} checkpoints completed."
+        ),
+    )
