@@ -118,9 +118,7 @@ def _session(profile: str, seed: int, coverage: Coverage) -> None:
         explore(observed, chosen, seed)
 
 
-def _print_found(
-    violated: InvariantViolated, coverage: Coverage, profile: str, seed: int
-) -> None:
+def _print_found(violated: InvariantViolated, coverage: Coverage, profile: str, seed: int) -> None:
     print(f"\n{violated}\n\nthe shortest schedule found:")
     for number, line in enumerate(coverage.schedule, 1):
         print(f"  {number:3}. {line}")

@@ -128,9 +128,7 @@ class CountingCoordinator(OperatorCoordinator):
         self._hear("reset", subtask, 0)
         self.sent[subtask] = self._snapshots[checkpoint_id][subtask] if checkpoint_id else 0
 
-    def execution_attempt_ready(
-        self, subtask: int, attempt: int, gateway: SubtaskGateway
-    ) -> None:
+    def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
         self._hear("ready", subtask, attempt)
         self.gateways[subtask] = gateway
 

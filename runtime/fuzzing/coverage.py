@@ -47,7 +47,9 @@ class Coverage:
 
     def taken_into(self, machine: str, dest: str) -> int:
         """How often a row of the machine led into this state."""
-        return sum(n for (name, _, row), n in self.rows.items() if (name, row.dest) == (machine, dest))
+        return sum(
+            n for (name, _, row), n in self.rows.items() if (name, row.dest) == (machine, dest)
+        )
 
     def never_taken(self) -> list[str]:
         """The rows that no example took, as `machine: trigger in state (reason)`."""

@@ -239,8 +239,9 @@ class FuzzedJob:
 
     def run_blocking(self) -> None:
         """Let one save or commit run, whose result is not processed yet."""
-        self.say(f"blocking work runs: {self.simulated.blocking.waiting[0][0]}")
-        self.simulated.run_blocking()
+        if self.simulated.blocking.waiting:
+            self.say(f"blocking work runs: {self.simulated.blocking.waiting[0][0]}")
+            self.simulated.run_blocking()
 
     def advance(self) -> None:
         """The next timer."""

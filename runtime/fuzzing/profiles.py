@@ -60,4 +60,4 @@ def explore(
     if number is not None:
         chosen = settings(chosen, derandomize=False)
         seed(number)(machine)
-    run_state_machine_as_test(machine, settings=chosen)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(machine, settings=chosen)

@@ -203,28 +203,23 @@ class JobUnderFuzzing(RuleBasedStateMachine):
     def disturb(self, disturbance: tuple[str, ...], index: int, at_once: bool) -> None:
         what, *how = disturbance
         under = self.under
-        if what == "process":
-            self._try(under.process, 1)
-            return
-        if what == "answers":
-            under.order_answer(index % under.shape.coordinators, *how)
-        elif what == "poison":
-            under.poison(index % under.shape.subtasks, *how)
-        elif what == "doom":
-            under.doom(*how)
-        elif what == "fail the job":
-            self._try(under.fail_job, index % under.shape.coordinators)
-        elif what == "store":
-            under.fail_store(how == ["but kept"])
-        elif what == "commit":
-            under.fail_commit(*how)
-        elif what == "blocking" and under.simulated.blocking.waiting:
-            self._try(under.run_blocking)
-        elif what == "crash":
-            self._try(under.crash_driver)
-        elif what == "end":
-            self._try(under.end, *how)
-        self._did(at_once)
+        some_coordinator = index % under.shape.coordinators
+        some_subtask = index % under.shape.subtasks
+        actions: dict[str, Callable[[], None]] = {
+            "answers": lambda: under.order_answer(some_coordinator, *how),
+            "poison": lambda: under.poison(some_subtask, *how),
+            "doom": lambda: under.doom(*how),
+            "fail the job": lambda: under.fail_job(some_coordinator),
+            "store": lambda: under.fail_store(how == ["but kept"]),
+            "commit": lambda: under.fail_commit(*how),
+            "blocking": under.run_blocking,
+            "process": lambda: under.process(1),
+            "crash": under.crash_driver,
+            "end": lambda: under.end(*how),
+        }
+        self._try(actions[what])
+        if what != "process":
+            self._did(at_once)
 
     @precondition(lambda machine: machine.fuzzed is not None and machine.fuzzed.is_over)
     @rule()

@@ -20,7 +20,7 @@ from tests.scenarios.machines_world import MachinesWorld
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*/*.txt"))
 DASHES = "----"
-WORLDS = {"machines": MachinesWorld, "job": JobWorld}
+WORLDS = ("machines", "job")
 IS_REFRESHED = os.environ.get("EPOCHGATE_REFRESH_SCENARIOS") == "1"
 
 World = MachinesWorld | JobWorld
@@ -37,9 +37,10 @@ def run(world: World | None, command: str) -> tuple[World, list[str]]:
     first, *words = shlex.split(command)
     if first in WORLDS:
         constants = {n: int(v) for n, _, v in (word.partition("=") for word in words)}
-        return WORLDS[first](constants), []
+        new: World = MachinesWorld(constants) if first == "machines" else JobWorld(constants)
+        return new, []
     if world is None:
-        raise ValueError(f"{command!r} comes before the line that makes a world: {list(WORLDS)}")
+        raise ValueError(f"{command!r} comes before the line that makes a world: {WORLDS}")
     method = getattr(world, f"do_{first.replace('-', '_')}", None)
     if method is None:
         world.do_fire(first, *map(value, words))  # type: ignore[union-attr]

@@ -31,13 +31,16 @@ REFUSED = (
 class CheckpointOfAnyAcknowledgement(Checkpoint):
     """A late acknowledgement of an earlier checkpoint counts for the one under way."""
 
-    ROWS = tuple(
-        replace(row, when=row.when.removeprefix("is_current and "))
-        if row.trigger == "acknowledge" and row.when and not row.is_ignored
-        else row
-        for row in Checkpoint.ROWS
-        if (row.trigger, row.when) not in REFUSED
-    ) + (Ignore("acknowledge", PENDING, "not is_due", "a repeated acknowledgement"),)
+    ROWS = (
+        *(
+            replace(row, when=row.when.removeprefix("is_current and "))
+            if row.trigger == "acknowledge" and row.when and not row.is_ignored
+            else row
+            for row in Checkpoint.ROWS
+            if (row.trigger, row.when) not in REFUSED
+        ),
+        Ignore("acknowledge", PENDING, "not is_due", "a repeated acknowledgement"),
+    )
 
     count = Checkpoint.count_subtask
 
