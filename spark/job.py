@@ -75,8 +75,10 @@ class JobHandle:
     ) -> None:
         if not self._master.is_over:
             self.cancel("its block was left" if error is None else f"its block raised {error!r}")
-        with contextlib.suppress(TimeoutError):
+        try:
             self.wait(LEAVE_PATIENCE_S)
+        except TimeoutError:
+            _log.error("the job has not ended %s s after it was canceled", LEAVE_PATIENCE_S)
 
     @property
     def report(self) -> JobReport:
@@ -141,7 +143,8 @@ def run_job(
     `program_factory(subtask)` makes what the subtask runs, in its worker process. It is sent with
     cloudpickle: functions and classes of modules that executors cannot import must be in
     `__main__`, or their modules in `by_value`. `port`: on which the driver listens, 0 for a free
-    one; its address is spark.driver.bindAddress, and tasks connect to spark.driver.host.
+    one; its address is spark.driver.bindAddress, and tasks connect to spark.driver.host; with a
+    local master both are the loopback address.
     `heartbeat_timeout_s`: a worker that is silent for so long is replaced. `process_timeout_s`: the
     job fails when Spark brings up no process for a subtask within it.
 
@@ -151,10 +154,9 @@ def run_job(
     """
     warnings = validate_session(spark)
     context = spark.sparkContext
-    program = _pickled(program_factory, by_value)
+    program = pickled(program_factory, by_value)
     _check_slots(context, configuration.parallelism)
-    settings = context.getConf()
-    driver_host = settings.get("spark.driver.host", "127.0.0.1")
+    bind_host, advertised_host = _addresses(context)
     transport = SparkTransport(
         context,
         program=program,
@@ -162,8 +164,8 @@ def run_job(
         coordinators=configuration.operator_ids,
         run_id=configuration.run_id,
         job_id=configuration.job_id,
-        bind_host=settings.get("spark.driver.bindAddress", driver_host),
-        advertised_host=driver_host,
+        bind_host=bind_host,
+        advertised_host=advertised_host,
         port=port,
         heartbeat_interval_s=heartbeat_interval_s,
         heartbeat_timeout_s=heartbeat_timeout_s,
@@ -190,7 +192,8 @@ def run_job(
     return JobHandle(master, loop, transport)
 
 
-def _pickled(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:
+def pickled(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:
+    """The program factory as it travels to the tasks. Raises ProgramNotPicklable."""
     try:
         with _traveling_by_value(by_value):
             data: bytes = _cloudpickle().dumps(program_factory)
@@ -222,6 +225,15 @@ def _traveling_by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
     finally:
         for module in added:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+def _addresses(context: Any) -> tuple[str, str]:
+    """Where the driver listens, and where tasks find it."""
+    if context.master.startswith("local"):
+        return "127.0.0.1", "127.0.0.1"
+    settings = context.getConf()
+    host = settings.get("spark.driver.host").strip("[]")
+    return settings.get("spark.driver.bindAddress", host).strip("[]"), host
 
 
 def _check_slots(context: Any, parallelism: int) -> None:

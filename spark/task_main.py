@@ -53,9 +53,12 @@ def run_task(settings: Mapping[str, Any], *, subtask: int, identity: int) -> Non
     AttemptOver, and what `TaskChannel.connect` raises.
     """
     channel = _connected(settings, subtask, identity)
+    attempt = Attempt(channel, settings, subtask)
     try:
-        Attempt(channel, settings, subtask).run()
+        attempt.run()
     except ChannelClosed as error:
+        if attempt.is_finished:
+            return
         raise AttemptOver(f"attempt of subtask {subtask} is over: {error}") from None
     finally:
         channel.close("the task's process leaves")
@@ -92,7 +95,8 @@ class Attempt:
     def __init__(self, channel: TaskChannel, settings: Mapping[str, Any], subtask: int) -> None:
         self._channel, self._settings, self._subtask = channel, settings, subtask
         self._outgoing: list[Message] = []
-        self._is_finished = False
+        self.is_finished = False
+        """The driver has been told that this process leaves as it was told to."""
 
     def run(self) -> None:
         """Run to the end; AttemptOver or ChannelClosed unless told to finish."""
@@ -120,7 +124,7 @@ class Attempt:
             self._give_up(traceback.format_exc(limit=-6), is_fatal=False)
         finally:
             self._close(worker)
-        if not self._is_finished:
+        if not self.is_finished:
             self._give_up_quietly()
 
     def _first_messages(self) -> list[Message]:
@@ -164,14 +168,13 @@ class Attempt:
             messages = self._channel.receive(0.0 if is_busy else IDLE_WAIT_S)
 
     def _say(self, message: Message) -> None:
-        if message[0] == "finished":
-            self._is_finished = True
         self._outgoing.append(message)
 
     def _flush(self) -> None:
         if self._outgoing:
             messages, self._outgoing = self._outgoing, []
             self._channel.send_many(messages)
+            self.is_finished = self.is_finished or ["finished"] in messages
 
     def _give_up(self, reason: str, *, is_fatal: bool) -> NoReturn:
         self._outgoing = [["failed", reason, is_fatal]]

@@ -10,7 +10,7 @@ its connection, which makes it leave at once instead of after Spark's own patien
 
 Threads: the queue's thread calls the Transport; the wire's thread reports to the inbox; the Spark
 job has a thread; "epochgate-spark-watch" closes, looks for processes that do not come, and nudges
-Spark where it has not noticed a loss; "epochgate-spark-kill" makes the calls into the JVM, so that
+Spark where it has not noticed a loss; "epochgate-spark-ask" makes the calls into the JVM, so that
 one that does not answer delays nobody.
 """
 
@@ -34,6 +34,9 @@ CLOSE_AFTER_KILL_S: Final = 0.02
 KILL_PATIENCE_S: Final = 0.5
 NUDGE_AFTER_S: Final = 1.0
 WATCH_INTERVAL_S: Final = 0.2
+LOOK_INTERVAL_S: Final = 1.0
+LATE_AFTER_S: Final = 2.0
+JVM_PATIENCE_S: Final = 10.0
 FAILURES_BEFORE_HELLO_MAX: Final = 5
 LEAVE_PATIENCE_S: Final = 3.0
 CANCEL_PATIENCE_S: Final = 10.0
@@ -91,6 +94,7 @@ class SparkTransport(Transport):
         self._run_id, self._job_id, self._parallelism = run_id, job_id, parallelism
         self._advertised_host = advertised_host
         self._process_timeout_s = process_timeout_s
+        self._silence_s = process_timeout_s + JVM_PATIENCE_S
         key = new_key()
         self._server = TaskServer(
             key=key,
@@ -126,6 +130,9 @@ class SparkTransport(Transport):
         self._nudges: queue.SimpleQueue[tuple[float, TaskProcess, str]] = queue.SimpleQueue()
         # Written on the queue's thread.
         self._unflushed: dict[Connection, None] = {}
+        self._told_to_finish: set[int] = set()
+        self._ended: set[int] = set()
+        """Identities to which nothing more is said, although their connections are still open."""
         self._wanted: dict[int, float] = {}
         """Subtask -> since when a process is expected."""
         self._endings: queue.SimpleQueue[_Ending | None] = queue.SimpleQueue()
@@ -147,7 +154,7 @@ class SparkTransport(Transport):
             description=f"epochgate {self._job_id}".strip(),
             on_end=self._job_ended,
         )
-        for name, target in (("watch", self._watch), ("kill", self._kill)):
+        for name, target in (("watch", self._watch), ("ask", self._ask_spark)):
             thread = threading.Thread(target=target, name=f"epochgate-spark-{name}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -165,14 +172,17 @@ class SparkTransport(Transport):
     def deploy(self, subtask: int, attempt: int) -> None:
         """Expect a process within the time limit; Spark brings it up by itself."""
         self._finished.discard(subtask)
+        self._told_to_finish.discard(subtask)
         self._wanted[subtask] = time.monotonic()
 
     def send(self, subtask: int, identity: int, message: Message) -> None:
         """Put the message into the next frame."""
         if message[0] == "restore":
             self._wanted.pop(subtask, None)
+        elif message[0] == "finish":
+            self._told_to_finish.add(subtask)
         connection = self._connections.get(identity)
-        if connection is None:
+        if connection is None or identity in self._ended:
             return
         try:
             connection.put(message)
@@ -195,6 +205,7 @@ class SparkTransport(Transport):
             # Its predecessor has finished: another kill would only bring up another process.
             connection.send(["finish"])
             return
+        self._ended.add(identity)
         self._request_end(identity, reason, connection)
 
     def close(self) -> None:
@@ -263,7 +274,7 @@ class SparkTransport(Transport):
         process = self._processes.get(connection)
         if process is None or self._is_closing or self._inbox is None:
             return
-        if messages[-1][0] == "finished":
+        if ["finished"] in messages:
             self._finished.add(process.subtask)
         self._inbox.received(process.subtask, process.identity, messages)
 
@@ -273,6 +284,7 @@ class SparkTransport(Transport):
         if process is None:
             return
         del self._connections[process.identity]
+        self._ended.discard(process.identity)
         if self._is_closing or self._inbox is None:
             return
         self._nudges.put((time.monotonic() + NUDGE_AFTER_S, process, reason))
@@ -282,7 +294,7 @@ class SparkTransport(Transport):
 
     def _job_ended(self, reason: str | None) -> None:
         if reason is None:
-            if len(self._finished) == self._parallelism or self._is_closing:
+            if len(self._told_to_finish) == self._parallelism:
                 return
             reason = "the Spark job has ended although not every subtask was told to finish"
         self._break(reason)
@@ -298,15 +310,24 @@ class SparkTransport(Transport):
         if connection is not None:
             self._endings.put(ending)
 
-    def _kill(self) -> None:
-        while (ending := self._kills.get()) is not None:
-            if self._job is not None and not self._stopped.is_set():
-                self._job.kill(ending.identity - 1, ending.reason)
-            ending.killed.set()
+    def _ask_spark(self) -> None:
+        look_at_s = 0.0
+        while not self._stopped.is_set():
+            try:
+                ending = self._kills.get(timeout=LOOK_INTERVAL_S)
+            except queue.Empty:
+                pass
+            else:
+                if ending is not None and self._job is not None:
+                    self._job.kill(ending.identity - 1, ending.reason)
+                    ending.killed.set()
+            now_s = time.monotonic()
+            if now_s >= look_at_s:
+                self._look_for_missing(now_s)
+                look_at_s = now_s + LOOK_INTERVAL_S
 
     def _watch(self) -> None:
         nudges: list[tuple[float, TaskProcess, str]] = []
-        look_at_s = 0.0
         while not self._stopped.is_set():
             try:
                 ending = self._endings.get(timeout=WATCH_INTERVAL_S)
@@ -322,9 +343,11 @@ class SparkTransport(Transport):
             while not self._nudges.empty():
                 nudges.append(self._nudges.get())
             nudges = [nudge for nudge in nudges if not self._nudged(nudge, now_s)]
-            if now_s >= look_at_s:
-                self._look_for_missing(now_s)
-                look_at_s = now_s + 1.0
+            if any(now_s - since_s > self._silence_s for since_s in self._wanted.copy().values()):
+                self._break(
+                    f"no process has come for {self._silence_s:g} s, and the JVM of the Spark "
+                    "driver does not say why: it is stopped or overloaded"
+                )
 
     def _nudged(self, nudge: tuple[float, TaskProcess, str], now_s: float) -> bool:
         """Kill a lost attempt that Spark may still take for running: a stopped process, say."""
@@ -340,8 +363,8 @@ class SparkTransport(Transport):
     def _look_for_missing(self, now_s: float) -> None:
         if self._is_closing or self._broken.is_set():
             return
-        late = {s: now_s - since_s for s, since_s in list(self._wanted.items())}
-        late = {subtask: late_s for subtask, late_s in late.items() if late_s > 2.0}
+        late = {s: now_s - since_s for s, since_s in self._wanted.copy().items()}
+        late = {subtask: late_s for subtask, late_s in late.items() if late_s > LATE_AFTER_S}
         if not late or self._job is None:
             return
         failures = [f for f in self._job.failures() if self._is_before_hello(f)]

@@ -80,6 +80,28 @@ def test_a_killed_worker_is_replaced_and_the_others_stay(spark: Any) -> None:
     assert result.report.regional_restarts == 1
 
 
+def test_a_coordinator_takes_all_subtasks_back_together(spark: Any) -> None:
+    with number_job(spark, 300) as job:
+        job.wait_until_running()
+        job.wait_for_progress()
+        before = [job.pid(subtask) for subtask in range(4)]
+        assert job.provider.coordinator is not None
+        job.provider.coordinator.context.fail_job("the source was rewritten")
+        for subtask in range(4):
+            job.wait_for_replacement(subtask, before[subtask])
+        result = job.finish()
+    assert result.report.global_restarts == 1
+
+
+def test_a_job_that_somebody_else_cancels_in_spark_fails(spark: Any) -> None:
+    with number_job(spark, 100) as job:
+        job.wait_until_running()
+        spark.sparkContext.cancelAllJobs()
+        result = job.handle.wait(30)
+    assert result.state == "failed"
+    assert "Spark has canceled the job" in str(result.reason)
+
+
 def test_a_stopped_worker_is_replaced_and_cannot_come_back(spark: Any) -> None:
     with number_job(spark, 300, heartbeat_interval_s=0.3, heartbeat_timeout_s=1.5) as job:
         job.wait_until_running()

@@ -1,0 +1,70 @@
+"""The Spark transport keeps the contract of transports."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from epochgate.spark.job import pickled
+from epochgate.spark.session import local_session
+from epochgate.spark.transport import SparkTransport
+from tests.runtime import transport_contract
+from tests.runtime.transport_contract import EchoProgram, TransportContract, TransportHarness
+from tests.spark.running import send_signal
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with local_session("local[2]") as session:
+        yield session
+
+
+class SparkHarness:
+    """Waits while Spark moves the messages; all its processes come up at once."""
+
+    def __init__(self, context: Any, parallelism: int) -> None:
+        self._parallelism = parallelism
+        self._is_up = False
+        self.broken: list[str] = []
+        self.transport = SparkTransport(
+            context,
+            program=pickled(EchoProgram, [transport_contract]),
+            parallelism=parallelism,
+            coordinators=["echo"],
+            run_id=f"run-{time.monotonic_ns()}",
+            bind_host="127.0.0.1",
+            advertised_host="127.0.0.1",
+        )
+        self.transport.on_broken = self.broken.append
+
+    def pump(self, until: Callable[[], bool], timeout_s: float) -> bool:
+        deadline_s = time.monotonic() + timeout_s
+        while time.monotonic() < deadline_s:
+            assert self.broken == []
+            self._is_up = self._is_up or len(self.transport.processes()) == self._parallelism
+            if self._is_up and until():
+                return True
+            time.sleep(0.005)
+        return until()
+
+    def kill(self, identity: int) -> None:
+        pids = {process.identity: process.pid for process in self.transport.processes()}
+        send_signal(pids[identity], signal.SIGKILL)
+
+    def close(self) -> None:
+        self.transport.close()
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(120)
+class TestSpark(TransportContract):
+    @pytest.fixture(autouse=True)
+    def _session(self, spark: Any) -> None:
+        self.context = spark.sparkContext
+
+    def make(self, parallelism: int) -> TransportHarness:
+        return SparkHarness(self.context, parallelism)
