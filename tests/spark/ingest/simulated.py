@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from epochgate.fsm import VirtualClock
 from epochgate.runtime import JobMaster
@@ -165,3 +166,8 @@ def random_kills(simulated: SimulatedIngest, seed: int, share: float) -> Callabl
                 simulated.transport.kill(process.identity)
 
     return disturb
+
+
+def explode(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A user's function that does not work."""
+    raise ArithmeticError("no good")

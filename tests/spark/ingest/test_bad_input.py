@@ -307,7 +307,7 @@ def _with_note(batch: pa.RecordBatch, before: SimulatedIngest) -> pa.RecordBatch
 
 def test_a_schema_that_changes_in_a_followed_source_ends_the_job(tmp_path: Path) -> None:
     rows = write_source(tmp_path, files=1)
-    simulated = SimulatedIngest(options_for(tmp_path, follow=True))
+    simulated = SimulatedIngest(options_for(tmp_path, follow=True, checkpoint_every_s=0.1))
     simulated.run(until=lambda: simulated.plan.committer.rows_visible == len(rows))
     (tmp_path / "in" / "later.csv").write_text("other,columns\n1,2\n")
     make_older(tmp_path / "in" / "later.csv")

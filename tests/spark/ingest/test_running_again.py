@@ -81,7 +81,7 @@ def test_new_files_are_not_forgotten_when_everything_fails_before_a_checkpoint(
 
 def test_a_followed_source_is_read_as_it_grows(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    simulated = SimulatedIngest(options_for(tmp_path, follow=True))
+    simulated = SimulatedIngest(options_for(tmp_path, follow=True, checkpoint_every_s=0.1))
     rows: list[int] = []
 
     def is_read() -> bool:

@@ -1,0 +1,59 @@
+"""The driver is killed (-9) between two steps of a checkpoint or a commit, and starts again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.spark.ingest.simulated import visible, write_source
+
+ROOT = Path(__file__).parents[3]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
+
+STEPS = [
+    # The checkpoint is written and not yet valid: it never was.
+    ("rename", "checkpoint-*.epochgate", "before"),
+    # It is valid, and nothing of it is committed.
+    ("rename", "checkpoint-*.epochgate", "after"),
+    # Its files are half gathered for the commit.
+    ("rename", "part-*.parquet", "after"),
+    # It is visible, and nobody knows.
+    ("rename", "checkpoint-????????????", "after"),
+]
+
+
+def driver(tmp_path: Path, *step: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "tests.spark.ingest.killed_driver",
+            str(tmp_path / "in"),
+            str(tmp_path / "out"),
+            *step,
+        ],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_every_row_once_although_the_driver_is_killed_at_each_named_step(tmp_path: Path) -> None:
+    rows = write_source(tmp_path, files=6, rows=2000)
+    for step in STEPS:
+        killed = driver(tmp_path, *step)
+        assert killed.returncode == -signal.SIGKILL, (step, killed.stdout, killed.stderr)
+        taken = visible(tmp_path / "out")
+        assert taken == sorted(set(taken)), step
+    last = driver(tmp_path)
+    assert last.returncode == 0, last.stderr
+    assert last.stdout.startswith("finished from "), last.stdout
+    assert visible(tmp_path / "out") == rows
