@@ -31,8 +31,8 @@ check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 
 venv: $(STAMP) ## make .venv and install everything into it, once
 
-bench: $(STAMP) ## measure throughput, recovery and checkpoints
-	@$(RUN) -m epochgate bench
+bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it into the README
+	@$(RUN) -m epochgate bench --write
 
 soak: $(STAMP) ## the long run: at least a hundred kills
 	@$(RUN) -m epochgate soak

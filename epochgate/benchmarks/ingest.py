@@ -7,6 +7,7 @@ not as in short runs of the command line, since the plain job reads and writes i
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 import time
@@ -72,7 +73,7 @@ def write_source(folder: Path, rows: int, files: int) -> None:
     chance = np.random.default_rng(7)
     words = pa.array(WORDS)
     bounds = np.linspace(0, rows, files + 1, dtype=np.int64)
-    for file, (first, last) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for file, (first, last) in enumerate(itertools.pairwise(bounds)):
         count = int(last - first)
         table = pa.table(
             {

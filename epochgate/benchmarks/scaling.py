@@ -228,8 +228,8 @@ class Costs:
 def timed_us(times: int, call: Callable[[int], None]) -> float:
     """Return the processor time of one call out of `times`, in microseconds."""
     started_s = time.thread_time()
-    for number in range(times):
-        call(number)
+    for turn in range(times):
+        call(turn)
     return (time.thread_time() - started_s) / times * 1e6
 
 
@@ -241,12 +241,10 @@ def costs(subtasks: int, coordinators: int, bursts: int = BURSTS_PER_SAMPLE) -> 
     gc.collect()
     events = bursts * GATEWAYS_PER_BURST * EVENTS_PER_CONFIRMATION
     return Costs(
-        checkpoint_us=timed_us(
-            max(2, SUBTASKS_PER_SAMPLE // subtasks), lambda _: job.checkpoint()
-        ),
+        checkpoint_us=timed_us(max(2, SUBTASKS_PER_SAMPLE // subtasks), lambda _: job.checkpoint()),
         event_us=timed_us(1, lambda _: job.events(bursts)) / events,
         regional_us=timed_us(
-            FAILOVERS_PER_SAMPLE, lambda number: job.regional_failover(number % subtasks)
+            FAILOVERS_PER_SAMPLE, lambda turn: job.regional_failover(turn % subtasks)
         ),
         global_us=timed_us(
             max(1, SUBTASKS_PER_SAMPLE // subtasks), lambda _: job.global_failover()

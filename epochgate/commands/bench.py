@@ -1,0 +1,71 @@
+"""`epochgate bench`: measures, prints the figures, and writes them into the README."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date
+from importlib import import_module
+from pathlib import Path
+
+README = Path("README.md")
+QUESTIONS = ("ingest", "recovery", "events", "scaling")
+"""In the order of the README; the module of each is `epochgate.benchmarks.<name>`."""
+
+DESCRIPTION = """\
+Measure on this machine: the ingestion against a plain Spark job (ingest), how
+soon killed workers and executors are replaced (recovery), control events per
+second through the gateways (events), and how the driver's work grows with the
+number of subtasks (scaling). About ten minutes for all; what else runs on the
+machine shows in the figures."""
+
+EPILOG = """\
+examples:
+  epochgate bench                    measure everything and print it
+  epochgate bench events scaling     only these two, which need no Java
+  epochgate bench --write            also put the figures into ./README.md"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "bench",
+        help="measure throughput, recovery and checkpoints",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "questions",
+        nargs="*",
+        type=question,
+        metavar="QUESTION",
+        help=f"{', '.join(QUESTIONS)}; all when none is given",
+    )
+    parser.add_argument(
+        "--write", action="store_true", help=f"write the figures into ./{README}, between its marks"
+    )
+
+
+def question(text: str) -> str:
+    """Return the name of a question; ArgumentTypeError for an unknown one."""
+    if text not in QUESTIONS:
+        raise argparse.ArgumentTypeError(
+            f"unknown question {text!r}; choose from {', '.join(QUESTIONS)}"
+        )
+    return text
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure one question after the other, and print each as soon as it is answered."""
+    from epochgate.benchmarks import machine, readme
+    from epochgate.console import note
+
+    for name in [name for name in QUESTIONS if name in (arguments.questions or QUESTIONS)]:
+        measured_on = machine.description(date.today())
+        note(f"[bold]{name}[/bold]")
+        table = import_module(f"epochgate.benchmarks.{name}").measure(note=note)
+        section = readme.section(table, measured_on)
+        print(f"{section}\n", flush=True)
+        if arguments.write:
+            readme.write(README, {name: section}, QUESTIONS)
+    return 0

@@ -1,0 +1,19 @@
+"""That the measurements on Spark work, not what they find."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochgate.benchmarks import ingest, recovery
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+def test_both_jobs_process_the_same_source() -> None:
+    table = ingest.measure(runs=1, rows=50_000, files=4)
+    assert len(table.rows) == 5
+
+
+def test_a_killed_worker_is_seen_to_come_back() -> None:
+    table = recovery.measure(worker_kills=1, executor_kills=1)
+    assert table.rows[0][0].startswith("from killing a worker")
