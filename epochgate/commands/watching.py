@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from epochgate.spark.ingest.run import IngestHandle
 
 POLL_S = 0.2
+RATE_WINDOW_S = 5.0
 REASON_CHARACTERS_MAX = 160
 
 
@@ -67,6 +69,7 @@ class Watcher:
         self._strikes: list[Strike] = []
         self._strikes_told = 0
         self.rows_read = 0
+        self._readings: deque[tuple[float, int]] = deque([(0.0, 0)])
 
     def note_strike(self, strike: Strike) -> None:
         """Something was killed; any thread."""
@@ -79,8 +82,9 @@ class Watcher:
 
     @property
     def rows_per_s(self) -> float:
-        """Rows read, repeated ones included, per second so far."""
-        return self.rows_read / max(self.elapsed_s, 1e-9)
+        """Rows read, repeated ones included, per second of the last `RATE_WINDOW_S`."""
+        (before_s, before), (now_s, now) = self._readings[0], self._readings[-1]
+        return (now - before) / max(now_s - before_s, POLL_S)
 
     def lines(self) -> list[str]:
         """What has happened since the last call."""
@@ -122,6 +126,9 @@ class Watcher:
             self._rows_by_subtask[subtask] = now
             # A new attempt counts from 0 again.
             self.rows_read += now - before if now >= before else now
+        self._readings.append((self.elapsed_s, self.rows_read))
+        while self._readings[-1][0] - self._readings[0][0] > RATE_WINDOW_S:
+            self._readings.popleft()
 
     def table(self, recent: list[str]) -> Any:
         """The live display: totals, subtasks, and the most recent lines."""
