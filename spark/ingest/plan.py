@@ -36,6 +36,10 @@ class TargetInSource(UsageError):
     """The job would read what it writes."""
 
 
+class CheckpointsMisplaced(UsageError):
+    """The checkpoints would lie among the data."""
+
+
 @dataclass
 class IngestPlan:
     """One start of an ingestion; `release` it unless a job has taken over store and committer."""
@@ -77,8 +81,8 @@ def plan_ingest(
 ) -> IngestPlan:
     """Check everything, restore the newest checkpoint if there is one, and claim the target.
 
-    `files`: what store, target and sinks write with. Raises TargetInSource, JobMisconfigured for
-    another parallelism than before, and what `FileEnumeration.discover`, `restore`,
+    `files`: what store, target and sinks write with. Raises TargetInSource, CheckpointsMisplaced,
+    JobMisconfigured for another parallelism than before, and what `FileEnumeration`,
     `DirectoryCheckpointStore` and `ParquetTarget.claim` raise; nothing stays claimed then.
     """
     _require_apart(options)
@@ -215,6 +219,13 @@ def _require_apart(options: IngestOptions) -> None:
             f"target {target!r} lies in the source {source!r}: the job would read what it writes. "
             "Give a target outside of the source, or a narrower pattern as the source"
         )
+    checkpoints = os.path.join(checkpoint_directory_of(options), "")
+    for place in (source, target):
+        if checkpoints.startswith(os.path.join(place, "")):
+            raise CheckpointsMisplaced(
+                f"the checkpoint directory {checkpoints!r} lies in {place!r}, among the data. Give "
+                "one outside of source and target; the default is beside the target"
+            )
 
 
 def _may_match(pattern: str, path: str) -> bool:

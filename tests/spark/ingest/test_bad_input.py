@@ -16,7 +16,12 @@ from epochgate.runtime.restart import InvalidRestartStrategy
 from epochgate.runtime.store import CheckpointFormatUnknown
 from epochgate.runtime.store.encoding import seal, unseal
 from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
-from epochgate.spark.ingest.plan import TargetInSource, checkpoint_directory_of, plan_ingest
+from epochgate.spark.ingest.plan import (
+    CheckpointsMisplaced,
+    TargetInSource,
+    checkpoint_directory_of,
+    plan_ingest,
+)
 from epochgate.spark.ingest.transform_function import (
     TransformBroken,
     TransformNotCallable,
@@ -152,6 +157,14 @@ def test_a_target_in_the_source(tmp_path: Path, source: str, target: str) -> Non
     options = IngestOptions(str(tmp_path / source), str(tmp_path / target))
     with pytest.raises(TargetInSource):
         plan_ingest(options)
+
+
+@pytest.mark.parametrize("place", ["in", "in/kept", "out", "out/kept"])
+def test_checkpoints_among_the_data(tmp_path: Path, place: str) -> None:
+    write_source(tmp_path)
+    with pytest.raises(CheckpointsMisplaced):
+        plan_ingest(options_for(tmp_path, checkpoint_directory=str(tmp_path / place)))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_pattern_beside_the_target_is_fine(tmp_path: Path) -> None:
