@@ -39,7 +39,8 @@ class Step:
 class Property:
     """A claim about a closed system: `kind` is always, sometimes, eventually, leads_to or terminal.
 
-    `name` is the method that holds or not in a state; `then` the second one of leads_to.
+    `name` is the method that holds or not in a state; `then` the second one of leads_to, or the
+    premise of an always that demands something only where that holds.
     """
 
     kind: str
@@ -59,9 +60,11 @@ def _mark(kind: str, claim: str, then: str = "") -> Callable[[F], F]:
     return mark
 
 
-def always(claim: str) -> Callable[[F], F]:
-    """Claim that the method holds in every reachable state."""
-    return _mark("always", claim)
+def always(claim: str, when: str = "") -> Callable[[F], F]:
+    """Claim that the method holds in every reachable state; with `when`, in those in which the
+    method of that name holds, of which there must be one, or the claim is vacuous.
+    """
+    return _mark("always", claim, when)
 
 
 def sometimes(claim: str) -> Callable[[F], F]:

@@ -6,10 +6,10 @@ that is reached decides the step's verdict, whatever runs after it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import operator as arithmetic
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Union
-
-Const = int
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class Select:
     otherwise: Expr
 
 
-Expr = Union[int, Local, Load, Op, Not, Select]
+Expr = Union[int, Local, Load, Op, Not, Select]  # noqa: UP007  the names are not known yet
+
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,15 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Return:
+    """Leave the function; its result is in the local variable `result`."""
+
+
+@dataclass(frozen=True)
 class Fail:
-    """Something is wrong; `fault` numbers it in the program's list of faults."""
+    """Something is wrong: leave the function; `fault` numbers it in the program's list of
+    faults.
+    """
 
     fault: int
 
@@ -113,7 +122,7 @@ class Cover:
     row: int
 
 
-Stmt = Union[Assign, Store, If, Call, Fail, Cover]
+Stmt = Union[Assign, Store, If, Call, Return, Fail, Cover]  # noqa: UP007  as above
 
 
 @dataclass
@@ -128,7 +137,9 @@ class Function:
 
 @dataclass(frozen=True)
 class Fault:
-    """What can go wrong at one place of the source."""
+    """What can go wrong at one place of the source: `kind` is refused, assertion, range, overflow,
+    empty or index.
+    """
 
     kind: str
     message: str
@@ -143,13 +154,33 @@ class StepCode:
     machine: str
     index: tuple[int, ...]
     trigger: str
-    enabled: Expr
+    is_fair: bool
+    enabled: str
+    """The function whose result says whether the step is possible."""
     function: str
+
+    @property
+    def instance(self) -> str:
+        """For instance `subtask[1]`."""
+        return self.machine + "".join(f"[{i}]" for i in self.index)
 
     @property
     def label(self) -> str:
         """For instance `subtask[1].deliver`."""
-        return self.machine + "".join(f"[{i}]" for i in self.index) + "." + self.trigger
+        return f"{self.instance}.{self.trigger}"
+
+
+@dataclass(frozen=True)
+class RowCode:
+    """One row of one machine."""
+
+    machine: str
+    trigger: str
+    source: str
+    because: str
+    is_ignored: bool
+    file: str
+    line: int
 
 
 @dataclass
@@ -161,65 +192,102 @@ class Program:
     functions: dict[str, Function]
     steps: list[StepCode]
     properties: dict[str, str]
-    """Property name -> the function that evaluates it."""
+    """The name of a property's method -> the function that evaluates it."""
     faults: list[Fault]
-    rows: list[str]
+    rows: list[RowCode]
     initial: tuple[int, ...]
-    initial_values: dict[str, int] = field(default_factory=dict)
+    blocks: tuple[int, int, int] = (0, 0, 0)
+    """With symmetry: how many interchangeable blocks there are, the first word of the first, and
+    the words of each.
+    """
 
 
-def fold(operator: str, left: Expr, right: Expr) -> Expr:
+def walk(block: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Every statement of a block, those inside `If` too."""
+    for stmt in block:
+        yield stmt
+        if isinstance(stmt, If):
+            yield from walk(stmt.then)
+            yield from walk(stmt.otherwise)
+
+
+def assigned(block: tuple[Stmt, ...]) -> list[str]:
+    """The local variables that a block gives values, each once."""
+    names = dict.fromkeys(
+        stmt.local for stmt in walk(block) if isinstance(stmt, Assign | Call) and stmt.local
+    )
+    return [name for name in names if name is not None]
+
+
+def called(block: tuple[Stmt, ...]) -> list[str]:
+    """The functions that a block calls, each once."""
+    return list(dict.fromkeys(s.function for s in walk(block) if isinstance(s, Call)))
+
+
+def recursive(functions: dict[str, Function]) -> set[str]:
+    """The functions that may be running when they are called again."""
+    calls = {name: called(function.body) for name, function in functions.items()}
+    found = set()
+    for name in functions:
+        reached: set[str] = set()
+        frontier = list(calls[name])
+        while frontier:
+            callee = frontier.pop()
+            if callee not in reached:
+                reached.add(callee)
+                frontier += calls[callee]
+        if name in reached:
+            found.add(name)
+    return found
+
+
+def fold(operation: str, left: Expr, right: Expr) -> Expr:
     """An operation, computed if both sides are known, simplified if one is neutral.
 
     >>> fold("+", 2, 3), fold("and", 1, Load("a")), fold("*", 0, Load("a"))
     (5, Load(cell='a'), 0)
     """
     if isinstance(left, int) and isinstance(right, int):
-        return _compute(operator, left, right)
-    if operator in ("and", "or"):
+        return COMPUTED[operation](left, right)
+    if operation in ("and", "or"):
         for known, other in ((left, right), (right, left)):
             if isinstance(known, int):
-                return other if bool(known) == (operator == "and") else int(operator == "or")
-    if operator in ("+", "|", "^") and left == 0:
-        return right
-    if operator in ("+", "-", "|", "^", "<<", ">>") and right == 0:
+                return other if bool(known) == (operation == "and") else int(operation == "or")
+    if (operation, right) in NEUTRAL_RIGHT:
         return left
-    if operator == "*" and (left == 0 or right == 0):
+    if (operation, left) in NEUTRAL_LEFT:
+        return right
+    if operation == "*" and (left == 0 or right == 0):
         return 0
-    if operator in ("*", "//") and right == 1:
-        return left
-    if operator == "*" and left == 1:
-        return right
-    return Op(operator, left, right)
+    return Op(operation, left, right)
 
 
-def _compute(operator: str, left: int, right: int) -> int:
-    if operator == "and":
-        return int(bool(left) and bool(right))
-    if operator == "or":
-        return int(bool(left) or bool(right))
-    compared = {
-        "==": left == right,
-        "!=": left != right,
-        "<": left < right,
-        "<=": left <= right,
-        ">": left > right,
-        ">=": left >= right,
-    }
-    if operator in compared:
-        return int(compared[operator])
-    return {
-        "+": lambda: left + right,
-        "-": lambda: left - right,
-        "*": lambda: left * right,
-        "//": lambda: left // right,
-        "%": lambda: left % right,
-        "&": lambda: left & right,
-        "|": lambda: left | right,
-        "^": lambda: left ^ right,
-        "<<": lambda: left << right,
-        ">>": lambda: left >> right,
-    }[operator]()
+NEUTRAL_LEFT: set[tuple[str, Expr]] = {("+", 0), ("|", 0), ("^", 0), ("*", 1)}
+NEUTRAL_RIGHT: set[tuple[str, Expr]] = {
+    *((operation, 0) for operation in ("+", "-", "|", "^", "<<", ">>")),
+    ("*", 1),
+    ("//", 1),
+}
+COMPUTED: dict[str, Callable[[int, int], int]] = {
+    "and": lambda left, right: int(bool(left) and bool(right)),
+    "or": lambda left, right: int(bool(left) or bool(right)),
+    "==": lambda left, right: int(left == right),
+    "!=": lambda left, right: int(left != right),
+    "<": lambda left, right: int(left < right),
+    "<=": lambda left, right: int(left <= right),
+    ">": lambda left, right: int(left > right),
+    ">=": lambda left, right: int(left >= right),
+    "+": arithmetic.add,
+    "-": arithmetic.sub,
+    "*": arithmetic.mul,
+    "//": arithmetic.floordiv,
+    "%": arithmetic.mod,
+    "&": arithmetic.and_,
+    "|": arithmetic.or_,
+    "^": arithmetic.xor,
+    "<<": arithmetic.lshift,
+    ">>": arithmetic.rshift,
+}
 
 
 def negate(operand: Expr) -> Expr:

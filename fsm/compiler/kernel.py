@@ -2,52 +2,28 @@
 
 The searches' inner loops are written as plain functions over integers and arrays and translated
 statement by statement; they are far too hot for Python, and too small for a framework. A function's
-parameters are annotated `int`, or with an array type of this module. All arithmetic is on 64 bits and
-wraps; `>>` shifts in zeros; `//` and `%` are for values that are not negative. Known at compile time
-are constants, `unroll(n)` loops and calls of other functions of the same module.
+parameters are annotated `int`, or with an array type of `epochgate.fsm.explore.kernels`. All
+arithmetic is on 64 bits and wraps; `>>` shifts in zeros; comparisons are signed; `and` and `or`
+evaluate both sides. Known at compile time are constants, conditions made of them alone, `unroll(n)`
+loops, and the other functions of the same LLVM module. This is for our own functions: what it does
+not know fails as an error of Python.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import operator
 import textwrap
 from collections.abc import Callable
 from typing import Any
 
 import llvmlite.ir as ir
 
-I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
-
-
-class Words:
-    """An array of 64-bit integers."""
-
-    type = I64
-
-
-class Halves:
-    """An array of unsigned 32-bit integers."""
-
-    type = I32
-
-
-class Bytes:
-    """An array of unsigned 8-bit integers."""
-
-    type = I8
-
-
-ARRAYS = {"Words": Words, "Halves": Halves, "Bytes": Bytes}
-
-
-def unroll(count: int) -> range:
-    """A loop that is unrolled when it is compiled; `count` is a constant."""
-    return range(count)
-
-
-def prefetch(array: Any, index: int) -> None:
-    """Ask the processor to have this element at hand soon."""
+I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+BYTES = I8.as_pointer()
+ARRAYS = {"Words": I64, "Halves": I32, "Shorts": I16, "Bytes": I8}
+"""The names of array types -> the type of their elements."""
 
 
 class Kernel:
@@ -55,8 +31,8 @@ class Kernel:
 
     def __init__(self, module: ir.Module, constants: dict[str, int]) -> None:
         self.module, self.constants = module, constants
-        pointer = I8.as_pointer()
-        self._prefetch = module.declare_intrinsic(
+        pointer = BYTES
+        self.prefetch = module.declare_intrinsic(
             "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32])
         )
 
@@ -67,7 +43,7 @@ class Kernel:
         types = []
         for argument in tree.args.args:
             name = ast.unparse(argument.annotation) if argument.annotation else "int"
-            types.append(ARRAYS[name].type.as_pointer() if name in ARRAYS else I64)
+            types.append(ARRAYS[name].as_pointer() if name in ARRAYS else I64)
         compiled = ir.Function(self.module, ir.FunctionType(I64, types), tree.name)
         if inline:
             compiled.attributes.add("alwaysinline")
@@ -145,6 +121,10 @@ class _FunctionBuilder:
 
     def do_If(self, node: ast.If) -> None:
         b = self.builder
+        decided = self.known_value(node.test)
+        if decided is not None:
+            self.block(node.body if decided else node.orelse)
+            return
         condition = self.truth(node.test)
         then, after = b.append_basic_block(), b.append_basic_block()
         otherwise = b.append_basic_block() if node.orelse else after
@@ -181,8 +161,7 @@ class _FunctionBuilder:
     def do_For(self, node: ast.For) -> None:
         """Unrolled loops only: `for k in unroll(CONSTANT)`."""
         assert isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Call)
-        count = self.constant(node.iter.args[0])
-        for value in range(count):
+        for value in range(self.constant(node.iter.args[0])):
             self.known[node.target.id] = value
             self.block(node.body)
 
@@ -192,7 +171,26 @@ class _FunctionBuilder:
     # expressions
 
     def constant(self, node: ast.expr) -> int:
-        return int(eval(ast.unparse(node), {}, self.known))  # noqa: S307  # our own source
+        value = self.known_value(node)
+        assert value is not None, ast.unparse(node)
+        return value
+
+    def known_value(self, node: ast.expr) -> int | None:
+        """The value of what is made of constants alone."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return int(node.value)
+        if isinstance(node, ast.Name):
+            return self.known.get(node.id)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            operand = self.known_value(node.operand)
+            return None if operand is None else int(not operand)
+        if isinstance(node, ast.BinOp | ast.Compare):
+            right_node = node.right if isinstance(node, ast.BinOp) else node.comparators[0]
+            left, right = self.known_value(node.left), self.known_value(right_node)
+            symbol = node.op if isinstance(node, ast.BinOp) else node.ops[0]
+            if left is not None and right is not None and type(symbol) in FOLDED:
+                return int(FOLDED[type(symbol)](left, right))
+        return None
 
     def element(self, node: ast.Subscript) -> ir.Value:
         assert isinstance(node.value, ast.Name)
@@ -212,11 +210,10 @@ class _FunctionBuilder:
 
     def value(self, node: ast.expr) -> ir.Value:
         b = self.builder
-        if isinstance(node, ast.Constant):
-            return ir.Constant(I64, _wrapped(int(node.value)))  # type: ignore[arg-type]
+        known = self.known_value(node)
+        if known is not None:
+            return ir.Constant(I64, _wrapped(known))
         if isinstance(node, ast.Name):
-            if node.id in self.known:
-                return ir.Constant(I64, _wrapped(self.known[node.id]))
             return self.arrays[node.id] if node.id in self.arrays else b.load(self.slots[node.id])
         if isinstance(node, ast.Subscript):
             loaded = b.load(self.element(node))
@@ -259,10 +256,14 @@ class _FunctionBuilder:
         b = self.builder
         assert isinstance(node.func, ast.Name)
         if node.func.id == "prefetch":
-            assert isinstance(node.args[0], ast.Name)
-            pointer = b.gep(self.arrays[node.args[0].id], [self.integer(node.args[1])])
-            flags = [ir.Constant(I32, n) for n in (0, 3, 1)]
-            return b.call(self.kernel._prefetch, [b.bitcast(pointer, I8.as_pointer()), *flags])
+            pointer = b.bitcast(self.pointer(node), BYTES)
+            flags = [ir.Constant(I32, flag) for flag in (0, 3, 1)]
+            return b.call(self.kernel.prefetch, [pointer, *flags])
+        if node.func.id == "claim":
+            # Puts a value where 0 was, unless another thread was faster.
+            pointer, value = self.pointer(node), self.integer(node.args[2])
+            seen = b.cmpxchg(pointer, ir.Constant(I64, 0), value, "acq_rel", "acquire")
+            return b.extract_value(seen, 1)
         callee = self.kernel.module.globals[node.func.id]
         arguments = []
         for argument, wanted in zip(node.args, callee.function_type.args, strict=True):
@@ -281,11 +282,14 @@ class _FunctionBuilder:
         return self.arrays[node.id]
 
 
-def at(array: Any, index: int) -> Any:
-    """In a call: the part of an array that begins at `index`."""
-    return array[index:]
-
-
+FOLDED: dict[type[ast.AST], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.LShift: operator.lshift,
+    ast.Gt: operator.gt,
+    ast.Eq: operator.eq,
+}
 SYMBOLS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",

@@ -1,4 +1,8 @@
-"""The plain-Python target: one generated module of functions over a list of words; standard library only."""
+"""The plain-Python target: one generated module of functions over a list of words.
+
+It needs the standard library only. All text in it comes from the intermediate form; names of the
+user's program never reach it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from epochgate.fsm.compiler.ir import (
     Not,
     Op,
     Program,
+    Return,
     Select,
     Stmt,
     Store,
@@ -42,32 +47,23 @@ class PythonTarget:
         self.source = self._module()
         self.covered: set[int] = set()
         names: dict[str, Any] = {"StepFault": StepFault, "covered": self.covered}
-        exec(compile(self.source, "<compiled system>", "exec"), names)  # noqa: S102  # generated above
+        exec(compile(self.source, "<compiled system>", "exec"), names)  # noqa: S102  made above
         self._enabled: Callable[[Words], list[int]] = names["enabled"]
         self._steps: list[Callable[[list[int]], None]] = names["STEPS"]
         self._properties: dict[str, Callable[[list[int]], int]] = names["PROPERTIES"]
 
-    def successors(self, state: Words) -> list[tuple[int, Words]]:
-        """(step number, next state) of every enabled step; StepFault carries on as it is."""
-        found = []
-        for number in self._enabled(state):
-            words = list(state)
-            self._steps[number](words)
-            found.append((number, tuple(words)))
-        return found
-
     def enabled(self, state: Words) -> list[int]:
-        """The numbers of the steps that are possible."""
+        """The numbers of the steps that are possible; raises StepFault if a guard fails."""
         return self._enabled(state)
 
     def take(self, state: Words, number: int) -> Words:
-        """The state after one step; StepFault if it is a violation."""
+        """The state after one step; raises StepFault if it is a violation."""
         words = list(state)
         self._steps[number](words)
         return tuple(words)
 
     def holds(self, name: str, state: Words) -> bool:
-        """Whether a property's method holds in a state."""
+        """Whether a property's method holds in a state; raises StepFault if it fails."""
         return bool(self._properties[name](list(state)))
 
     def _module(self) -> str:
@@ -75,6 +71,7 @@ class PythonTarget:
         for function in self.program.functions.values():
             head = ", ".join(("t", *(_local(p) for p in function.parameters)))
             lines.append(f"def {self._names[function.name]}({head}):")
+            self._leave = "return" if function.result is None else "return v_result"
             body = self._block(function.body, 1)
             if function.result is not None:
                 body = ["    v_result = 0", *body, f"    return {self._expr(function.result)}"]
@@ -82,7 +79,12 @@ class PythonTarget:
         lines.append("def enabled(t):")
         lines.append("    found = []")
         for number, step in enumerate(self.program.steps):
-            lines.append(f"    if {self._expr(step.enabled)}: found.append({number})")
+            guard = self.program.functions[step.enabled]
+            # Most guards are one expression; it is tested in place.
+            test = f"{self._names[step.enabled]}(t)"
+            if not guard.body and guard.result is not None:
+                test = self._expr(guard.result)
+            lines.append(f"    if {test}: found.append({number})")
         lines.append("    return found")
         steps = ", ".join(self._names[s.function] for s in self.program.steps)
         lines.append(f"STEPS = [{steps}]")
@@ -104,6 +106,8 @@ class PythonTarget:
                 if stmt.otherwise:
                     lines.append(f"{pad}else:")
                     lines += self._block(stmt.otherwise, depth + 1)
+            elif isinstance(stmt, Return):
+                lines.append(f"{pad}{self._leave}")
             elif isinstance(stmt, Call):
                 args = ", ".join(("t", *(self._expr(a) for a in stmt.arguments)))
                 target = "" if stmt.local is None else f"{_local(stmt.local)} = "

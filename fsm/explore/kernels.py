@@ -1,25 +1,47 @@
-"""The inner loops of the breadth-first search, compiled for each system by its number of words W.
+"""The inner loops of the searches, compiled for each system.
 
-The pool holds every state found, in order of discovery; a slot of the hash table holds 32 bits of a
-state's hash and its number in the pool plus 1, so whole states are compared and none is lost to a
-collision. Successors are made in batches, and their table slots and candidate states are fetched
-ahead, because a search waits for memory more than for anything else.
+The pool holds every state found, W words each; a state's number is its place there. A slot of the
+hash table holds the upper 32 bits of a state's hash and its number plus 1, so whole states are
+compared and none is lost to a collision. A state belongs at the slot that the highest bits of its
+hash name, so a table can be doubled by going through the old one in order, without the states.
+Successors are made in batches, and their slots and the states there are fetched ahead, because a
+search waits for memory more than for anything else.
+
+Functions here are translated by `epochgate.fsm.compiler.kernel`; as Python they are never run.
 """
 
 from __future__ import annotations
 
-from epochgate.fsm.compiler.kernel import Bytes, Halves, Words, at, prefetch, unroll
+from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["at", "prefetch", "unroll"]
+Words = Sequence[Any]
+Halves = Sequence[Any]
+Shorts = Sequence[Any]
+Bytes = Sequence[Any]
 
-W = 1
+# Constants of a program, replaced when it is compiled.
+W, PARALLEL, BLOCKS, FIRST, WIDTH = 1, 0, 0, 0, 0
+
+BATCH = 1024
+"""Successors that are looked up together: enough to hide the memory's delay, and few enough to stay
+in the fast cache.
+"""
+
+# Where things stand in the status of a worker.
+HEAD, END, NEXT, LIMIT, SPARE, SPARE_END, ROOM, TRANSITIONS = 0, 1, 2, 3, 4, 5, 6, 7
+FAULT, STEP, STUCK, STUCK_AT, SHIFT, MASK, STACK = 8, 10, 11, 12, 13, 14, 15
+STATUS_WORDS = 16
+
+# What a search returns.
+DONE, FULL, CHUNK, VIOLATED, DEADLOCKED = 0, 1, 2, 3, 4
+
 TAG = 0xFFFFFFFF00000000
 LOW = 0xFFFFFFFF
 
-
-def expand(state: Words, out: Words, act: Bytes, n: int, fault: Words, covered: Bytes) -> int:
-    """Compiled from the system: appends the successors of one state."""
-    raise NotImplementedError
+CONSTANTS = {
+    name: value for name, value in list(globals().items()) if name.isupper() and type(value) is int
+}
 
 
 def hash_state(states: Words, i: int) -> int:
@@ -38,15 +60,94 @@ def is_same(pool: Words, i: int, out: Words, q: int) -> int:
     return differing == 0
 
 
-def rehash(pool: Words, first: int, count: int, table: Words, mask: int) -> int:
-    """Enter the states `first` to `count` of the pool into the table."""
+def canonical(out: Words, q: int) -> int:
+    """Sort the blocks of interchangeable instances."""
+    for sweep in unroll(BLOCKS - 1):
+        for block in unroll(BLOCKS - 1 - sweep):
+            base = q * W + FIRST + block * WIDTH
+            order = 0
+            for k in unroll(WIDTH):
+                if order == 0:
+                    order = (out[base + k] > out[base + WIDTH + k]) - (
+                        out[base + k] < out[base + WIDTH + k]
+                    )
+            if order > 0:
+                for k in unroll(WIDTH):
+                    word = out[base + k]
+                    out[base + k] = out[base + WIDTH + k]
+                    out[base + WIDTH + k] = word
+    return 0
+
+
+def enter(
+    pool: Words,
+    parent: Halves,
+    table: Words,
+    shift: int,
+    mask: int,
+    n: int,
+    out: Words,
+    q: int,
+    h: int,
+    source: int,
+) -> int:
+    """Add a state as the n-th unless it is known; returns the number of the next one to come."""
+    j = h >> shift
+    while 1:
+        e = table[j]
+        if e == 0:
+            for k in unroll(W):
+                pool[n * W + k] = out[q * W + k]
+            parent[n] = source
+            if PARALLEL:
+                if claim(table, j, (h & TAG) | (n + 1)):
+                    return n + 1
+            else:
+                table[j] = (h & TAG) | (n + 1)
+                return n + 1
+        else:
+            if ((e ^ h) >> 32) == 0:
+                if is_same(pool, (e & LOW) - 1, out, q):
+                    return n
+            j = (j + 1) & mask
+    return n
+
+
+def find(pool: Words, table: Words, shift: int, mask: int, out: Words, q: int, h: int) -> int:
+    """The number of a state that is known."""
+    j = h >> shift
+    while 1:
+        e = table[j]
+        if ((e ^ h) >> 32) == 0:
+            if is_same(pool, (e & LOW) - 1, out, q):
+                return (e & LOW) - 1
+        j = (j + 1) & mask
+    return 0
+
+
+def double(old: Words, slots: int, table: Words, shift: int, mask: int) -> int:
+    """Enter everything that a table holds into an empty one of at least twice its slots."""
+    i = 0
+    while i < slots:
+        e = old[i]
+        if e != 0:
+            j = (e & TAG) >> shift
+            while table[j] != 0:
+                j = (j + 1) & mask
+            table[j] = e
+        i += 1
+    return 0
+
+
+def refill(pool: Words, first: int, end: int, table: Words, shift: int, mask: int) -> int:
+    """Enter states of the pool, all different, into the table."""
     i = first
-    while i < count:
+    while i < end:
         h = hash_state(pool, i)
-        j = h & mask
+        j = h >> shift
         while table[j] != 0:
             j = (j + 1) & mask
-        table[j] = (h & 0xFFFFFFFF00000000) | (i + 1)
+        table[j] = (h & TAG) | (i + 1)
         i += 1
     return 0
 
@@ -57,78 +158,268 @@ def search(
     table: Words,
     status: Words,
     out: Words,
-    act: Bytes,
+    act: Shorts,
     source: Words,
     hashes: Words,
     covered: Bytes,
-    fanout: Halves,
+    fanout: int,
 ) -> int:
-    """Expand the states from status[0] to status[1], the end of a level, as far as the table allows.
-
-    status: next state to expand, end of the level, states, transitions, table mask, batch size,
-    states at which the table is full, most successors of a state, fault, its step.
-    Returns 0 at the end of the level, 1 for a full table, 2 for a fault.
-    """
-    head = status[0]
-    end = status[1]
-    n = status[2]
-    mask = status[4]
-    batch = status[5]
-    while head < end:
-        if n + batch + status[7] > status[6]:
-            status[0] = head
-            status[2] = n
-            return 1
+    """Expand the states from status[HEAD] to status[END] as far as table and pool allow."""
+    head = status[HEAD]
+    end = status[END]
+    n = status[NEXT]
+    limit = status[LIMIT]
+    shift = status[SHIFT]
+    mask = status[MASK]
+    room = status[ROOM]
+    verdict = DONE
+    while head < end and verdict == DONE:
+        if room < BATCH + fanout:
+            verdict = FULL
+            break
+        if PARALLEL and limit - n < BATCH + fanout and status[SPARE] < 0:
+            verdict = CHUNK
+            break
         m = 0
-        while head < end and m < batch and status[8] < 0:
+        while head < end and m < BATCH:
             before = m
-            m = expand(at(pool, head * W), out, act, m, at(status, 8), covered)
-            fanout[0] = fanout[0] + 0
+            m = expand(at(pool, head * W), out, act, m, at(status, FAULT), covered)
             while before < m:
                 source[before] = head
+                if BLOCKS > 1:
+                    canonical(out, before)
+                h = hash_state(out, before)
+                hashes[before] = h
+                prefetch(table, h >> shift)
                 before += 1
+            if status[FAULT] >= 0:
+                verdict = VIOLATED
+                break
+            if m == 0 or source[m - 1] != head:
+                if is_final(at(pool, head * W), at(status, FAULT), covered) == 0:
+                    verdict = DEADLOCKED
+                    break
+                if status[STUCK] == 0:
+                    status[STUCK_AT] = head
+                status[STUCK] = status[STUCK] + 1
             head += 1
         q = 0
         while q < m:
-            h = hash_state(out, q)
-            hashes[q] = h
-            prefetch(table, h & mask)
-            q += 1
-        q = 0
-        while q < m:
             h = hashes[q]
-            e = table[h & mask]
+            e = table[h >> shift]
             if e != 0 and ((e ^ h) >> 32) == 0:
-                prefetch(pool, ((e & 0xFFFFFFFF) - 1) * W)
+                prefetch(pool, ((e & LOW) - 1) * W)
             q += 1
         q = 0
         while q < m:
-            h = hashes[q]
-            j = h & mask
-            found = 0
-            while found == 0:
-                e = table[j]
-                if e == 0:
-                    break
-                if ((e ^ h) >> 32) == 0:
-                    if is_same(pool, (e & 0xFFFFFFFF) - 1, out, q):
-                        found = 1
-                j = (j + 1) & mask
-            if found == 0:
-                j = h & mask
-                while table[j] != 0:
-                    j = (j + 1) & mask
-                for k in unroll(W):
-                    pool[n * W + k] = out[q * W + k]
-                parent[n] = source[q]
-                n += 1
-                table[j] = (h & 0xFFFFFFFF00000000) | n
+            after = enter(pool, parent, table, shift, mask, n, out, q, hashes[q], source[q])
+            room = room - (after - n)
+            n = after
+            if PARALLEL and n == limit:
+                n = status[SPARE]
+                limit = status[SPARE_END]
+                status[SPARE] = -1
             q += 1
-        status[3] = status[3] + m
-        if status[8] >= 0:
-            status[0] = head - 1
-            status[2] = n
-            return 2
-    status[0] = head
-    status[2] = n
-    return 0
+        status[TRANSITIONS] = status[TRANSITIONS] + m
+    status[HEAD] = head
+    status[NEXT] = n
+    status[LIMIT] = limit
+    status[ROOM] = room
+    return verdict
+
+
+def descend(
+    pool: Words,
+    parent: Halves,
+    table: Words,
+    status: Words,
+    out: Words,
+    act: Shorts,
+    stack: Halves,
+    covered: Bytes,
+    fanout: int,
+) -> int:
+    """Expand the newest state first; status[STACK] is the height of the stack."""
+    n = status[NEXT]
+    shift = status[SHIFT]
+    mask = status[MASK]
+    height = status[STACK]
+    verdict = DONE
+    while height > 0:
+        if status[ROOM] < fanout + 1:
+            verdict = FULL
+            break
+        height = height - 1
+        head = stack[height]
+        m = expand(at(pool, head * W), out, act, 0, at(status, FAULT), covered)
+        status[TRANSITIONS] = status[TRANSITIONS] + m
+        q = 0
+        while q < m:
+            if BLOCKS > 1:
+                canonical(out, q)
+            h = hash_state(out, q)
+            after = enter(pool, parent, table, shift, mask, n, out, q, h, head)
+            if after > n:
+                stack[height] = n
+                height += 1
+                n = after
+                status[ROOM] = status[ROOM] - 1
+            q += 1
+        status[HEAD] = head
+        if status[FAULT] >= 0:
+            verdict = VIOLATED
+            break
+        if m == 0:
+            if is_final(at(pool, head * W), at(status, FAULT), covered) == 0:
+                verdict = DEADLOCKED
+                break
+            if status[STUCK] == 0:
+                status[STUCK_AT] = head
+            status[STUCK] = status[STUCK] + 1
+    status[NEXT] = n
+    status[STACK] = height
+    return verdict
+
+
+def scan(
+    pool: Words, first: int, end: int, demanded: int, found: Words, fault: Words, covered: Bytes
+) -> int:
+    """The first state in which not all demanded properties hold, or a property fails; else `end`.
+
+    found[0] collects the properties that held somewhere, found[1] is what held in the last state.
+    """
+    i = first
+    while i < end:
+        holding = inspect(at(pool, i * W), fault, covered)
+        found[0] = found[0] | holding
+        found[1] = holding
+        if (demanded & holding) != demanded or fault[0] >= 0:
+            return i
+        i += 1
+    return end
+
+
+def link(
+    pool: Words,
+    table: Words,
+    status: Words,
+    out: Words,
+    act: Shorts,
+    first: int,
+    end: int,
+    begins: Words,
+    targets: Halves,
+    steps: Shorts,
+    room: int,
+    covered: Bytes,
+) -> int:
+    """Write the transitions of the states from `first` on; returns the first state left out.
+
+    Those of state i are targets[begins[i]] to targets[begins[i + 1] - 1].
+    """
+    i = first
+    count = begins[first]
+    while i < end:
+        m = expand(at(pool, i * W), out, act, 0, at(status, FAULT), covered)
+        if count + m > room:
+            return i
+        q = 0
+        while q < m:
+            h = hash_state(out, q)
+            targets[count] = find(pool, table, status[SHIFT], status[MASK], out, q, h)
+            steps[count] = act[q]
+            count += 1
+            q += 1
+        i += 1
+        begins[i] = count
+    return i
+
+
+def walk(
+    state: Words,
+    status: Words,
+    out: Words,
+    act: Shorts,
+    taken: Shorts,
+    random: Words,
+    demanded: int,
+    found: Words,
+    covered: Bytes,
+    length_max: int,
+) -> int:
+    """Take random steps from `state`, which is left where the walk ends; `taken` lists them.
+
+    status[TRANSITIONS] is their number; status[HEAD] is 1 if properties ended the walk.
+    """
+    x = random[0]
+    done = 0
+    verdict = DONE
+    status[HEAD] = 0
+    while done < length_max:
+        m = expand(state, out, act, 0, at(status, FAULT), covered)
+        if status[FAULT] >= 0:
+            verdict = VIOLATED
+            break
+        if m == 0:
+            if is_final(state, at(status, FAULT), covered) == 0:
+                verdict = DEADLOCKED
+            break
+        x = x ^ (x << 13)
+        x = x ^ (x >> 7)
+        x = x ^ (x << 17)
+        q = (x >> 11) % m
+        for k in unroll(W):
+            state[k] = out[q * W + k]
+        taken[done] = act[q]
+        done += 1
+        holding = inspect(state, at(status, FAULT), covered)
+        found[0] = found[0] | holding
+        found[1] = holding
+        if (demanded & holding) != demanded or status[FAULT] >= 0:
+            status[HEAD] = 1
+            verdict = VIOLATED
+            break
+    random[0] = x
+    status[TRANSITIONS] = done
+    return verdict
+
+
+KERNELS = (double, refill, search, descend, scan, link, walk)
+INLINED = (hash_state, is_same, canonical, enter, find)
+
+
+# What the translator knows by itself, or what is compiled from the system.
+
+
+def unroll(count: int) -> range:
+    """A loop that is unrolled when it is compiled."""
+    return range(count)
+
+
+def at(array: Any, index: int) -> Any:
+    """The part of an array that begins at `index`."""
+    return array[index:]
+
+
+def prefetch(array: Any, index: int) -> None:
+    """Ask the processor to have this element at hand soon."""
+
+
+def claim(array: Any, index: int, value: int) -> int:
+    """Put `value` where 0 is, at once; 1 unless another thread was faster."""
+    raise NotImplementedError
+
+
+def expand(state: Any, out: Any, act: Any, n: int, fault: Any, covered: Any) -> int:
+    """Append the successors of one state to the n that are there; returns the new number."""
+    raise NotImplementedError
+
+
+def inspect(state: Any, fault: Any, covered: Any) -> int:
+    """A bit for each property that holds in a state."""
+    raise NotImplementedError
+
+
+def is_final(state: Any, fault: Any, covered: Any) -> int:
+    """Whether the system may end in a state."""
+    raise NotImplementedError
