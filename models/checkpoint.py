@@ -197,8 +197,8 @@ class Checkpoint(Machine):
         for s in range(self.system.subtasks):
             if self.system.attempt[s].is_running():
                 self.system.attempt[s].task.complete(self.number)
-        self.system.committer.due(self.number)
         self.system.lifecycle.checkpoint_completed(self.ends_due == 0)
+        self.system.committer.due(self.number)
 
     def give_up(self) -> None:
         self.driver.aborted(self.number)

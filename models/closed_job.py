@@ -2,7 +2,7 @@
 
 Every interleaving of sends, snapshots, barriers, confirmations, acknowledgements, timeouts, failures of
 processes, coordinators and the store, evictions and restarts is explored, within bounds: `subtasks`,
-`coordinators`, `checkpoints`, `events` for each coordinator and subtask, `F` failures, and with `repeats` acknowledgements that arrive twice.
+`coordinators`, `wanted` checkpoints, `events` for each coordinator and subtask, `F` failures, and with `repeats` acknowledgements that arrive twice.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import machines
-from epochgate.fsm.closed import ClosedSystem, Step, sometimes
+from epochgate.fsm.closed import ClosedSystem, Step, always, sometimes
 from epochgate.models.job import Job
+from epochgate.models.lifecycle import FINISHED
 from epochgate.models.surroundings.driver import (
     BackOff,
     Budget,
     Launch,
+    Person,
     Requester,
     Restarter,
     Sink,
@@ -34,29 +36,14 @@ class ClosedJob(Job, ClosedSystem):
         "overlap": 1,
         "tolerable_failures": 1,
         "commit_retries": 0,
-        "checkpoints": 2,
+        "wanted": 2,
         "events": 1,
         "F": 1,
         "repeats": 1,
-        **dict.fromkeys(
-            (
-                "attempts",
-                "identities",
-                "restarts",
-                "failures",
-                "event",
-                "in_flight",
-                "posted",
-                "late_length",
-                "down",
-                "down_length",
-                "up",
-                "up_length",
-            ),
-            1,
-        ),
+        "timeouts_cost": 0,
     }
     DERIVED: ClassVar[dict[str, str]] = {
+        "checkpoints": "wanted",
         "attempts": "F + checkpoints",
         "identities": "F + F + 1 + checkpoints",
         "restarts": "F + checkpoints",
@@ -64,11 +51,11 @@ class ClosedJob(Job, ClosedSystem):
         "event": "events",
         "in_flight": "subtasks * events",
         "posted": "events * 2",
-        "down": "checkpoints + coordinators * events * events",
-        "down_length": "coordinators * events + 2",
-        "up": "2 + checkpoints + coordinators * events",
-        "up_length": "coordinators * events + checkpoints + 3",
-        "late_length": "coordinators * events + checkpoints + 3 + F",
+        "down": "checkpoints + 1 + coordinators * events * events",
+        "down_length": "coordinators * events + 3",
+        "up": "4 + checkpoints + checkpoints + coordinators * events",
+        "up_length": "coordinators * events + checkpoints + 4",
+        "late_length": "coordinators * events + checkpoints + 4 + F",
     }
     STEPS = (
         Step("launch", "launch"),
@@ -108,6 +95,8 @@ class ClosedJob(Job, ClosedSystem):
     identities: int
     F: int
     repeats: int
+    timeouts_cost: int
+    wanted: int
 
     task: list[ProcessTask] = machines(ProcessTask)
     process: list[Process] = machines(Process)
@@ -123,6 +112,15 @@ class ClosedJob(Job, ClosedSystem):
     backoff: list[BackOff] = machines(BackOff)
     budget: Budget = machines(Budget)
     launch: Launch = machines(Launch)
+    person: Person = machines(Person)
+
+    @always("what is committed belongs to a completed checkpoint")
+    def commits_completed_only(self) -> bool:
+        return self.committer.wanted <= self.checkpoint.completed
+
+    @always("a job that has ended has no process left")
+    def leaves_nothing_behind(self) -> bool:
+        return self.lifecycle.state != FINISHED or self.lifecycle.connected == 0
 
     @sometimes("a checkpoint completes after a subtask has failed and come back")
     def completes_after_regional_failover(self) -> bool:
@@ -135,3 +133,33 @@ class ClosedJob(Job, ClosedSystem):
     @sometimes("an event is held by a closed gateway")
     def holds_an_event(self) -> bool:
         return self.gateway[0, 0].held[0].size() > 0
+
+
+class EndingJob(ClosedJob):
+    """The closed job with its endings: the end of input, a stop, a cancellation, a fault.
+
+    Ending takes checkpoints until one completes, so a timeout counts as a failure here, and each
+    failure allows for one checkpoint more.
+    """
+
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        **ClosedJob.CONSTANTS,
+        "subtasks": 1,
+        "wanted": 1,
+        "timeouts_cost": 1,
+    }
+    DERIVED: ClassVar[dict[str, str]] = {
+        **ClosedJob.DERIVED,
+        "checkpoints": "wanted + F + 2",
+    }
+    STEPS = (
+        *ClosedJob.STEPS,
+        Step("process", "end_input"),
+        Step("person", "stop", is_fair=False),
+        Step("person", "cancel", is_fair=False),
+        Step("person", "give_up", is_fair=False),
+    )
+
+    @sometimes("the job finishes")
+    def finishes(self) -> bool:
+        return self.lifecycle.state == FINISHED

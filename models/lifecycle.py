@@ -83,6 +83,7 @@ class JobLifecycle(Machine):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("start",                   CREATED,                                       RUNNING,    None,                                 "start_all",                                "the driver is ready"),
+        Ignore("start",                ENDED,                                                     None,                                                                             "it was ended before it began"),
 
         Row("attempt_failed",          (RUNNING, STOPPING),                           STAY,       None,                                 "ask_restart_one",                          "a failed attempt concerns its own subtask only"),
         Ignore("attempt_failed",       (RESTARTING, *ENDING),                                     None,                                                                             "everything goes down anyway"),
@@ -97,10 +98,11 @@ class JobLifecycle(Machine):
         Row("checkpoint_completed",    RUNNING,                                       FINISHING,  "is_end",                             "finish_all",                               "the checkpoint holds the end of all input"),
         Ignore("checkpoint_completed", RUNNING,                                                   "not is_end",                                                                     "the job goes on"),
         Row("checkpoint_completed",    STOPPING,                                      FINISHING,  None,                                 "finish_all",                               "the checkpoint to leave with is completed"),
-        Ignore("checkpoint_completed", (RESTARTING, *ENDING),                                     None,                                                                             "it is the one to go back to"),
+        Ignore("checkpoint_completed", (RESTARTING, *ENDING, *ENDED),                             None,                                                                             "it is the one to go back to"),
 
         Row("checkpoint_over",         (RUNNING, STOPPING),                           STAY,       None,                                 "resume_restarts",                          "restarts that had to wait for the store may go on"),
         Row("checkpoint_over",         (RESTARTING, *ENDING),                         STAY,       None,                                 "settle_down",                              "what had to wait for the store may go on"),
+        Ignore("checkpoint_over",      ENDED,                                                     None,                                                                             "the job ended with it"),
 
         Row("reconsider",              RESTARTING,                                    RUNNING,    "may_restart_all and not wants_stop", "restore_all",                              "everything is down, and the back-off is over"),
         Row("reconsider",              RESTARTING,                                    STOPPING,   "may_restart_all and wants_stop",     "restore_all, ask_for_last",                "the same; the job was asked to stop before"),

@@ -29,10 +29,10 @@ class Store(Machine):
 
     # fmt: off
     ROWS = (
-        Row("begin_save",  "idle",   "saving", None,         None,                           "every part is there"),
-        Row("finish_save", "saving", "idle",   None,         "report_stored",                "it is durable"),
-        Row("fail_save",   "saving", "idle",   "may_fail",   "spend_failure, report_failed", "it is not"),
-        Row("expire",      "idle",   STAY,     "is_running", "report_expired",               "the checkpoint takes too long"),
+        Row("begin_save",  "idle",   "saving", None,                        None,                            "every part is there"),
+        Row("finish_save", "saving", "idle",   None,                        "report_stored",                 "it is durable"),
+        Row("fail_save",   "saving", "idle",   "may_fail",                  "spend_failure, report_failed",  "it is not"),
+        Row("expire",      "idle",   STAY,     "is_running and may_expire", "spend_timeout, report_expired", "the checkpoint takes too long"),
     )
     # fmt: on
 
@@ -44,6 +44,12 @@ class Store(Machine):
 
     def is_running(self) -> bool:
         return not self.system.checkpoint.is_over()
+
+    def may_expire(self) -> bool:
+        return self.system.timeouts_cost == 0 or self.system.budget.has_failures()
+
+    def spend_timeout(self) -> None:
+        self.system.budget.failures += self.system.timeouts_cost
 
     def report_stored(self) -> None:
         self.system.checkpoint.stored(self.system.checkpoint.number)
@@ -103,8 +109,7 @@ class Requester(Machine):
 
     def has_more(self) -> bool:
         return (
-            self.system.checkpoint.number < self.system.checkpoints
-            and self.system.request.state == IDLE
+            self.system.checkpoint.number < self.system.wanted and self.system.request.state == IDLE
         )
 
     def submit(self) -> None:
@@ -200,6 +205,37 @@ class Budget(Machine):
 
     def has_failures(self) -> bool:
         return self.failures < self.system.F
+
+
+class Person(Machine):
+    """Whoever started the job, and may stop or cancel it; or a fault that nothing can mend."""
+
+    STATES = ("content", "done")
+    INITIAL = "content"
+    TERMINAL = ("done",)
+
+    system: ClosedJob
+
+    stop: Trigger
+    cancel: Trigger
+    give_up: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("stop",    "content", "done", None, "stop_job",    "leave with a last checkpoint"),
+        Row("cancel",  "content", "done", None, "cancel_job",  "end at once"),
+        Row("give_up", "content", "done", None, "give_job_up", "the job cannot go on"),
+    )
+    # fmt: on
+
+    def stop_job(self) -> None:
+        self.system.lifecycle.stop()
+
+    def cancel_job(self) -> None:
+        self.system.lifecycle.cancel()
+
+    def give_job_up(self) -> None:
+        self.system.lifecycle.give_up()
 
 
 class Launch(Machine):

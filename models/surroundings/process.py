@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Ignore, Int, Machine, Row, Trigger
-from epochgate.models.task import CREATED, Task
+from epochgate.models.task import CREATED, RUNNING, Task
 
 if TYPE_CHECKING:
     from epochgate.models.closed_job import ClosedJob
 
 AWAY, HERE = "away", "here"
-INITIALIZE, RUN, LOST = 0, 1, 2
+INITIALIZE, RUN, LOST, ENDED, FINISHED = 0, 1, 2, 3, 4
 
 
 class ProcessTask(Task):
@@ -40,9 +40,10 @@ class ProcessTask(Task):
 class Process(Machine):
     """The worker process of one subtask, with the wires to and from it.
 
-    `down` holds 0 for restore, n for barrier n, and above that an event with its number and value.
-    `up` holds what the present process has said: INITIALIZE, RUN or LOST, above that n for an
-    acknowledgement of n, and above that a confirmation; `late` what processes before it have said.
+    `down` holds 0 for restore, n for barrier n, then finish, and above that an event with its
+    number and value. `up` holds what the present process has said: INITIALIZE to FINISHED, above
+    that acknowledgements, final acknowledgements and confirmations; `late` holds what processes
+    before it have said.
     """
 
     INDEX = ("subtask",)
@@ -59,6 +60,8 @@ class Process(Machine):
     late: Fifo[int] = Channel("up", "late_length")
     echo: int = Int("checkpoints")
     """An acknowledgement that will arrive a second time; 0 for none."""
+    has_ended: bool = Bool()
+    """There will be no more input for the subtask."""
     handled: list[int] = Array(Int("events"), "coordinators")
     """How far the subtask has handled each coordinator's events: its state."""
     snapshot_handled: list[int] = Array(Int("events"), "coordinators")
@@ -71,6 +74,7 @@ class Process(Machine):
     hear: Trigger
     hear_late: Trigger
     hear_again: Trigger
+    end_input: Trigger
     ended: Trigger
 
     # fmt: off
@@ -82,6 +86,7 @@ class Process(Machine):
         Row("hear",       ANY,  STAY, "is_heard",   "deliver_message",                "the oldest message arrives at the driver"),
         Row("hear_late",  ANY,  STAY, "is_late",    "deliver_late",                   "a message of a process that was replaced arrives after all"),
         Row("hear_again", HERE, STAY, "has_echo",   "deliver_echo",                   "an acknowledgement arrives a second time"),
+        Row("end_input",  HERE, STAY, "may_end",    "note_end",                       "the subtask has nothing more to read"),
         Row("ended",      HERE, AWAY, None,         "vanish",                         "the driver has ended it"),
         Ignore("ended",   AWAY,       None,                                           "it is gone already"),
     )
@@ -102,12 +107,20 @@ class Process(Machine):
     def is_late(self) -> bool:
         return not self.late.empty()
 
+    def may_end(self) -> bool:
+        return self.system.task[self.subtask].state == RUNNING and not self.has_ended
+
+    def note_end(self) -> None:
+        self.has_ended = True
+        self.up.push(ENDED)
+
     def has_echo(self) -> bool:
         return self.echo > 0
 
     def connect(self) -> None:
         self.is_wanted = False
         self.echo = 0
+        self.has_ended = False
         self.late.drain(self.up)
         self.identity += 1
         self.system.task[self.subtask].replaced()
@@ -137,15 +150,26 @@ class Process(Machine):
             self.system.attempt[self.subtask].run(identity)
         elif message == LOST:
             self.system.attempt[self.subtask].lost(identity)
-        elif message <= LOST + self.system.checkpoints:
-            self.system.attempt[self.subtask].acknowledge(identity, message - LOST, False, 0)
-            if self.system.repeats > 0:
-                self.echo = message - LOST
+        elif message == ENDED:
+            self.system.attempt[self.subtask].end_of_input(identity)
+        elif message == FINISHED:
+            self.system.attempt[self.subtask].finish(identity)
         else:
-            place = message - LOST - self.system.checkpoints - 1
+            self.deliver_numbered(identity, message - FINISHED)
+
+    def deliver_numbered(self, identity: int, number: int) -> None:
+        checkpoints = self.system.checkpoints
+        if number <= checkpoints:
+            self.system.attempt[self.subtask].acknowledge(identity, number, False, 0)
+            if self.system.repeats > 0:
+                self.echo = number
+        elif number <= 2 * checkpoints:
+            self.system.attempt[self.subtask].acknowledge(identity, number - checkpoints, True, 0)
+        else:
+            place = number - 2 * checkpoints - 1
             coordinator = place // self.system.events
-            number = place % self.system.events + 1
-            self.system.attempt[self.subtask].confirm(identity, coordinator, number)
+            confirmed = place % self.system.events + 1
+            self.system.attempt[self.subtask].confirm(identity, coordinator, confirmed)
 
     def handle_message(self) -> None:
         message = self.down.pop()
@@ -153,8 +177,10 @@ class Process(Machine):
             self.system.task[self.subtask].restore(0, 0, 0)
         elif message <= self.system.checkpoints:
             self.system.task[self.subtask].barrier(message)
+        elif message == self.system.checkpoints + 1:
+            self.system.task[self.subtask].finish()
         else:
-            rest = message - self.system.checkpoints - 1
+            rest = message - self.system.checkpoints - 2
             event = rest % self.system.events + 1
             number = rest // self.system.events % self.system.events + 1
             coordinator = rest // self.system.events // self.system.events
@@ -193,7 +219,7 @@ class Wire(Machine):
 
     def event(self, coordinator: int, number: int, event: int) -> None:
         place = (coordinator * self.system.events + number - 1) * self.system.events + event - 1
-        self.put(self.system.checkpoints + 1 + place)
+        self.put(self.system.checkpoints + 2 + place)
 
     def barrier(self, checkpoint: int) -> None:
         self.put(checkpoint)
@@ -205,7 +231,7 @@ class Wire(Machine):
         pass
 
     def finish(self) -> None:
-        pass
+        self.put(self.system.checkpoints + 1)
 
 
 class Operators(Machine):
@@ -230,7 +256,7 @@ class Operators(Machine):
         )
         self.system.process[self.subtask].handled[coordinator] = event
         self.system.process[self.subtask].up.push(
-            LOST + self.system.checkpoints + coordinator * self.system.events + number
+            FINISHED + 2 * self.system.checkpoints + coordinator * self.system.events + number
         )
 
     def snapshot(self, checkpoint: int) -> None:
@@ -238,7 +264,12 @@ class Operators(Machine):
             self.system.process[self.subtask].snapshot_handled[c] = self.system.process[
                 self.subtask
             ].handled[c]
-        self.system.process[self.subtask].up.push(LOST + checkpoint)
+        if self.system.process[self.subtask].has_ended:
+            self.system.process[self.subtask].up.push(
+                FINISHED + self.system.checkpoints + checkpoint
+            )
+        else:
+            self.system.process[self.subtask].up.push(FINISHED + checkpoint)
 
     def complete(self, checkpoint: int) -> None:
         pass
@@ -247,7 +278,8 @@ class Operators(Machine):
         pass
 
     def finish(self) -> None:
-        pass
+        self.system.process[self.subtask].up.push(FINISHED)
+        self.system.process[self.subtask].ended()
 
     def gap(self, coordinator: int, number: int) -> None:
         assert number == 0, "I1: no event is missing before another"
