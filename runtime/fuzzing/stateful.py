@@ -50,6 +50,8 @@ AT_ONCE = st.sampled_from((True, True, True, False))
 """Whether the job master processes what a step has posted before the next step."""
 HELD = st.sampled_from(((), ("hear",), ("tell",), ("blocking",), ("lose",), ("connect", "late")))
 ANSWERS = st.sampled_from(("succeed", "fail", "cancel"))
+AROUND = st.sampled_from(((0, 0), (1, 1), (0, 1), (1, 0)))
+"""How many events a coordinator sends right before its snapshot, and right after it."""
 INDEX = st.integers(0, 63)
 GOALS = (
     ("checkpoint", "pending"),
@@ -132,9 +134,13 @@ class JobUnderFuzzing(RuleBasedStateMachine):
         self._try(self.under.flow, held, only)
 
     @while_running
-    @rule(goal=st.sampled_from(GOALS), subtask=st.integers(0, 2))
-    def walk(self, goal: tuple[str, str], subtask: int) -> None:
+    @rule(
+        goal=st.sampled_from(GOALS), subtask=st.integers(0, 2), repeats=st.sampled_from((0, 0, 1))
+    )
+    def walk(self, goal: tuple[str, str], subtask: int, repeats: int) -> None:
         self._try(self.under.walk, goal[0], subtask, goal[1])
+        if repeats and self.is_running():
+            self._repeat("acknowledge", subtask)
 
     @while_running
     @rule(index=INDEX, at_once=AT_ONCE)
@@ -163,10 +169,16 @@ class JobUnderFuzzing(RuleBasedStateMachine):
             self._did(at_once)
 
     @while_running
-    @rule(index=INDEX, how=ANSWERS, at_once=AT_ONCE)
-    def answer(self, index: int, how: str, at_once: bool) -> None:
+    @rule(index=INDEX, how=ANSWERS, around=AROUND, at_once=AT_ONCE)
+    def answer(self, index: int, how: str, around: tuple[int, int], at_once: bool) -> None:
         if (pending := self._pick(index, self.under.pending())) is not None:
+            coordinator = self.under.coordinators[pending[0]]
+            subtask = self._pick(index, sorted(coordinator.gateways))
+            if subtask is not None and around[0]:
+                self._try(self.under.send, pending[0], subtask, around[0])
             self._try(self.under.answer, *pending, how)
+            if subtask is not None and around[1]:
+                self._try(self.under.send, pending[0], subtask, around[1])
             self._did(at_once)
 
     @while_running
@@ -191,12 +203,16 @@ class JobUnderFuzzing(RuleBasedStateMachine):
         self._did(at_once)
 
     @while_running
-    @rule(index=INDEX, at_once=AT_ONCE)
-    def repeat(self, index: int, at_once: bool) -> None:
-        heard = len(self.under.simulated.transport.heard)
-        if heard:
-            self._try(self.under.repeat, heard - 1 - index % heard)
-            self._did(at_once)
+    @rule(tag=st.sampled_from(("acknowledge", "acknowledge", "confirm")), index=st.integers(0, 5))
+    def repeat(self, tag: str, index: int) -> None:
+        self._repeat(tag, index)
+
+    def _repeat(self, tag: str, index: int) -> None:
+        heard = enumerate(self.under.simulated.transport.heard)
+        newest_first = [position for position, (_, _, m) in heard if m[0] == tag][::-1]
+        if (position := self._pick(index, newest_first)) is not None:
+            self._try(self.under.repeat, position)
+            self._did(True)
 
     @while_running
     @rule(disturbance=st.sampled_from(DISTURBANCES), index=INDEX, at_once=AT_ONCE)
