@@ -36,6 +36,24 @@ def test_rows_arrive_once_although_processes_die_or_are_cut_off(tmp_path: Path, 
     assert visible(tmp_path / "out") == rows
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_of_aborted_checkpoints_are_handed_over_again(tmp_path: Path, seed: int) -> None:
+    rows = write_source(tmp_path)
+    simulated = SimulatedIngest(options_for(tmp_path))
+    chance = random.Random(seed)
+
+    def decline() -> None:
+        if chance.random() < 0.25:
+            simulated.transport.doom("acknowledge", "declined")
+
+    simulated.transport.doom("acknowledge", "declined")
+    simulated.run(decline)
+    result = simulated.leave()
+    assert result.state == "finished", result.reason
+    assert len(result.report.completed()) < len(result.report.checkpoints)
+    assert visible(tmp_path / "out") == rows
+
+
 @pytest.mark.parametrize("when", ["before", "during", "after"])
 def test_rows_arrive_once_wherever_the_driver_crashes(tmp_path: Path, when: str) -> None:
     whole = tmp_path / "whole"
