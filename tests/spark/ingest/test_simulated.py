@@ -43,7 +43,7 @@ def test_rows_of_aborted_checkpoints_are_handed_over_again(tmp_path: Path, seed:
     chance = random.Random(seed)
 
     def decline() -> None:
-        if chance.random() < 0.25:
+        if not simulated.transport.fates["acknowledge"] and chance.random() < 0.05:
             simulated.transport.doom("acknowledge", "declined")
 
     simulated.transport.doom("acknowledge", "declined")
