@@ -9,6 +9,7 @@ inside the step. One thread drains the queue; `post` may be called from any thre
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import sys
@@ -84,6 +85,14 @@ class EventQueue:
     def step(self) -> bool:
         """Process one event and its effects; False when there was none."""
         return self.drain(1) == 1
+
+    def abandon(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+        """Take out what waits without processing it: each event once, whichever thread asks."""
+        taken = []
+        with contextlib.suppress(IndexError):
+            while True:
+                taken.append(self._events.popleft())
+        return taken
 
     def drain(self, events_max: int | None = None) -> int:
         """Process events until none waits, or `events_max` were; how many were.

@@ -57,7 +57,7 @@ class ClosedJob(Job, ClosedSystem):
         "up_length": "coordinators * events + checkpoints + 4",
         "late_length": "coordinators * events + checkpoints + 4 + F",
     }
-    STEPS = (
+    STEPS: ClassVar[tuple[Step, ...]] = (
         Step("launch", "launch"),
         Step("sender", "send"),
         Step("process", "tell"),

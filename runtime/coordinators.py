@@ -196,6 +196,13 @@ class Coordinators:
             future = on_wire.popleft()
             future.complete(_lost(future.event, subtask, self._master.tasks.reason(subtask)))
 
+    def lose_all(self, reason: str) -> None:
+        """No process is left: what was on the wire, after a crash of the queue, will not arrive."""
+        for (_, subtask), on_wire in self.on_wire.items():
+            while on_wire:
+                future = on_wire.popleft()
+                future.complete(_lost(future.event, subtask, reason))
+
     def turned_away(self, number: int, subtask: int, future: SendFuture) -> None:
         future.complete(_lost(future.event, subtask, "its attempt is not running"))
 

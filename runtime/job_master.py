@@ -22,6 +22,7 @@ from epochgate.runtime.coordinators import Coordinators
 from epochgate.runtime.failover import Failover
 from epochgate.runtime.io import BlockingWork, Post
 from epochgate.runtime.reports import FailureReport, JobReport, JobResult, shortened
+from epochgate.runtime.send_future import EventLost, SendFuture
 from epochgate.runtime.store import CheckpointStore
 from epochgate.runtime.tasks import Tasks
 from epochgate.runtime.transport import Transport
@@ -149,10 +150,20 @@ class JobMaster:
 
     def close(self) -> None:
         """Release transport, committer, store and threads; after the end, or to abandon the job."""
+        self.queue.wake = self._refuse_late
+        self._refuse_late()
+        self.coordinators.lose_all("the job is over")
         self.transport.close()
         self.blocking.close()
         self.commits.close()
         self.store.close()
+
+    def _refuse_late(self) -> None:
+        """Nobody processes events any more: whoever waits for one of them must learn it."""
+        for _, arguments in self.queue.abandon():
+            for argument in arguments:
+                if isinstance(argument, SendFuture):
+                    argument.complete(EventLost(f"{argument.event!r} came after the job's end"))
 
     def values(self) -> dict[str, Any]:
         """The whole protocol state as plain data."""

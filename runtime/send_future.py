@@ -67,7 +67,9 @@ class SendFuture:
             self._callbacks.append(callback)
 
     def complete(self, error: EventLost | None = None) -> None:
-        """Set the outcome; the runtime calls this, once."""
+        """Set the outcome, unless there is one; the runtime calls this."""
+        if self._outcome is not _PENDING:
+            return
         self._outcome = error
         if self._waiter is not None:
             self._waiter.set()

@@ -39,16 +39,20 @@ class Tasks:
         self._post = master.queue.post
         self._transport = master.transport
         self._on_wire = master.coordinators.on_wire
-        self._reasons: dict[int, str] = {}
+        self._reasons: dict[int, tuple[int, str]] = {}
         master.job.bind("attempt", "task", self)
         master.job.bind("attempt", "scheduler", self)
 
     def reason(self, subtask: int) -> str:
-        """Why the subtask's last attempt ended, as far as anybody said."""
-        return self._reasons.get(subtask, "all attempts were canceled")
+        """Why the process that spoke last for the subtask has ended, if anybody said."""
+        identity, reason = self._reasons.get(subtask, (0, ""))
+        if identity == self._attempts[subtask].identity:
+            return reason
+        return "a newer process took its place, or all attempts were canceled"
 
     def note_reason(self, subtask: int, reason: str) -> None:
-        self._reasons[subtask] = shortened(reason)
+        """Why the process that speaks for the subtask is about to end."""
+        self._reasons[subtask] = (self._attempts[subtask].identity, shortened(reason))
 
     # port `task`; the attempt's identity is the process to which it goes
 

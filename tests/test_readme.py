@@ -1,0 +1,62 @@
+"""What the README shows is run as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from epochgate.spark.ingest.flights import write_months
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def run(block: str, folder: Path, *, timeout_s: float) -> str:
+    """Run one block as a program in `folder`, the environment activated; what it prints."""
+    program = folder / "shown.py"
+    program.write_text(block, encoding="utf-8")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        env={**os.environ, "PATH": path},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def block_with(text: str) -> str:
+    [block] = [block for block in BLOCKS if text in block]
+    return block
+
+
+@pytest.mark.spark
+def test_the_ingestion_runs_and_a_second_start_resumes(tmp_path: Path) -> None:
+    write_months(tmp_path / "landing")
+    block = block_with("ingest(spark")
+    first = run(block, tmp_path, timeout_s=100)
+    assert re.search(r"^\d+ rows, resumed from checkpoint None$", first, re.MULTILINE), first
+    again = run(block, tmp_path, timeout_s=100)
+    assert first.split()[0] == again.split()[0]
+    assert "resumed from checkpoint None" not in again
+
+
+def test_the_coordinator_can_be_declared(tmp_path: Path) -> None:
+    run(block_with("class RulesProvider"), tmp_path, timeout_s=60)
+
+
+def test_the_machine_says_what_it_took_and_what_it_ignored(tmp_path: Path) -> None:
+    shown = run(block_with("class Turnstile"), tmp_path, timeout_s=60)
+    assert shown.strip() == (
+        "Outcome.TAKEN Outcome.TAKEN Outcome.IGNORED "
+        "{'turnstile': {'state': 'locked', 'passed': 1}}"
+    )
