@@ -86,6 +86,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="of the files (default: by their extension)",
     )
     add("--columns", metavar="A,B,...", help="read these columns only")
+    add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
+    _add_what_may_fail(parser)
+
+
+def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--on-bad-file",
         choices=("fail", "skip"),
@@ -99,7 +105,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "exponential[:INITIAL[,MAX[,MULTIPLIER[,RESET_AFTER[,JITTER]]]]] or "
         "rate:FAILURES,INTERVAL,DELAY (default: rate:20,1m,200ms)",
     )
-    add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
     add(
         "--heartbeat-timeout",
         default="10s",
