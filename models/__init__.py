@@ -1,16 +1,46 @@
-"""Which machines exist: the protocol of coordinators, gateways, checkpoints, attempts and commits."""
+"""Which machines exist: the protocol of coordinators, gateways, checkpoints, attempts and commits.
 
-from epochgate.models.attempt import Attempt
-from epochgate.models.catalogue import MACHINES
-from epochgate.models.checkpoint import Checkpoint
-from epochgate.models.committer import GlobalCommitter
-from epochgate.models.gateway import Gateway
-from epochgate.models.holder import Holder
-from epochgate.models.job import Job, TaskSystem
-from epochgate.models.lifecycle import JobLifecycle
-from epochgate.models.request import CheckpointRequest
-from epochgate.models.snapshot import CoordinatorSnapshot
-from epochgate.models.task import Task
+Names are imported when they are first used: a worker needs one machine of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epochgate.lazy import lazily
+
+if TYPE_CHECKING:
+    from epochgate.models.attempt import Attempt
+    from epochgate.models.catalogue import MACHINES
+    from epochgate.models.checkpoint import Checkpoint
+    from epochgate.models.committer import GlobalCommitter
+    from epochgate.models.gateway import Gateway
+    from epochgate.models.holder import Holder
+    from epochgate.models.job import Job
+    from epochgate.models.lifecycle import JobLifecycle
+    from epochgate.models.request import CheckpointRequest
+    from epochgate.models.snapshot import CoordinatorSnapshot
+    from epochgate.models.task import Task, TaskSystem
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "attempt": ("Attempt",),
+        "catalogue": ("MACHINES",),
+        "checkpoint": ("Checkpoint",),
+        "committer": ("GlobalCommitter",),
+        "gateway": ("Gateway",),
+        "holder": ("Holder",),
+        "job": ("Job",),
+        "lifecycle": ("JobLifecycle",),
+        "request": ("CheckpointRequest",),
+        "snapshot": ("CoordinatorSnapshot",),
+        "task": (
+            "TaskSystem",
+            "Task",
+        ),
+    },
+)
 
 __all__ = [
     "MACHINES",

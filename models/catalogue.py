@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from epochgate.fsm import Machine
-from epochgate.models.job import Job, TaskSystem
+from epochgate.models.job import Job
+from epochgate.models.task import TaskSystem
 
 MACHINES: dict[str, type[Machine]] = {**Job.MACHINES, **TaskSystem.MACHINES}

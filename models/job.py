@@ -1,4 +1,4 @@
-"""The systems that run: the job on the driver, and the task in each worker process."""
+"""The system that runs on the driver: everything that is decided about one job."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from epochgate.models.holder import Holder
 from epochgate.models.lifecycle import JobLifecycle
 from epochgate.models.request import CheckpointRequest
 from epochgate.models.snapshot import CoordinatorSnapshot
-from epochgate.models.task import Task
 
 
 class Job(System):
     """Everything that the driver decides about one job.
 
-    Constants: `subtasks` and `coordinators`, how many there are; `overlap`, how many checkpoints may be marked on
-    a gateway at once; `tolerable_failures`, how many checkpoints may fail in a row; `commit_retries`, how often a commit is
-    tried again.
+    Constants: `subtasks` and `coordinators`, how many there are; `overlap`, how many checkpoints
+    may be marked on a gateway at once; `tolerable_failures`, how many checkpoints may fail in a
+    row; `commit_retries`, how often a commit is tried again.
     """
 
     INDEX_SETS: ClassVar[dict[str, str]] = {
@@ -51,13 +50,3 @@ class Job(System):
     request: CheckpointRequest = machines(CheckpointRequest)
     checkpoint: Checkpoint = machines(Checkpoint)
     committer: GlobalCommitter = machines(GlobalCommitter)
-
-
-class TaskSystem(System):
-    """Everything that a worker process decides about its subtask; `coordinators` is how many may send it events."""
-
-    CONSTANTS: ClassVar[dict[str, int]] = {"coordinators": 0}
-
-    coordinators: int
-
-    task: Task = machines(Task)

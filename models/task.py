@@ -1,18 +1,30 @@
-"""The subtask's side, in the worker process: restores, handles events and barriers in their order, and leaves.
+"""The subtask's side, in the worker process: restores, handles events and barriers in their order,
+and leaves.
 
-Decides that an event is handled once and in its order, and that a gap means that something was lost, which only a new
-attempt can mend. Leaves to the operators behind the port what an event does and what a snapshot holds.
-Source: Apache Flink's operator event handling on the task side (section 1 of docs/protocol.md).
+Decides that an event is handled once and in its order, and that a gap means that something was
+lost, which only a new attempt can mend. Leaves to the operators behind the port what an event does
+and what a snapshot holds. Source: Apache Flink's operator event handling on the task side (section
+1 of docs/protocol.md).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from epochgate.fsm import STAY, Array, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
-
-if TYPE_CHECKING:
-    from epochgate.models.job import TaskSystem
+from epochgate.fsm import (
+    STAY,
+    Array,
+    Ignore,
+    Int,
+    Machine,
+    Opaque,
+    Port,
+    Row,
+    System,
+    Trigger,
+    machines,
+    output,
+)
 
 CREATED, RUNNING, FINISHED, FAILED = "created", "running", "finished", "failed"
 
@@ -98,3 +110,15 @@ class Task(Machine):
 
     def call_finish(self) -> None:
         self.operators.finish()
+
+
+class TaskSystem(System):
+    """Everything that a worker process decides about its subtask; `coordinators` is how many may
+    send it events.
+    """
+
+    CONSTANTS: ClassVar[dict[str, int]] = {"coordinators": 0}
+
+    coordinators: int
+
+    task: Task = machines(Task)

@@ -13,7 +13,7 @@ from typing import Any
 
 from epochgate.errors import EpochgateError
 from epochgate.fsm import EventQueue, VirtualClock
-from epochgate.models.job import TaskSystem
+from epochgate.models.task import TaskSystem
 from epochgate.runtime.operator import FatalTaskError, OperatorContext, Program, Work
 from epochgate.runtime.transport import Message
 
