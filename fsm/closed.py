@@ -103,6 +103,8 @@ class ClosedSystem(System):
     STEPS: ClassVar[tuple[Step, ...]] = ()
     WIRING: ClassVar[dict[str, str]] = {}
     DERIVED: ClassVar[dict[str, str]] = {}
+    UNTAKEN: ClassVar[dict[str, str]] = {}
+    """`machine.trigger` -> why its rows need not be taken by a check of this system."""
 
     def __init_subclass__(cls) -> None:
         missing = {name: 0 for name in cls.DERIVED if name not in cls.CONSTANTS}
@@ -132,6 +134,10 @@ class ClosedSystem(System):
                     f"{step.machine}.{step.trigger} takes {', '.join(names)}, but nobody gives a "
                     f"step its arguments; let a machine of the surroundings fire it"
                 )
+        for name in cls.UNTAKEN:
+            machine_name, _, trigger = name.partition(".")
+            if trigger not in (cls.MACHINES[machine_name].triggers() if machine_name in cls.MACHINES else ()):
+                raise fault(f"UNTAKEN names {name!r}, which is no trigger of a machine")
         for wire, target in cls.WIRING.items():
             name, _, port = wire.partition(".")
             if name not in cls.MACHINES or port not in cls.MACHINES[name].PORTS:

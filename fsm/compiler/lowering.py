@@ -17,6 +17,8 @@ from functools import lru_cache
 
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.compiler.ir import (
+    Assign,
+    Call,
     Cover,
     Expr,
     Fail,
@@ -75,10 +77,12 @@ class Lowering(Statements):
             )
         properties = {}
         for found in self.system.properties():
-            for name in (found.name, found.then):
+            for name in (found.then, found.name):
                 if name:
                     method = getattr(type(self.system), name)
                     properties[name] = self.method(SYSTEM, method)
+            if found.kind == "always" and found.then:
+                properties[found.name] = self._implication(found.then, found.name, properties)
         if recursive(self.functions):
             # Targets count on it being the last one.
             endless = Fault("recursion", "the machines trigger each other without end", "", 0)
@@ -94,6 +98,18 @@ class Lowering(Statements):
             initial=self.layout.pack(self.layout.initial),
             blocks=self.layout.blocks,
         )
+
+    def _implication(self, premise: str, name: str, properties: dict[str, str]) -> str:
+        """A function that holds where the premise does not, or the property's method does."""
+        key = f"{premise} implies {name}"
+        test = Call(properties[name], (), "result")
+        body = (
+            Call(properties[premise], (), "premise"),
+            Assign("result", 1),
+            If(Local("premise"), (test,)),
+        )
+        self.functions[key] = Function(key, (), body, Local("result"))
+        return key
 
     def _enabled(self, instance: Instance, trigger: str) -> str:
         """A function whose result says whether a row of the trigger, not an ignoring one, holds."""

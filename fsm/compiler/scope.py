@@ -55,7 +55,7 @@ class Instance:
     index: tuple[int, ...]
 
     def __str__(self) -> str:
-        return self.name + "".join(f"[{i}]" for i in self.index)
+        return (self.name or "the system") + "".join(f"[{i}]" for i in self.index)
 
 
 SYSTEM = Instance("", ())

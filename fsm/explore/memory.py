@@ -1,0 +1,39 @@
+"""Memory for states and tables: reserved at once, taken from the machine as it is written to, in
+large pages where the system has them.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+
+from epochgate.errors import EpochgateError
+
+NO_RESERVE = 0x4000
+"""Linux: address space is not counted as memory until it is used."""
+
+
+class OutOfMemory(EpochgateError):
+    """The system does not give the address space for a search."""
+
+
+def reserved(length: int, kind: Any) -> Any:
+    """An array of zeros that takes memory only where it is written to."""
+    dtype = np.dtype(kind)
+    size = max(mmap.PAGESIZE, length * dtype.itemsize)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    try:
+        mapped = mmap.mmap(-1, size, flags=flags | NO_RESERVE)
+    except OSError as error:
+        raise OutOfMemory(
+            f"the system gives no {size >> 20} MiB of address space ({error}); "
+            f"set a smaller --max-memory"
+        ) from error
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        try:
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+        except OSError:
+            pass  # a kernel without large pages; small ones do
+    return np.frombuffer(mapped, dtype)[:length]

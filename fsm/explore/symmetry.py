@@ -1,0 +1,295 @@
+"""Which instances are interchangeable: they may be exchanged in any state without changing what can
+happen.
+
+An index set qualifies when its members are only ever used to get at machines and fields: never
+compared, computed with, stored or sent, and never written as a number. That is decided on the text
+of all methods. Loops over the members may still do things whose order matters; so in addition
+states along random walks are permuted, and what can happen there is compared. That second part
+finds most such loops, not all: where a loop's order matters in rare states only, do without
+symmetry.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from epochgate.errors import UsageError
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.compiler.ir import Program
+from epochgate.fsm.compiler.python_target import PythonTarget, StepFault
+from epochgate.fsm.explore.search import Words
+from epochgate.fsm.fields import ArrayField
+from epochgate.fsm.source import definition
+
+WALKS, WALK_STEPS_MAX = 20, 40
+MULTIPLIER, INCREMENT, MODULUS = 6364136223846793005, 1442695040888963407, 1 << 64
+"""Knuth's generator of numbers for the walks."""
+
+
+class NotSymmetric(UsageError):
+    """Instances that were to be interchangeable are not."""
+
+
+def symmetric_set(system: ClosedSystem, wanted: bool | str) -> str | None:
+    """The index set to use: the named one, or the largest that qualifies; None without symmetry."""
+    if wanted is False:
+        return None
+    sizes = {name: system.constants[over] for name, over in system.INDEX_SETS.items()}
+    if isinstance(wanted, str):
+        if wanted not in sizes:
+            raise NotSymmetric(
+                f"{type(system).__name__} has no index set {wanted!r}; it has {', '.join(sizes)}"
+            )
+        _Uses(system, wanted).check()
+        return wanted
+    reasons = []
+    for name in sorted(sizes, key=lambda n: -sizes[n]):
+        try:
+            _Uses(system, name).check()
+        except NotSymmetric as reason:
+            reasons.append(reason)
+        else:
+            return name
+    raise reasons[0] if reasons else NotSymmetric(f"{type(system).__name__} has no index sets")
+
+
+class _Uses:
+    """How the members of one index set are used in all methods of a system."""
+
+    def __init__(self, system: ClosedSystem, name: str) -> None:
+        self._system, self._name, self._over = system, name, system.INDEX_SETS[name]
+        self._members: dict[tuple[type, str], set[str]] = {}
+        """The parameters of a method that are given members of the index set."""
+        self._methods = [
+            (owner, method)
+            for owner in (*system.MACHINES.values(), type(system))
+            for method in self._written(owner)
+        ]
+
+    def _written(self, owner: type) -> Iterator[Callable[..., Any]]:
+        if owner in self._system.MACHINES.values():
+            rows = owner.ROWS  # type: ignore[attr-defined]
+            started = {n for r in rows for n in (*r.conditions, *r.unless, *r.actions)}
+        else:
+            started = {n for p in self._system.properties() for n in (p.name, p.then) if n}
+        seen: set[str] = set()
+        frontier = sorted(started)
+        while frontier:
+            name = frontier.pop()
+            method = getattr(owner, name, None)
+            if name in seen or not hasattr(method, "__code__") or hasattr(method, "is_trigger"):
+                continue
+            seen.add(name)
+            yield method
+            frontier += [n.attr for n in ast.walk(definition(method)) if isinstance(n, ast.Attribute)]
+        # What other machines call by a path is reached by name.
+        called = {
+            n.attr
+            for other in self._system.MACHINES.values()
+            for m in vars(other).values()
+            if hasattr(m, "__code__") and not hasattr(m, "is_trigger") and m.__name__[:2] != "__"
+            for n in ast.walk(definition(m))
+            if isinstance(n, ast.Attribute)
+        }
+        for name in sorted(called - seen):
+            method = getattr(owner, name, None)
+            is_plain = hasattr(method, "__code__") and not hasattr(method, "is_trigger")
+            if is_plain and owner in self._system.MACHINES.values():
+                seen.add(name)
+                yield method
+
+    def check(self) -> None:
+        """Raise NotSymmetric for the first use that tells members apart."""
+        before = -1
+        while (now := sum(map(len, self._members.values()))) != before:
+            before = now
+            for owner, method in self._methods:
+                _Method(self, owner, method, is_strict=False).check()
+        for owner, method in self._methods:
+            _Method(self, owner, method, is_strict=True).check()
+
+    def parameters(self, owner: type, name: str) -> set[str]:
+        return self._members.setdefault((owner, name), set())
+
+    def give(self, name: str, position: int) -> None:
+        """Some method or trigger of this name gets a member as an argument."""
+        for machine in self._system.MACHINES.values():
+            names = [name]
+            if name in machine.triggers():
+                rows = [row for row in machine.ROWS if row.trigger == name]
+                names = [n for r in rows for n in (*r.conditions, *r.unless, *r.actions)]
+            for each in names:
+                method = getattr(machine, each, None)
+                if hasattr(method, "__code__") and not hasattr(method, "is_trigger"):
+                    taken = definition(method).args.args[1:]
+                    if position < len(taken):
+                        self.parameters(machine, each).add(taken[position].arg)
+
+    def positions(self, node: ast.expr) -> list[bool] | None:
+        """Of what is subscripted: for each index, whether it is a member; None if unknown."""
+        if not isinstance(node, ast.Attribute):
+            return None
+        machine = self._system.MACHINES.get(node.attr)
+        if machine is not None:
+            return [index == self._name for index in machine.INDEX]
+        for machine in self._system.MACHINES.values():
+            spec = machine.FIELDS.get(node.attr)
+            if isinstance(spec, ArrayField):
+                return [spec.over == self._over]
+        return None
+
+    def is_range(self, node: ast.expr) -> bool:
+        """Whether a loop goes over the whole index set."""
+        return (
+            isinstance(node, ast.Call)
+            and len(node.args) == 1
+            and isinstance(node.args[0], ast.Attribute)
+            and node.args[0].attr == self._over
+        )
+
+    def is_index(self, owner: type, node: ast.expr) -> bool:
+        """Whether this is the position of an instance, and no machine of the same name."""
+        if not isinstance(node, ast.Attribute) or node.attr != self._name:
+            return False
+        is_of_system = isinstance(node.value, ast.Attribute) and node.value.attr == "system"
+        return not is_of_system and owner is not type(self._system)
+
+    def refusal(self, method: Callable[..., Any], node: ast.AST, text: str) -> NotSymmetric:
+        code = method.__code__
+        return NotSymmetric(
+            f"{code.co_filename}:{getattr(node, 'lineno', code.co_firstlineno)}: "
+            f"{method.__qualname__}: `{ast.unparse(node)}` {text}, so the instances of "
+            f"{self._name!r} are not interchangeable; check without symmetry"
+        )
+
+
+class _Method(ast.NodeVisitor):
+    """One method: every use of a member outside its places is refused."""
+
+    def __init__(
+        self, uses: _Uses, owner: type, method: Callable[..., Any], is_strict: bool
+    ) -> None:
+        self._uses, self._owner = uses, owner
+        self._method, self._is_strict = method, is_strict
+        self._tree = definition(method)
+        self._locals = set(uses.parameters(owner, method.__name__))
+
+    def check(self) -> None:
+        for statement in self._tree.body:
+            self.visit(statement)
+
+    def _is_member(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in self._locals
+        return isinstance(node, ast.expr) and self._uses.is_index(self._owner, node)
+
+    def visit(self, node: ast.AST) -> Any:
+        if self._is_member(node) and self._is_strict:
+            raise self._uses.refusal(
+                self._method, node, "is compared, computed with, stored or sent"
+            )
+        return super().visit(node)
+
+    def _loop(self, target: ast.expr, iterated: ast.expr) -> None:
+        if self._uses.is_range(iterated) and isinstance(target, ast.Name):
+            self._locals.add(target.id)
+        else:
+            self.visit(iterated)
+            if isinstance(target, ast.Name):
+                self._locals.discard(target.id)
+
+    def visit_For(self, node: ast.For) -> None:
+        self._loop(node.target, node.iter)
+        for statement in node.body:
+            self.visit(statement)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        for part in node.generators:
+            self._loop(part.target, part.iter)
+            for condition in part.ifs:
+                self.visit(condition)
+        self.visit(node.elt)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        target = node.targets[0]
+        if isinstance(target, ast.Name) and self._is_member(node.value):
+            self._locals.add(target.id)
+            return
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        positions = self._uses.positions(node.value) or [False] * len(parts)
+        for part, is_member_place in zip(parts, positions, strict=False):
+            if is_member_place and self._is_member(part):
+                continue
+            if is_member_place and self._is_strict:
+                raise self._uses.refusal(self._method, node, "names an instance by a number")
+            self.visit(part)
+        self.visit(node.value)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        is_channel = isinstance(node.func, ast.Attribute) and node.func.attr == "push"
+        for position, argument in enumerate(node.args):
+            if self._is_member(argument) and not is_channel and isinstance(node.func, ast.Attribute):
+                self._uses.give(node.func.attr, position)
+            else:
+                self.visit(argument)
+        self.visit(node.func)
+
+
+def verify(program: Program, name: str) -> None:
+    """Permute states along random walks; NotSymmetric where something else can happen then."""
+    blocks, first, width = program.blocks
+    if blocks < 2:
+        return
+    target = PythonTarget(program)
+
+    def exchanged(state: Words, block: int) -> Words:
+        words = list(state)
+        one, other = first + block * width, first + (block + 1) * width
+        words[one : one + width], words[other : other + width] = (
+            state[other : other + width],
+            state[one : one + width],
+        )
+        return tuple(words)
+
+    def possible(state: Words, block: int | None) -> Counter[Any]:
+        """What steps lead to, exchanged if a block is given, and which properties hold."""
+        found: Counter[Any] = Counter()
+        for step in target.enabled(state):
+            try:
+                after = target.take(state, step)
+            except StepFault as fault:
+                found[program.faults[fault.number].kind, program.faults[fault.number].line] += 1
+            else:
+                found[after if block is None else exchanged(after, block)] += 1
+        for method in program.properties:
+            found[method] = int(target.holds(method, state))
+        return found
+
+    def check(state: Words) -> None:
+        for block in range(blocks - 1):
+            if possible(state, block) != possible(exchanged(state, block), None):
+                raise NotSymmetric(
+                    f"the instances of {name!r} are not interchangeable: exchange two of them, "
+                    f"and something else can happen; perhaps a loop over them does things whose "
+                    f"order matters; check without symmetry"
+                )
+
+    draw = MULTIPLIER
+    for _ in range(WALKS):
+        state = program.initial
+        for _ in range(WALK_STEPS_MAX):
+            try:
+                check(state)
+                steps = target.enabled(state)
+                if not steps:
+                    break
+                draw = (draw * MULTIPLIER + INCREMENT) % MODULUS
+                state = target.take(state, steps[(draw >> 33) % len(steps)])
+            except StepFault:
+                break
