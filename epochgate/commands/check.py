@@ -1,0 +1,217 @@
+"""`epochgate check`: explores closed systems exhaustively, and says how a claim breaks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epochgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from epochgate.fsm.closed import ClosedSystem
+    from epochgate.fsm.explore import Result
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+WORST_FIRST = ("FAIL", "BOUNDED", "VACUOUS", "PASS")
+"""Of several systems, the first of these that occurs decides the exit code."""
+
+
+class UnknownSystem(UsageError):
+    """A system to check that is neither in the catalogue nor in a module."""
+
+
+EPILOG = """\
+examples:
+  epochgate check                             every system, at its own bounds
+  epochgate check reference --set N=3 --set C=1
+                                              one system, at other bounds
+  epochgate check reference --workers 2 --max-memory 4G --resume search.bin
+                                              go on where an earlier run was stopped
+  epochgate check my_package.door:House       a system of your own
+  epochgate check --list                      which systems there are, with their constants
+
+Exit codes: 0 every claim holds, 1 one fails, 2 misuse, 3 a claim holds only because what it is
+about never happens, 4 stopped by a budget before an answer."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "check",
+        help="check the protocols: every interleaving of failures, aborts and late messages",
+        description="Explore closed systems of state machines exhaustively, within their bounds.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "systems",
+        nargs="*",
+        metavar="SYSTEM",
+        help="a name that --list shows, or module:Class; all of epochgate's when none is given",
+    )
+    add(
+        "--set",
+        action="append",
+        default=[],
+        type=constant,
+        metavar="NAME=NUMBER",
+        help="give a constant of the system another value (repeat for several)",
+    )
+    add(
+        "--engine",
+        metavar="NAME",
+        help="llvm, numpy, python or interpreted (default: the fastest that is installed)",
+    )
+    add("--workers", type=int, default=1, metavar="N", help="threads, for llvm (default: 1)")
+    add(
+        "--symmetry",
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="INDEX",
+        help="treat the instances of an index set as interchangeable; refused where they are not",
+    )
+    add("--depth-first", action="store_true", help="go deep first; counterexamples are not short")
+    add("--max-states", type=int, metavar="N", help="stop after about so many states")
+    add("--max-depth", type=int, metavar="N", help="look only so many steps far")
+    add("--max-memory", type=memory, metavar="SIZE", help="for instance 800M or 4G")
+    add("--max-seconds", type=float, metavar="S", help="stop after so many seconds of search")
+    add("--resume", type=Path, metavar="FILE", help="write the search to a file, and go on from it")
+    add("--simulate", type=int, metavar="STEPS", help="take so many random steps instead")
+    add("--seed", type=int, default=1, metavar="N", help="of --simulate (default: 1)")
+    add("--json", type=Path, metavar="FILE", help="write the results as JSON; - is stdout")
+    add("--list", action="store_true", help="list the systems and stop")
+
+
+def constant(text: str) -> tuple[str, int]:
+    """NAME=NUMBER; ArgumentTypeError for anything else."""
+    name, _, number = text.partition("=")
+    if not name.isidentifier() or not re.fullmatch(r"\d+", number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER, such as N=3")
+    return name, int(number)
+
+
+def memory(text: str) -> int:
+    """A number of bytes with an optional unit; ArgumentTypeError for anything else."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)i?B?", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 800M or 4G")
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check the systems named, and return the exit code of the worst verdict."""
+    if arguments.list:
+        return listing()
+    chosen = systems(arguments.systems)
+    if len(chosen) > 1 and (arguments.set or arguments.resume):
+        raise UsageError("--set and --resume are about one system; name it")
+    results = {name: checked(name, system, arguments) for name, system in chosen.items()}
+    if arguments.json is not None:
+        found = [result.to_json() for result in results.values()]
+        text = json.dumps(found[0] if len(found) == 1 else found, indent=2)
+        if str(arguments.json) == "-":
+            print(text)
+        else:
+            arguments.json.write_text(text + "\n", encoding="utf-8")
+    worst = min(results.values(), key=lambda result: WORST_FIRST.index(result.verdict.value))
+    return worst.exit_code
+
+
+def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace) -> Result:
+    """Check one system and print what was found."""
+    from epochgate.commands.check_report import Watch, report
+    from epochgate.fsm.explore import check, simulate
+
+    constants: dict[str, int] = dict(arguments.set)
+    made = system(**constants)
+    options: dict[str, Any] = {"engine": arguments.engine, "max_seconds": arguments.max_seconds}
+    with Watch(name) as watch:
+        if arguments.simulate is not None:
+            result = simulate(made, steps=arguments.simulate, seed=arguments.seed, **options)
+        else:
+            result = check(
+                made,
+                workers=arguments.workers,
+                symmetry=arguments.symmetry,
+                order="depth" if arguments.depth_first else "breadth",
+                max_states=arguments.max_states,
+                max_memory=arguments.max_memory,
+                max_depth=arguments.max_depth,
+                resume=arguments.resume,
+                progress=watch.show,
+                **options,
+            )
+    stream = sys.stderr if str(arguments.json) == "-" else sys.stdout
+    print(report(name, result), file=stream)
+    return result
+
+
+def listing() -> int:
+    """Print the systems of epochgate with their constants."""
+    from epochgate.models.catalogue import SYSTEMS
+
+    width = max(map(len, SYSTEMS))
+    for name, system in SYSTEMS.items():
+        constants = " ".join(
+            f"{constant}={value}"
+            for constant, value in system.CONSTANTS.items()
+            if constant not in system.DERIVED
+        )
+        print(f"{name:{width}}  {constants}")
+    return 0
+
+
+def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
+    """Return the systems that the names mean, all of epochgate's when there are none.
+
+    Raises UnknownSystem.
+    """
+    from epochgate.models.catalogue import SYSTEMS
+
+    if not names:
+        return dict(SYSTEMS)
+    found = {}
+    for name in names:
+        if ":" in name:
+            found[name] = imported(name)
+        elif name in SYSTEMS:
+            found[name] = SYSTEMS[name]
+        else:
+            raise UnknownSystem(
+                f"there is no system {name!r}; choose from {', '.join(SYSTEMS)}, "
+                f"or name one of your own as module:Class"
+            )
+    return found
+
+
+def imported(name: str) -> type[ClosedSystem]:
+    """Import a system named as module:Class; the current folder is looked into first.
+
+    Raises UnknownSystem.
+    """
+    from epochgate.fsm.closed import ClosedSystem
+
+    module_name, _, attribute = name.partition(":")
+    if not module_name or module_name.startswith("."):
+        raise UnknownSystem(f"{name!r} names no module; write it as package.module:Class")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise UnknownSystem(
+            f"{name!r} cannot be imported: there is no module {error.name!r} on the path; "
+            f"run this from the folder that holds it, or install it"
+        ) from error
+    finally:
+        sys.path.pop(0)
+    system = getattr(module, attribute, None)
+    if not (isinstance(system, type) and issubclass(system, ClosedSystem) and system.STEPS):
+        raise UnknownSystem(f"{attribute!r} in module {module_name!r} is no closed system")
+    return system
