@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from epochgate.spark.ingest.run import IngestResult
 
-RUNS = 5
+RUNS = 3
 ROWS = 60_000_000
 FILES = 32
 PARALLELISM = 4
