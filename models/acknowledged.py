@@ -1,9 +1,9 @@
 """The design that was proposed first: a marker behind the snapshot, and acknowledged events.
 
 What a coordinator sends goes through its outbox. When its snapshot is complete it puts a marker
-there: what is behind the marker stays in the outbox until all subtasks have finished the checkpoint.
-Its part of the checkpoint is there when the marker has come out and all events before it are
-acknowledged, so that each of them is handled before any barrier is sent::
+there: what is behind the marker stays in the outbox until all subtasks have finished the
+checkpoint. Its part of the checkpoint is there when the marker has come out and all events before
+it are acknowledged, so that each of them is handled before any barrier is sent::
 
     outbox        a  b  marker  c  d
     wire          a  b |                      c  d

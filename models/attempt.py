@@ -1,12 +1,15 @@
-"""The execution attempt of one subtask: from created to finished, failed or canceled, and then its successor.
+"""The execution attempt of one subtask: from created to finished, failed or canceled, and then its
+successor.
 
-Decides which process speaks for the subtask. A process is known by its `identity`, which grows with each new one (in
-Spark the task attempt id); a newer identity evicts the older, an older one is refused, and whatever the evicted one
-still says is ignored, so a zombie can neither acknowledge nor commit. `number` counts the attempts that the job has
-made and binds the coordinators' gateways. A process that arrives before its attempt is scheduled waits.
+Decides which process speaks for the subtask. A process is known by its `identity`, which grows with
+each new one (in Spark the task attempt id); a newer identity evicts the older, an older one is
+refused, and whatever the evicted one still says is ignored, so a zombie can neither acknowledge nor
+commit. `number` counts the attempts that the job has made and binds the coordinators' gateways. A
+process that arrives before its attempt is scheduled waits.
 
-Leaves to `JobLifecycle` when to restart, to `Checkpoint` what an acknowledgement means, to the transport how a
-process comes to be. Source: Apache Flink's ExecutionState and ExecutionVertex (section 4 of docs/protocol.md).
+Leaves to `JobLifecycle` when to restart, to `Checkpoint` what an acknowledgement means, to the
+transport how a process comes to be. Source: Apache Flink's ExecutionState and ExecutionVertex
+(section 4 of docs/protocol.md).
 """
 
 from __future__ import annotations

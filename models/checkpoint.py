@@ -1,12 +1,15 @@
-"""The checkpoint lifecycle: triggered, pending, storing, and in the end completed or aborted; one at a time.
+"""The checkpoint lifecycle: triggered, pending, storing, and in the end completed or aborted; one
+at a time.
 
-Decides when the coordinators' parts are all there so that barriers may go out, when the subtasks' parts are all there
-so that the checkpoint may be stored, and that whatever belongs to another checkpoint is ignored. Every way out reopens
-the gateways, so none stays closed for a checkpoint that is over.
+Decides when the coordinators' parts are all there so that barriers may go out, when the subtasks'
+parts are all there so that the checkpoint may be stored, and that whatever belongs to another
+checkpoint is ignored. Every way out reopens the gateways, so none stays closed for a checkpoint
+that is over.
 
-Leaves asking for a checkpoint to `CheckpointRequest`, storing to the store behind its port (whose answer is `stored` or
-`store_failed`), time to the timer port (whose answer is `expire`). Source: Apache Flink's CheckpointCoordinator and
-PendingCheckpoint (section 3 of docs/protocol.md); unlike there an abort always names the checkpoint that it ends.
+Leaves asking for a checkpoint to `CheckpointRequest`, storing to the store behind its port (whose
+answer is `stored` or `store_failed`), time to the timer port (whose answer is `expire`). Source:
+Apache Flink's CheckpointCoordinator and PendingCheckpoint (section 3 of docs/protocol.md); unlike
+there an abort always names the checkpoint that it ends.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The whole job with nothing outside: the very machines that run, among surroundings that may fail.
 
-Every interleaving of sends, snapshots, barriers, confirmations, acknowledgements, timeouts, failures of
-processes, coordinators and the store, evictions and restarts is explored, within bounds: `subtasks`,
-`coordinators`, `wanted` checkpoints, `events` for each coordinator and subtask, `F` failures, and with `repeats` acknowledgements that arrive twice.
+Every interleaving of sends, snapshots, barriers, confirmations, acknowledgements, timeouts,
+failures of processes, coordinators and the store, evictions and restarts is explored, within
+bounds: `subtasks`, `coordinators`, `wanted` checkpoints, `events` for each coordinator and subtask,
+`F` failures, and with `repeats` acknowledgements that arrive twice.
 """
 
 from __future__ import annotations

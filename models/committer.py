@@ -1,9 +1,10 @@
-"""The global committer: makes what completed checkpoints hold visible, in order, and only after they are durable.
+"""The global committer: makes what completed checkpoints hold visible, in order, and only after
+they are durable.
 
-Decides that nothing is committed before its checkpoint is completed, that a commit which fails is tried again a bounded
-number of times, and that a missed notice is subsumed by a later one: a commit covers every checkpoint up to the one it
-names. Leaves to the sink that committing twice is the same as once. Source: Apache Flink's GlobalCommitterOperator
-(rules C5 and C6 in docs/protocol.md).
+Decides that nothing is committed before its checkpoint is completed, that a commit which fails is
+tried again a bounded number of times, and that a missed notice is subsumed by a later one: a commit
+covers every checkpoint up to the one it names. Leaves to the sink that committing twice is the same
+as once. Source: Apache Flink's GlobalCommitterOperator (rules C5 and C6 in docs/protocol.md).
 """
 
 from __future__ import annotations

@@ -1,21 +1,23 @@
 """The subtask gateway: the valve between one coordinator and one subtask.
 
-Decides whether an event may go on the wire, has to wait, or cannot arrive any more. Between the coordinator's snapshot
-and the subtask's acknowledgement of the barrier the gateway is closed, so an event belongs to the checkpoint exactly
-when it was sent before the snapshot::
+Decides whether an event may go on the wire, has to wait, or cannot arrive any more. Between the
+coordinator's snapshot and the subtask's acknowledgement of the barrier the gateway is closed, so an
+event belongs to the checkpoint exactly when it was sent before the snapshot::
 
     coordinator   a  b  [snapshot N]   c  d
     gateway       open  | closed: c, d held      | open
     wire          a  b         barrier N          c  d
     subtask          a  b      [snapshot N, ack N]   c  d
 
-Several checkpoints may be marked at once; each closed one keeps what was sent after its snapshot, and opening one hands
-that to the wire or, when an older one is still closed, to the next older. Leaves to `CoordinatorSnapshot` when to
-mark and close, to `Checkpoint` when to reopen, and to `Attempt` whether its subtask can be reached.
+Several checkpoints may be marked at once; each closed one keeps what was sent after its snapshot,
+and opening one hands that to the wire or, when an older one is still closed, to the next older.
+Leaves to `CoordinatorSnapshot` when to mark and close, to `Checkpoint` when to reopen, and to
+`Attempt` whether its subtask can be reached.
 
-Source: Apache Flink's SubtaskGatewayImpl (rules G1 to G9 in docs/protocol.md), with three differences: reopening for
-a checkpoint that was never marked is ignored instead of an error, a gateway that is renewed fails what it still held,
-and sends on their way are counted for every checkpoint that has to wait for them, not only for the first.
+Source: Apache Flink's SubtaskGatewayImpl (rules G1 to G9 in docs/protocol.md), with three
+differences: reopening for a checkpoint that was never marked is ignored instead of an error, a
+gateway that is renewed fails what it still held, and sends on their way are counted for every
+checkpoint that has to wait for them, not only for the first.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ OPEN, MARKED, CLOSED = "open", "marked", "closed"
 
 
 class SenderPort(Port):
-    """What the sender of events learns: each send ends in exactly one of these, in the order of the sends."""
+    """What the sender of events learns: each send ends in exactly one of these, in the order of the
+    sends.
+    """
 
     def confirmed(self, count: int) -> None:
         """The oldest `count` events on the wire were handled by the subtask."""

@@ -1,9 +1,10 @@
 """The holder of one operator coordinator: what of the world reaches the user's code, and when.
 
-Decides that a coordinator is restored before it starts, hears of subtasks only while it runs, and can fail the job once
-until it is restored; an event from a subtask reaches it only from the attempt that is current. Leaves checkpoints to
-`CoordinatorSnapshot` and sending to `Gateway`. Everything that leaves through `user` is a call of the user's
-coordinator, made on the queue's thread in this order.
+Decides that a coordinator is restored before it starts, hears of subtasks only while it runs, and
+can fail the job once until it is restored; an event from a subtask reaches it only from the attempt
+that is current. Leaves checkpoints to `CoordinatorSnapshot` and sending to `Gateway`. Everything
+that leaves through `user` is a call of the user's coordinator, made on the queue's thread in this
+order.
 
 Source: Apache Flink's OperatorCoordinatorHolder (rules H1 to H8, H13 and H15 in docs/protocol.md).
 """
@@ -39,7 +40,9 @@ class UserPort(Port):
         """Restore the coordinator from its state in `checkpoint`; 0 means that there is none."""
 
     def checkpoint(self, checkpoint: int, lane: int) -> None:
-        """Ask for a snapshot; the answer is a `succeed` or `fail` of the snapshot machine of that lane."""
+        """Ask for a snapshot; the answer is a `succeed` or `fail` of the snapshot machine of that
+        lane.
+        """
 
     def complete(self, checkpoint: int) -> None: ...
     def aborted(self, checkpoint: int) -> None: ...

@@ -1,12 +1,14 @@
-"""The job's lifecycle: running, restarting as a whole, and how it ends; regional failover is one subtask's affair.
+"""The job's lifecycle: running, restarting as a whole, and how it ends; regional failover is one
+subtask's affair.
 
-Decides when a failure of one attempt stays with its subtask and when everything goes back to the last completed
-checkpoint, that neither restarts before the checkpoint being stored is settled, and that the job ends only when no
-process speaks any more and everything completed is committed. Leaves to the restart strategy behind its port after
-which back-off, or whether at all, to try again (its answer is `Attempt.restart`, `backed_off` or `give_up`).
+Decides when a failure of one attempt stays with its subtask and when everything goes back to the
+last completed checkpoint, that neither restarts before the checkpoint being stored is settled, and
+that the job ends only when no process speaks any more and everything completed is committed. Leaves
+to the restart strategy behind its port after which back-off, or whether at all, to try again (its
+answer is `Attempt.restart`, `backed_off` or `give_up`).
 
-Source: Apache Flink's DefaultScheduler and its failover strategies (section 4 of docs/protocol.md). Every subtask is a
-failover region of its own, since no data flows between subtasks.
+Source: Apache Flink's DefaultScheduler and its failover strategies (section 4 of docs/protocol.md).
+Every subtask is a failover region of its own, since no data flows between subtasks.
 """
 
 from __future__ import annotations

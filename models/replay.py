@@ -5,12 +5,12 @@ it dies between the last two, the next driver finds the batch planned and not co
 the same batch id again. A driver that is only believed dead, a zombie, may go on beside its
 successor.
 
-The sink that holds keeps a ledger keyed by query and batch, and writes rows and entry in one step. A
-driver looks into the ledger first, and writes only if it is still the newest driver: the sink knows
-the newest generation, the fence, from the start of each driver.
+The sink that holds keeps a ledger keyed by query and batch, and writes rows and entry in one step.
+A driver looks into the ledger first, and writes only if it is still the newest driver: the sink
+knows the newest generation, the fence, from the start of each driver.
 
-Source: Apache Spark's micro-batch execution: offsets are logged before a batch, its commit after it,
-and a batch that is planned but not committed is run again with the same offsets.
+Source: Apache Spark's micro-batch execution: offsets are logged before a batch, its commit after
+it, and a batch that is planned but not committed is run again with the same offsets.
 """
 
 from __future__ import annotations
@@ -163,7 +163,9 @@ class Sink(Machine):
 
 
 class Replay(ClosedSystem):
-    """B batches, at most D drivers, of which `deaths` die; with `zombies` any may be taken for dead."""
+    """B batches, at most D drivers, of which `deaths` die; with `zombies` any may be taken for
+    dead.
+    """
 
     INDEX_SETS: ClassVar[dict[str, str]] = {"driver": "D"}
     CONSTANTS: ClassVar[dict[str, int]] = {"B": 2, "D": 3, "deaths": 2, "zombies": 1}

@@ -1,8 +1,10 @@
-"""The checkpoint request: submitted, queued until a checkpoint may be triggered, chosen, and settled.
+"""The checkpoint request: submitted, queued until a checkpoint may be triggered, chosen, and
+settled.
 
-Decides that one checkpoint runs at a time, that none starts unless every subtask runs, and that a request made while a
-checkpoint is under way is served by the next one; a periodic request is not, since its timer asks again. Requests that
-wait together are served together. Source: Apache Flink's CheckpointRequestDecider (section 3 of docs/protocol.md).
+Decides that one checkpoint runs at a time, that none starts unless every subtask runs, and that a
+request made while a checkpoint is under way is served by the next one; a periodic request is not,
+since its timer asks again. Requests that wait together are served together. Source: Apache Flink's
+CheckpointRequestDecider (section 3 of docs/protocol.md).
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""The coordinator's part of one checkpoint: from asking for a snapshot to a result that may be relied on.
+"""The coordinator's part of one checkpoint: from asking for a snapshot to a result that may be
+relied on.
 
-Marks the gateways before the coordinator is asked, closes them in the step in which its future completes, and reports
-success only when every event sent before that moment was handled by its subtask: an event that gets lost on the way
-would be in no state at all. `lane` lets checkpoints overlap; leaves to `Checkpoint` what the result means.
+Marks the gateways before the coordinator is asked, closes them in the step in which its future
+completes, and reports success only when every event sent before that moment was handled by its
+subtask: an event that gets lost on the way would be in no state at all. `lane` lets checkpoints
+overlap; leaves to `Checkpoint` what the result means.
 
-Source: Apache Flink's OperatorCoordinatorHolder, checkpointCoordinator (rules H9 to H12 in docs/protocol.md).
+Source: Apache Flink's OperatorCoordinatorHolder, checkpointCoordinator (rules H9 to H12 in
+docs/protocol.md).
 """
 
 from __future__ import annotations

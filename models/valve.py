@@ -1,10 +1,10 @@
 """One valve for each coordinator: the first design of checkpoints with operator events.
 
 The valve closes when the coordinator's snapshot is complete and opens again when the barriers are
-put on the wires of the sources, or when the checkpoint is aborted. An event sent before the snapshot
-is then before the barrier on its wire, and one sent after it is behind. That holds as long as each
-receiver of events is a source and no event is lost on its way; what happens otherwise, and what was
-tried next, is in `epochgate.models.waiting_valve`.
+put on the wires of the sources, or when the checkpoint is aborted. An event sent before the
+snapshot is then before the barrier on its wire, and one sent after it is behind. That holds as long
+as each receiver of events is a source and no event is lost on its way; what happens otherwise, and
+what was tried next, is in `epochgate.models.waiting_valve`.
 
 Source: Apache Flink 1.11. One coordinator is enough: each has a valve of its own, and others only
 delay barriers. All of it runs on one thread, but for what is on a wire.
@@ -111,7 +111,8 @@ class Sender(Machine):
 
 
 class Subtask(Machine):
-    """A receiver of events: handles what arrives, and takes its part of the checkpoint at the barrier.
+    """A receiver of events: handles what arrives, and takes its part of the checkpoint at the
+    barrier.
 
     Its wire holds events, by their number, and above these the barriers of a source.
     """
@@ -312,7 +313,9 @@ class LeakingGate(Gate):
 
 
 class NoValve(Valve):
-    """Without a valve, an event sent between the snapshot and the barrier enters the subtask's part."""
+    """Without a valve, an event sent between the snapshot and the barrier enters the subtask's
+    part.
+    """
 
     CONSTANTS: ClassVar[dict[str, int]] = {**Valve.CONSTANTS, "K": 1, "E": 1}
 

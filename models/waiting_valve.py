@@ -1,9 +1,9 @@
 """What became of the one valve: it waits for events on their way, and still does not hold.
 
-As of Apache Flink 1.13 a checkpoint waits for the events sent before the snapshot, and a failed send
-fails its subtask. `SettlingValve` is where that ended: an event counts as on its way until its loss
-has been dealt with, so that no checkpoint slips in between. The other systems here are what made
-each step necessary, and fail: `LostEvent`, `QueuedFailure` and, what ended the one valve,
+As of Apache Flink 1.13 a checkpoint waits for the events sent before the snapshot, and a failed
+send fails its subtask. `SettlingValve` is where that ended: an event counts as on its way until its
+loss has been dealt with, so that no checkpoint slips in between. The other systems here are what
+made each step necessary, and fail: `LostEvent`, `QueuedFailure` and, what ended the one valve,
 `OtherReceiver`: a subtask that is no source gets its barrier through the one before it, later than
 the valve thinks.
 
@@ -154,7 +154,9 @@ class WaitingValve(Valve):
 
 
 class SettlingValve(WaitingValve):
-    """The design that holds when events are lost: one counts as on its way until that is dealt with."""
+    """The design that holds when events are lost: one counts as on its way until that is dealt
+    with.
+    """
 
     CONSTANTS: ClassVar[dict[str, int]] = {**Valve.CONSTANTS, "E": 1, "losses": 1}
     STEPS = (*Valve.STEPS, Step("subtask", "lose", is_fair=False), Step("subtask", "fail"))
@@ -187,7 +189,8 @@ class LostEvent(Valve):
 
 
 class QueuedFailure(WaitingValve):
-    """A send has failed, the handler that fails its subtask is queued, and a checkpoint slips in."""
+    """A send has failed, the handler that fails its subtask is queued, and a checkpoint slips in.
+    """
 
     CONSTANTS: ClassVar[dict[str, int]] = {**Valve.CONSTANTS, "K": 1, "E": 1, "losses": 1}
     STEPS = SettlingValve.STEPS

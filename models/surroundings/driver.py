@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class Store(Machine):
-    """The store, the timer and the record of completed checkpoints: port `driver` of the checkpoint."""
+    """The store, the timer and the record of completed checkpoints: port `driver` of the
+    checkpoint.
+    """
 
     STATES = ("idle", "saving")
     INITIAL = "idle"

@@ -1,7 +1,7 @@
 """The worker processes, the wires to and from them, and what their operators do.
 
-A process dies, is replaced while it still speaks, or is ended by the driver; messages arrive late, and
-what a replaced process has said may arrive after all.
+A process dies, is replaced while it still speaks, or is ended by the driver; messages arrive late,
+and what a replaced process has said may arrive after all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ INITIALIZE, RUN, LOST, ENDED, FINISHED = 0, 1, 2, 3, 4
 
 
 class ProcessTask(Task):
-    """The task machine that runs in worker processes, one for each subtask, renewed with its process."""
+    """The task machine that runs in worker processes, one for each subtask, renewed with its
+    process.
+    """
 
     INDEX = ("subtask",)
 
@@ -201,7 +203,9 @@ class Process(Machine):
 
 
 class Wire(Machine):
-    """Takes what the driver tells a process; port `task` of the attempt, port `operators` of the task."""
+    """Takes what the driver tells a process; port `task` of the attempt, port `operators` of the
+    task.
+    """
 
     INDEX = ("subtask",)
 
