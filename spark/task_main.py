@@ -14,6 +14,7 @@ import logging
 import os
 import pickle
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -140,8 +141,10 @@ class Attempt:
             return factory(self._subtask)
         except ModuleNotFoundError as error:
             self._give_up(
-                f"the program needs the module {error.name!r}, which this executor lacks: {error}; "
-                "install it there, send it with SparkContext.addPyFile, or name it in by_value",
+                f"the program needs the module {error.name!r}, which the workers' Python, "
+                f"{sys.executable}, lacks: {error}; if another Python has it, set PYSPARK_PYTHON "
+                "to that one before the session starts; else install it there, send it with "
+                "SparkContext.addPyFile, or name it in by_value",
                 is_fatal=True,
             )
         except Exception as error:  # noqa: BLE001  user code may raise anything
