@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from epochgate.errors import UsageError
@@ -13,7 +14,7 @@ from epochgate.fsm.compiler.lowering import Lowering
 from epochgate.fsm.explore import engines
 from epochgate.fsm.explore.budget import Budget, Progress
 from epochgate.fsm.explore.memory_limit import usable_bytes
-from epochgate.fsm.explore.outcome import Outcome, StoppedEarly
+from epochgate.fsm.explore.outcome import Lasso, Outcome, StoppedEarly
 from epochgate.fsm.explore.result import Result
 from epochgate.fsm.explore.resuming import SavedSearch
 from epochgate.fsm.explore.search import Finding, Search, Span, Stopped, size
@@ -107,6 +108,10 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
             f"symmetry cannot be used for a system with {claims[0]!r}: which instance goes on "
             f"for ever is lost when instances are exchanged; check it without symmetry"
         )
+    if claims and options.workers > 1:
+        raise CannotCheck(f"{claims[0]!r} is about runs without end; check it with one worker")
+    if claims and options.engine != "llvm" and find_spec("numpy") is None:
+        raise CannotCheck(f"{claims[0]!r} is about runs without end, which needs numpy; install it")
     if len(properties) > PROPERTIES_MAX:
         raise CannotCheck(f"a system has at most {PROPERTIES_MAX} properties")
 
@@ -152,7 +157,7 @@ class _Check:
         saved = None
         if options.resume is not None:
             saved = SavedSearch(options.resume, self.program, type(self.system).__name__)
-        found: Finding | StoppedEarly | None = None
+        found: Finding | StoppedEarly | Lasso | None = None
         try:
             found = self._explore(saved)
         except Stopped as stopped:
@@ -189,7 +194,7 @@ class _Check:
         derived = self.system.DERIVED
         return {n: value for n, value in self.system.constants.items() if n not in derived}
 
-    def _explore(self, saved: SavedSearch | None) -> Finding | StoppedEarly | None:
+    def _explore(self, saved: SavedSearch | None) -> Finding | StoppedEarly | Lasso | None:
         options, search = self.options, self.search
         level, is_new = self._first_level(saved)
         budget = Budget(
@@ -233,12 +238,17 @@ class _Check:
             self.depth = max(0, levels - 1)
         return (level, False) if level else (self.search.begin(self.program.initial), True)
 
-    def _descend(self, budget: Budget) -> Finding | StoppedEarly | None:
+    def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
         states = self.search.descend(budget.pause)
         if isinstance(states, Finding):
             return states
         found = self.search.examine(states, self.demanded, budget.pause)
         return found or self._check_liveness()
 
-    def _check_liveness(self) -> Finding | StoppedEarly | None:
-        return None
+    def _check_liveness(self) -> Lasso | None:
+        promises = [p for p in self.properties if p.kind in LIVENESS]
+        if not promises:
+            return None
+        from epochgate.fsm.explore.liveness import broken_promise
+
+        return broken_promise(self.search, self.program, promises)

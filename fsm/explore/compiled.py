@@ -70,6 +70,8 @@ class Functions:
         self.descend = function("descend", *[p] * 8, i)
         self.scan = function("scan", p, i, i, i, p, p, p)
         self.link = function("link", *[p] * 5, i, i, *[p] * 3, i, p)
+        self.mark = function("mark", p, i, i, p, p, p)
+        self.components = function("components", i, *[p] * 9)
         self.walk = function("walk", *[p] * 6, i, p, p, i)
 
 
@@ -112,7 +114,7 @@ class CompiledSearch(Search):
     def __init__(
         self, program: Program, target: LlvmTarget, workers: int, memory_max: int
     ) -> None:
-        self.program, self._call = program, Functions(target)
+        self.program, self.kernels = program, Functions(target)
         self._memory_max = memory_max
         self._fanout = len(program.steps)
         self._chunk = 1 << 14
@@ -198,7 +200,7 @@ class CompiledSearch(Search):
             raise self._out_of_memory()
         self._bits += 1
         self.table = reserved(1 << self._bits, np.uint64)
-        self._call.double(
+        self.kernels.double(
             address(old), slots, address(self.table), 64 - self._bits, (1 << self._bits) - 1
         )
 
@@ -216,7 +218,7 @@ class CompiledSearch(Search):
         return self._close_level()
 
     def _refill(self, first: int, end: int) -> None:
-        self._call.refill(
+        self.kernels.refill(
             address(self.pool),
             first,
             end,
@@ -268,7 +270,7 @@ class CompiledSearch(Search):
             self._give_chunk(worker)
             pieces += worker[k.END] - worker[k.HEAD]
             limit = worker[k.LIMIT]
-            code = self._call.search(
+            code = self.kernels.search(
                 address(self.pool),
                 address(self.parents),
                 address(self.table),
@@ -312,7 +314,7 @@ class CompiledSearch(Search):
             pause()
             self._allow()
             worker.status[k.ROOM] = min(worker[k.ROOM], DESCENT + self._fanout)
-            code = self._call.descend(
+            code = self.kernels.descend(
                 address(self.pool),
                 address(self.parents),
                 address(self.table),
@@ -337,7 +339,7 @@ class CompiledSearch(Search):
             for start in range(first, end, PIECE):
                 pause()
                 stop = min(start + PIECE, end)
-                state = self._call.scan(
+                state = self.kernels.scan(
                     address(self.pool),
                     start,
                     stop,

@@ -76,3 +76,8 @@ def search(engine: str, setting: Setting) -> Search:
         return PlainSearch(PythonTarget(program), program, final)
     interpreted = InterpretedTarget(setting.system, program, setting.layout)
     return PlainSearch(interpreted, program, final)
+
+
+def is_compiled(found: Search) -> bool:
+    """Whether a search is one in machine code."""
+    return type(found).__name__ == "CompiledSearch"

@@ -384,7 +384,79 @@ def walk(
     return verdict
 
 
-KERNELS = (double, refill, search, descend, scan, link, walk)
+def mark(
+    pool: Words, first: int, end: int, marks: Words, fault: Words, covered: Bytes
+) -> int:
+    """Write for each state a bit for each property that holds in it."""
+    i = first
+    while i < end:
+        marks[i] = inspect(at(pool, i * W), fault, covered)
+        i += 1
+    return 0
+
+
+def components(
+    count: int,
+    begins: Words,
+    targets: Halves,
+    inside: Bytes,
+    low: Halves,
+    order: Halves,
+    stack: Halves,
+    frames: Halves,
+    edges: Words,
+    component: Halves,
+) -> int:
+    """Number the strongly connected components, from 1, of the states that are inside (Tarjan).
+
+    All arrays but the first three hold zeros. This one runs as Python, too.
+    """
+    clock = 1
+    height = 0
+    found = 0
+    root = 0
+    while root < count:
+        depth = 0
+        if inside[root] != 0 and order[root] == 0:
+            frames[0] = root
+            depth = 1
+        while depth > 0:
+            v = frames[depth - 1]
+            if order[v] == 0:
+                order[v] = clock
+                low[v] = clock
+                clock += 1
+                edges[v] = begins[v]
+                stack[height] = v
+                height += 1
+            if edges[v] < begins[v + 1]:
+                w = targets[edges[v]]
+                edges[v] = edges[v] + 1
+                if inside[w] != 0:
+                    if order[w] == 0:
+                        frames[depth] = w
+                        depth += 1
+                    else:
+                        if component[w] == 0 and order[w] < low[v]:
+                            low[v] = order[w]
+            else:
+                depth = depth - 1
+                if depth > 0:
+                    u = frames[depth - 1]
+                    if low[v] < low[u]:
+                        low[u] = low[v]
+                if low[v] == order[v]:
+                    found += 1
+                    w = v + 1
+                    while w != v:
+                        height = height - 1
+                        w = stack[height]
+                        component[w] = found
+        root += 1
+    return found
+
+
+KERNELS = (double, refill, search, descend, scan, link, walk, mark, components)
 INLINED = (hash_state, is_same, canonical, enter, find)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from epochgate.fsm.closed import ClosedSystem, Property
 from epochgate.fsm.compiler.ir import Program
@@ -36,7 +36,25 @@ class Lasso:
     cycle: int
 
 
-Found = Finding | StoppedEarly | Lasso | None
+@dataclass(frozen=True)
+class Walk:
+    """A random walk into a violation: its steps, the last of which may be the one that fails."""
+
+    steps: tuple[int, ...]
+    fault: int
+    held: int = 0
+
+
+Found = Finding | StoppedEarly | Lasso | Walk | None
+
+
+class Seen(Protocol):
+    """What a search, or walks, came across."""
+
+    held: int
+
+    def covered(self) -> set[int]:
+        """The numbers of the rows that were taken."""
 
 
 class Outcome:
@@ -47,7 +65,7 @@ class Outcome:
         system: ClosedSystem,
         program: Program,
         layout: Layout,
-        search: Search,
+        search: Seen,
         properties: tuple[Property, ...],
         found: Found,
     ) -> None:
@@ -110,7 +128,7 @@ class Outcome:
             return Verdict.FAIL, found.message
         if declared.kind == "sometimes" and self._held(declared.name):
             return Verdict.PASS, ""
-        if self._found is not None:
+        if not self._is_decided(declared):
             return Verdict.BOUNDED, "the search ended before this was decided"
         if declared.kind == "sometimes":
             return Verdict.VACUOUS, "no reachable state is like this"
@@ -120,6 +138,14 @@ class Outcome:
                 return Verdict.VACUOUS, f"{premise} holds in no reachable state"
         return Verdict.PASS, ""
 
+    def _is_decided(self, declared: Property) -> bool:
+        """Whether the search went far enough; promises are examined in their order, at the end."""
+        if isinstance(self._found, Lasso):
+            position = self._declared.index
+            is_promise = declared.kind in ("eventually", "leads_to")
+            return not is_promise or position(declared) < position(self._found.property)
+        return self._found is None
+
     @cached_property
     def counterexample(self) -> Counterexample | None:
         if self._found is None or isinstance(self._found, StoppedEarly):
@@ -128,30 +154,37 @@ class Outcome:
         replay = Replay(target, self._program)
         if isinstance(self._found, Lasso):
             return self._lasso(replay, self._found)
+        if isinstance(self._found, Walk):
+            about = self._what(self._found.fault, self._found.held)
+            return replay.tell(self._program.initial, self._found.steps, **about)
         return self._violation(replay, self._found)
 
     def _violation(self, replay: Replay, found: Finding) -> Counterexample:
+        assert isinstance(self._search, Search)
         chain = [self._search.words(state) for state in self._search.chain(found.state)]
         steps, reached = replay.steps_along(chain)
-        about: dict[str, Any]
-        if found.fault == DEADLOCK:
+        fault = found.fault
+        failing = replay.failing_step(reached, fault) if found.step is not None else None
+        if failing is not None:
+            steps, fault = [*steps, failing[0]], failing[1]
+        return replay.tell(chain[0], steps, **self._what(fault, found.held))
+
+    def _what(self, fault: int, held: int) -> dict[str, Any]:
+        """What is wrong, and where that was declared."""
+        if fault == DEADLOCK:
             declared = next(p for p in self._declared if p.kind == "terminal")
             about = self._about(declared, f"deadlock: no step is possible, but not: {declared.claim}")
-            about["kind"] = "deadlock"
-        elif found.fault == PROPERTY:
-            declared = self._violated(found.held)
-            about = self._about(declared, f"not always: {declared.claim}")
-        else:
-            failing = replay.failing_step(reached, found.fault) if found.step is not None else None
-            fault = self._program.faults[found.fault if failing is None else failing[1]]
-            about = {
-                "kind": fault.kind,
-                "message": fault.message,
-                "file": fault.file,
-                "line": fault.line,
-            }
-            steps += [] if failing is None else [failing[0]]
-        return replay.tell(chain[0], steps, **about)
+            return {**about, "kind": "deadlock"}
+        if fault == PROPERTY:
+            declared = self._violated(held)
+            return self._about(declared, f"not always: {declared.claim}")
+        found = self._program.faults[fault]
+        return {
+            "kind": found.kind,
+            "message": found.message,
+            "file": found.file,
+            "line": found.line,
+        }
 
     def _lasso(self, replay: Replay, found: Lasso) -> Counterexample:
         declared = found.property
