@@ -241,7 +241,7 @@ class Subtask(Machine):
 class Checkpoint(Machine):
     """The one checkpoint at a time."""
 
-    STATES = (IDLE, TRIGGERED, SETTLING, READY, INJECTED)
+    STATES: ClassVar[tuple[str, ...]] = (IDLE, TRIGGERED, SETTLING, READY, INJECTED)
     INITIAL = IDLE
 
     system: Acknowledged
@@ -377,7 +377,7 @@ class Acknowledged(ClosedSystem):
         "message": "E + K",
         "wire": "E + U + K",
     }
-    STEPS = (
+    STEPS: ClassVar[tuple[Step, ...]] = (
         Step("sender", "send"),
         Step("sender", "hear"),
         Step("outbox", "release"),

@@ -6,10 +6,22 @@ from __future__ import annotations
 
 from epochgate.fsm import Machine
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.acknowledged import Acknowledged
+from epochgate.models.commit import Commit
+from epochgate.models.flink.system import Flink
 from epochgate.models.job import Job
 from epochgate.models.reference import Reference
+from epochgate.models.replay import Replay
 from epochgate.models.task import TaskSystem
+from epochgate.models.valve import Valve
 
 MACHINES: dict[str, type[Machine]] = {**Job.MACHINES, **TaskSystem.MACHINES}
 
-SYSTEMS: dict[str, type[ClosedSystem]] = {"reference": Reference}
+SYSTEMS: dict[str, type[ClosedSystem]] = {
+    "reference": Reference,
+    "valve": Valve,
+    "acknowledged": Acknowledged,
+    "flink": Flink,
+    "commit": Commit,
+    "replay": Replay,
+}

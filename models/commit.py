@@ -401,7 +401,7 @@ class Commit(ClosedSystem):
         "item": "checkpoints * max(P, Q)",
         "stream": "checkpoints + 1",
     }
-    STEPS = (
+    STEPS: ClassVar[tuple[Step, ...]] = (
         Step("checkpoint", "begin"),
         Step("subtask", "pass_barrier"),
         Step("subtask", "arrive"),

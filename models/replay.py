@@ -169,7 +169,7 @@ class Replay(ClosedSystem):
 
     INDEX_SETS: ClassVar[dict[str, str]] = {"driver": "D"}
     CONSTANTS: ClassVar[dict[str, int]] = {"B": 2, "D": 3, "deaths": 2, "zombies": 1}
-    STEPS = (
+    STEPS: ClassVar[tuple[Step, ...]] = (
         Step("driver", "start"),
         Step("driver", "plan"),
         Step("driver", "look"),

@@ -161,7 +161,7 @@ class Subtask(Machine):
 class Checkpoint(Machine):
     """The one checkpoint at a time."""
 
-    STATES = (IDLE, TRIGGERED, READY, INJECTED)
+    STATES: ClassVar[tuple[str, ...]] = (IDLE, TRIGGERED, READY, INJECTED)
     INITIAL = IDLE
 
     system: Valve
@@ -264,7 +264,7 @@ class Valve(ClosedSystem):
         "message": "E + K - 1",
         "wire": "E + K",
     }
-    STEPS = (
+    STEPS: ClassVar[tuple[Step, ...]] = (
         Step("sender", "send"),
         Step("subtask", "deliver"),
         Step("checkpoint", "begin"),

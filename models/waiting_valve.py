@@ -123,6 +123,8 @@ class SettlingSubtask(FailingSubtask):
 class StreamedSubtask(Subtask):
     """A subtask that gets its barrier, unless it is a source, behind the records of another."""
 
+    system: OtherReceiver
+
     stream: Fifo[int] = Channel("K", "K")
 
     align: Trigger
@@ -176,7 +178,7 @@ class OtherReceiver(WaitingValve):
     CONSTANTS: ClassVar[dict[str, int]] = {**Valve.CONSTANTS, "K": 1, "E": 1, "sources": 1}
     STEPS = (*Valve.STEPS, Step("subtask", "align"))
 
-    subtask: list[Subtask] = machines(StreamedSubtask)
+    subtask: list[StreamedSubtask] = machines(StreamedSubtask)  # type: ignore[assignment]  # a Subtask
 
 
 class LostEvent(Valve):
@@ -189,8 +191,7 @@ class LostEvent(Valve):
 
 
 class QueuedFailure(WaitingValve):
-    """A send has failed, the handler that fails its subtask is queued, and a checkpoint slips in.
-    """
+    """A send has failed, what fails its subtask for it is queued, and a checkpoint slips in."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {**Valve.CONSTANTS, "K": 1, "E": 1, "losses": 1}
     STEPS = SettlingValve.STEPS

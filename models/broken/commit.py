@@ -57,6 +57,8 @@ class ToldCollector(Collector):
 class TellingCheckpoint(Checkpoint):
     """A checkpoint whose end the global committer is told of too."""
 
+    system: LateCommit
+
     def tell(self) -> None:
         self.system.collector.notice = 1
         for w in range(self.system.W):
@@ -70,7 +72,7 @@ class LateCommit(Commit):
     CONSTANTS: ClassVar[dict[str, int]] = {**Commit.CONSTANTS, **SMALL, "Q": 1, "crashes": 0}
     STEPS = (*Commit.STEPS, Step("collector", "hear_notice"))
 
-    collector: Collector = machines(ToldCollector)
+    collector: ToldCollector = machines(ToldCollector)
     checkpoint: Checkpoint = machines(TellingCheckpoint)
 
 

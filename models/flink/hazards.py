@@ -79,7 +79,7 @@ class StreamedFlink(Flink):
     CONSTANTS: ClassVar[dict[str, int]] = {**Flink.CONSTANTS, "F": 0, "refusals": 0}
     STEPS = (*Flink.STEPS, Step("task", "align"))
 
-    task: list[Task] = machines(StreamedTask)
+    task: list[StreamedTask] = machines(StreamedTask)  # type: ignore[assignment]  # a Task too
 
 
 class Refusal(Machine):

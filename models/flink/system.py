@@ -41,7 +41,7 @@ class Flink(ClosedSystem):
         "wire": "E + K",
         "call": "12 * max(N * (F + 1) * E, N * K) - 1",
     }
-    STEPS = (
+    STEPS: ClassVar[tuple[Step, ...]] = (
         Step("main", "run"),
         Step("sender", "send"),
         Step("pending", "begin"),

@@ -74,7 +74,7 @@ class Task(Machine):
     """One subtask: its wire holds events, by their number, and above these barriers."""
 
     INDEX = ("subtask",)
-    STATES = (RUNNING, GONE, FAILED, BACKED_OFF, RESET, DEPLOYED)
+    STATES: ClassVar[tuple[str, ...]] = (RUNNING, GONE, FAILED, BACKED_OFF, RESET, DEPLOYED)
     INITIAL = RUNNING
 
     system: Flink

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.explore import Verdict, check
+from epochgate.models.acknowledged import Acknowledged
+from epochgate.models.broken.catalogue import BROKEN, Broken
+from epochgate.models.commit import Commit
+from epochgate.models.flink.hazards import (
+    AbandonedFuture,
+    ForgottenLoss,
+    MixedClose,
+    SkippedReopening,
+    StreamedFlink,
+)
+from epochgate.models.flink.system import Flink
+from epochgate.models.replay import Replay
+from epochgate.models.valve import Valve
+from epochgate.models.waiting_valve import SettlingValve
+
+
+@dataclass(frozen=True)
+class Size:
+    states: int
+    transitions: int
+
+
+SIZES: dict[type[ClosedSystem], Size] = {
+    Valve: Size(8139, 24499),
+    SettlingValve: Size(1656, 4406),
+    Acknowledged: Size(22043, 81749),
+    Flink: Size(266519, 512786),
+    Commit: Size(1075, 2239),
+    Replay: Size(14890, 44997),
+}
+
+
+@pytest.mark.parametrize("system", SIZES, ids=lambda system: system.__name__)
+def test_a_design_holds_within_its_assumptions_and_uses_each_of_its_rows(
+    system: type[ClosedSystem],
+) -> None:
+    result = check(system)
+    assert result.verdict is Verdict.PASS
+    assert Size(result.states, result.transitions) == SIZES[system]
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+def test_a_variant_fails_by_a_shortest_way(broken: Broken) -> None:
+    result = check(broken.system)
+    assert result.verdict is Verdict.FAIL
+    assert result.counterexample is not None
+    assert broken.says in result.counterexample.message
+    assert len(result.counterexample.steps) == broken.steps
+
+
+HOLDING: dict[str, ClosedSystem] = {
+    "no_subtask_is_a_source_and_nothing_is_aborted": StreamedFlink(),
+    "a_scheduler_aborts_before_a_restart_D2": SkippedReopening(periodic=1, savepoints=0),
+    "a_scheduler_aborts_before_a_restart_D3": MixedClose(periodic=1, savepoints=0),
+    "a_scheduler_aborts_before_a_restart_D5": AbandonedFuture(periodic=1, savepoints=0),
+    "an_event_is_lost_and_no_checkpoint_was_aborted_before": ForgottenLoss(K=1),
+    "one_writer_and_two_afterwards": Commit(P=1, Q=2, late_notices=1),
+    "two_writers_and_one_afterwards": Commit(P=2, Q=1),
+    "two_writers_and_three_afterwards": Commit(P=2, Q=3),
+    "two_writers_who_hear_late": Commit(P=2, Q=2, late_notices=1),
+}
+
+
+@pytest.mark.parametrize("system", HOLDING.values(), ids=HOLDING)
+def test_what_a_failure_needs_is_needed(system: ClosedSystem) -> None:
+    assert check(system).counterexample is None
+
+
+def test_a_barrier_that_comes_with_records_needs_a_wait_for_events_but_no_more() -> None:
+    assert check(Acknowledged(sources=1)).counterexample is None
+    assert check(Acknowledged(sources=2)).counterexample is None
