@@ -136,8 +136,14 @@ class ClosedSystem(System):
                 )
         for name in cls.UNTAKEN:
             machine_name, _, trigger = name.partition(".")
-            if trigger not in (cls.MACHINES[machine_name].triggers() if machine_name in cls.MACHINES else ()):
+            if (machine_name, trigger) not in {
+                (known, each) for known, m in cls.MACHINES.items() for each in m.triggers()
+            }:
                 raise fault(f"UNTAKEN names {name!r}, which is no trigger of a machine")
+        cls._check_wires(fault)
+
+    @classmethod
+    def _check_wires(cls, fault: Callable[[str], DeclarationError]) -> None:
         for wire, target in cls.WIRING.items():
             name, _, port = wire.partition(".")
             if name not in cls.MACHINES or port not in cls.MACHINES[name].PORTS:
@@ -192,11 +198,11 @@ class ClosedSystem(System):
 
     def is_enabled(self, step: Step, machine: Machine) -> bool:
         """Whether a row of the step's trigger holds now, other than an ignoring one."""
-        for source, row in machine.expanded_rows():
-            if row.trigger == step.trigger and source == machine.state and not row.is_ignored:
-                if all(bool(machine.bound_callback(n)()) == e for n, e in row.literals):
-                    return True
-        return False
+        return any(
+            all(bool(machine.bound_callback(n)()) == expected for n, expected in row.literals)
+            for source, row in machine.expanded_rows()
+            if row.trigger == step.trigger and source == machine.state and not row.is_ignored
+        )
 
 
 ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {

@@ -76,9 +76,7 @@ def report(name: str, result: Result) -> str:
 
 def _how(result: Result) -> str:
     workers = f", {result.workers} workers" if result.workers > 1 else ""
-    symmetry = (
-        f", up to symmetry of {result.symmetry} (a smaller space)" if result.symmetry else ""
-    )
+    symmetry = f", up to symmetry of {result.symmetry} (a smaller space)" if result.symmetry else ""
     order = "" if result.order == "breadth" else f", {result.order}"
     return (
         f"{result.engine}{workers}{order}{symmetry}: compiled in {result.compile_seconds:.2f} s, "
@@ -92,8 +90,10 @@ def _coverage(result: Result) -> list[str]:
     untaken = result.untaken
     if result.verdict.value == "FAIL":
         return lines
-    for row in untaken[:ROWS_SHOWN_MAX]:
-        lines.append(f"    never: {row.machine}.{row.trigger} from {row.source}: {row.because}")
+    lines += [
+        f"    never: {row.machine}.{row.trigger} from {row.source}: {row.because}"
+        for row in untaken[:ROWS_SHOWN_MAX]
+    ]
     if len(untaken) > ROWS_SHOWN_MAX:
         lines.append(f"    and {len(untaken) - ROWS_SHOWN_MAX} more, all in --json")
     return lines

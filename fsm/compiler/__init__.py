@@ -1,1 +1,3 @@
-"""Lowers closed systems to functions over packed words, for several targets with the same results."""
+"""Lowers closed systems to functions over packed words, for several targets with the same
+results.
+"""

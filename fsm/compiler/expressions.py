@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from epochgate.fsm.closed import ClosedSystem
@@ -133,7 +134,7 @@ class Expressions:
         operator = "and" if isinstance(node.op, ast.And) else "or"
         value = self.expression(scope, node.values[0])
         for part in node.values[1:]:
-            value = self.lazily(scope, operator, value, lambda n=part: self.expression(scope, n))
+            value = self.lazily(scope, operator, value, partial(self.expression, scope, part))
         return value
 
     def lazily(self, scope: Scope, operator: str, left: Expr, right: Callable[[], Expr]) -> Expr:
@@ -291,7 +292,8 @@ class Expressions:
             return Chosen(known, options)
         if isinstance(base, AllOf):
             return Instance(base.machine, tuple(part for part in index if isinstance(part, int)))
-        assert isinstance(base, tuple) and isinstance(index[0], int)
+        assert isinstance(base, tuple)
+        assert isinstance(index[0], int)
         return base[index[0]]
 
     def _sizes(self, scope: Scope, base: Place, node: ast.Subscript) -> list[int]:

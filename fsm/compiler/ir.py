@@ -214,9 +214,11 @@ def walk(block: tuple[Stmt, ...]) -> Iterator[Stmt]:
 def assigned(block: tuple[Stmt, ...]) -> list[str]:
     """The local variables that a block gives values, each once."""
     names = dict.fromkeys(
-        stmt.local for stmt in walk(block) if isinstance(stmt, Assign | Call) and stmt.local
+        stmt.local
+        for stmt in walk(block)
+        if isinstance(stmt, Assign | Call) and stmt.local is not None
     )
-    return [name for name in names if name is not None]
+    return list(names)
 
 
 def called(block: tuple[Stmt, ...]) -> list[str]:

@@ -160,7 +160,8 @@ class _FunctionBuilder:
 
     def do_For(self, node: ast.For) -> None:
         """Unrolled loops only: `for k in unroll(CONSTANT)`."""
-        assert isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Call)
+        assert isinstance(node.target, ast.Name)
+        assert isinstance(node.iter, ast.Call)
         for value in range(self.constant(node.iter.args[0])):
             self.known[node.target.id] = value
             self.block(node.body)

@@ -126,7 +126,7 @@ class Layout:
         members = sorted({block for block in self._blocks.values() if block != SHARED})
         if not members:
             return max(1, shared), (0, 0, 0)
-        width = max(1, max(self._pack_block(block, 0) for block in members) - 0)
+        width = max(1, max(self._pack_block(block, 0) for block in members))
         for position, block in enumerate(members):
             self._pack_block(block, shared + position * width)
         return shared + len(members) * width, (len(members), shared, width)
@@ -136,11 +136,9 @@ class Layout:
         used: list[int] = []
         mine = [cell for cell in self.cells.values() if self._blocks[cell.name] == block]
         for cell in sorted(mine, key=lambda c: -c.bits):
-            for word, bits in enumerate(used):
-                if bits + cell.bits <= WORD_BITS:
-                    break
-            else:
-                word = len(used)
+            fitting = (w for w, bits in enumerate(used) if bits + cell.bits <= WORD_BITS)
+            word = next(fitting, len(used))
+            if word == len(used):
                 used.append(0)
             placed = replace(cell, word=first_word + word, shift=used[word])
             self.cells[cell.name] = placed

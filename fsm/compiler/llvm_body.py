@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.ir as ir
-
 from epochgate.fsm.compiler.ir import (
     COMPARISONS,
     Assign,

@@ -79,7 +79,6 @@ class _ProgramBuilder:
 
     def __init__(self, program: Program, final: str | None) -> None:
         import llvmlite.ir as ir
-
         from epochgate.fsm.compiler.llvm_body import BYTES, I64, WORDS
 
         self.program, self.module = program, ir.Module("system")
@@ -112,7 +111,6 @@ class _ProgramBuilder:
     def _exported(self, name: str, types: list[Any]) -> tuple[Any, Any]:
         """A function that kernels put in line, and the builder of its body."""
         import llvmlite.ir as ir
-
         from epochgate.fsm.compiler.llvm_body import I64
 
         made = ir.Function(self.module, ir.FunctionType(I64, types), name)
@@ -128,7 +126,6 @@ class _ProgramBuilder:
         Returns the new n. A fault ends it: fault[0] is then the fault, fault[2] the step.
         """
         import llvmlite.ir as ir
-
         from epochgate.fsm.compiler.llvm_body import BYTES, I64, WORDS, number
 
         w = self.program.words

@@ -13,7 +13,7 @@ from __future__ import annotations
 import linecache
 import re
 import sys
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.compiler.ir import (
@@ -123,9 +123,7 @@ class Lowering(Statements):
             if row.trigger == trigger and not row.is_ignored:
                 # The conditions of a row are tested only if no row before it holds; they exclude
                 # each other, so the order does not matter to the result.
-                enabled = self.lazily(
-                    scope, "or", enabled, lambda row=row: self._holds(scope, row, ())
-                )
+                enabled = self.lazily(scope, "or", enabled, partial(self._holds, scope, row, ()))
         self.functions[key] = Function(key, (), tuple(scope.block), enabled)
         return key
 
@@ -139,14 +137,8 @@ class Lowering(Statements):
                 if state in sources:
                     holds = fold("or", holds, self._is_state(scope.instance, state))
         for name, expected in row.literals:
-            holds = self.lazily(
-                scope,
-                "and",
-                holds,
-                lambda name=name, expected=expected: self._literal(
-                    scope, name, expected, arguments
-                ),
-            )
+            test = partial(self._literal, scope, name, expected, arguments)
+            holds = self.lazily(scope, "and", holds, test)
         return holds
 
     def _literal(
@@ -212,11 +204,11 @@ class Lowering(Statements):
 
 
 @lru_cache(maxsize=256)
-def _class_text(machine: type[Machine]) -> tuple[str, int, str]:
+def _class_text(module: str, name: str) -> tuple[str, int, str]:
     """The file of a class, the line before it, and the text from there on."""
-    file = getattr(sys.modules.get(machine.__module__), "__file__", None) or "<unknown>"
+    file = getattr(sys.modules.get(module), "__file__", None) or "<unknown>"
     text = "".join(linecache.getlines(file))
-    begun = re.search(rf"^ *class {re.escape(machine.__name__)}\b", text, re.MULTILINE)
+    begun = re.search(rf"^ *class {re.escape(name)}\b", text, re.MULTILINE)
     start = begun.start() if begun else 0
     return file, text.count("\n", 0, start), text[start:]
 
@@ -224,11 +216,11 @@ def _class_text(machine: type[Machine]) -> tuple[str, int, str]:
 def _where(machine: type[Machine], trigger: str, because: str = "") -> tuple[str, int]:
     """The file and line of a trigger's row, or of the machine's class."""
     for base in machine.__mro__[:-2]:
-        file, before, text = _class_text(base)
+        file, before, text = _class_text(base.__module__, base.__name__)
         pattern = rf'(?:Row|Ignore)\(\s*"{re.escape(trigger)}",[^\n]*{re.escape(because)}'
         if found := re.search(pattern, text):
             return file, before + text.count("\n", 0, found.start()) + 1
-    file, before, _ = _class_text(machine)
+    file, before, _ = _class_text(machine.__module__, machine.__name__)
     return file, before + 1
 
 

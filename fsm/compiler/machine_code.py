@@ -37,7 +37,7 @@ class MachineCode:
         compiled = ctypes.CFUNCTYPE(ctypes.c_int64, *types)(address)
 
         def call(*arguments: Any, _keep: MachineCode = self) -> int:
-            return compiled(*arguments)
+            return int(compiled(*arguments))
 
         return call
 

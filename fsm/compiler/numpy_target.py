@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from epochgate.fsm.compiler.ir import (
     COMPARISONS,
     Assign,

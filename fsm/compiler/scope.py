@@ -206,18 +206,21 @@ def _computed(operator: str, left: Bounds, right: Bounds) -> Bounds | None:
         return left[0] - right[1], left[1] - right[0]
     if left[0] < 0 or right[0] < 0:
         return None
-    if operator == "*":
-        return left[0] * right[0], left[1] * right[1]
-    if operator == "//" and right[0] > 0:
-        return left[0] // right[1], left[1] // right[0]
-    if operator == "%" and right[0] > 0:
-        return 0, min(left[1], right[1] - 1)
-    if operator == "&":
-        return 0, min(left[1], right[1])
-    if operator in ("|", "^"):
-        return 0, (1 << max(left[1], right[1]).bit_length()) - 1
+    if operator in ("//", "%") and right[0] > 0:
+        low, high = left[0] // right[1], left[1] // right[0]
+        return (low, high) if operator == "//" else (0, min(left[1], right[1] - 1))
+    if operator in (">>", "<<"):
+        return _shifted(operator, left, right)
+    ones = (1 << max(left[1], right[1]).bit_length()) - 1
+    return {
+        "*": (left[0] * right[0], left[1] * right[1]),
+        "&": (0, min(left[1], right[1])),
+        "|": (0, ones),
+        "^": (0, ones),
+    }.get(operator)
+
+
+def _shifted(operator: str, left: Bounds, right: Bounds) -> Bounds | None:
     if operator == ">>":
         return left[0] >> min(right[1], 63), left[1] >> right[0]
-    if operator == "<<" and right[1] < 63:
-        return left[0] << right[0], left[1] << right[1]
-    return None
+    return (left[0] << right[0], left[1] << right[1]) if right[1] < 63 else None

@@ -333,8 +333,10 @@ class Statements(Expressions):
         for side in (place, other):
             if isinstance(side, Chosen):
                 for option in self._each(scope, side, "n"):
-                    sides = (option, other) if side is place else (place, option)
-                    self._drain(scope, *sides, node)
+                    if side is place:
+                        self._drain(scope, option, other, node)
+                    else:
+                        self._drain(scope, place, option, node)
                 return
         into, source = self.field(scope, place, node), self.field(scope, other, node)
         if into.item_bits != source.item_bits:

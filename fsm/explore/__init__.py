@@ -1,4 +1,6 @@
-"""Searches the states of closed systems: exact, breadth-first, with the shortest counterexamples."""
+"""Searches the states of closed systems: exact, breadth-first, with the shortest
+counterexamples.
+"""
 
 from epochgate.fsm.explore.checking import check
 from epochgate.fsm.explore.result import Result, Verdict

@@ -227,16 +227,14 @@ class _Check:
 
     def _first_level(self, saved: SavedSearch | None) -> tuple[list[Span], bool]:
         """The level to begin with, the last one of a saved search; and whether it is new."""
-        level: list[Span] = []
+        last: list[Span] = []
         if saved is not None:
-            levels = 0
-            for level, about in saved.levels(self.search):
-                levels += 1
+            for number, (level, about) in enumerate(saved.levels(self.search)):
+                last, self.depth = level, number
                 self.search.transitions = about["transitions"]
                 self.search.terminal_states = about["terminal"]
                 self.search.held = about["held"]
-            self.depth = max(0, levels - 1)
-        return (level, False) if level else (self.search.begin(self.program.initial), True)
+        return (last, False) if last else (self.search.begin(self.program.initial), True)
 
     def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
         states = self.search.descend(budget.pause)

@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-
 from epochgate.fsm.compiler.ir import Program
 from epochgate.fsm.compiler.llvm_target import LlvmTarget
 from epochgate.fsm.explore import kernels as k
+from epochgate.fsm.explore.graph_kernels import GRAPHS
 from epochgate.fsm.explore.memory import reserved
 from epochgate.fsm.explore.search import (
     DEADLOCK,
@@ -55,7 +55,7 @@ def compiled_target(program: Program, final: str | None, workers: int) -> LlvmTa
         "FIRST": first,
         "WIDTH": width,
     }
-    return LlvmTarget(program, k.KERNELS, k.INLINED, constants, final)
+    return LlvmTarget(program, (*k.SEARCHES, *GRAPHS), k.INLINED, constants, final)
 
 
 class Functions:
@@ -105,15 +105,14 @@ class Worker:
 
 
 def address(array: Any) -> int:
+    """Where an array lies."""
     return int(array.ctypes.data)
 
 
 class CompiledSearch(Search):
     """Keeps the states in one large array; `memory_max` is in bytes."""
 
-    def __init__(
-        self, program: Program, target: LlvmTarget, workers: int, memory_max: int
-    ) -> None:
+    def __init__(self, program: Program, target: LlvmTarget, workers: int, memory_max: int) -> None:
         self.program, self.kernels = program, Functions(target)
         self._memory_max = memory_max
         self._fanout = len(program.steps)
@@ -391,5 +390,3 @@ class CompiledSearch(Search):
             worker.status[[k.LIMIT, k.SPARE]] = 0, -1
             worker.begin = worker.status[k.NEXT] = self._allocated
         self.workers[0].covered[[*rows]] = 1
-
-

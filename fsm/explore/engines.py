@@ -48,10 +48,10 @@ def chosen(engine: str | None) -> str:
     if engine not in ENGINES:
         raise EngineUnavailable(f"there is no engine {engine!r}; choose from {', '.join(ENGINES)}")
     if missing.get(engine):
+        other = "python" if missing["numpy"] else "numpy"
         raise EngineUnavailable(
             f"the engine {engine!r} needs {' and '.join(missing[engine])}; install epochgate with "
-            f"its `check` extra, or take --engine "
-            f"{'numpy, the fastest without' if engine == 'llvm' and not missing['numpy'] else 'python'}"
+            f"its `check` extra, or take --engine {other}, the fastest without"
         )
     return engine
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from epochgate.fsm.compiler.ir import Program
 from epochgate.fsm.compiler.python_target import PythonTarget
-from epochgate.fsm.explore import kernels as k
+from epochgate.fsm.explore.graph_kernels import components
 from epochgate.fsm.explore.search import Search
 
 
@@ -39,7 +38,13 @@ class Graph:
         halves = [np.zeros(self.states, np.uint32) for _ in range(4)]
         edges, component = np.zeros(self.states, np.int64), np.zeros(self.states, np.uint32)
         self.components_of(
-            self.states, self.begins, self.targets, inside.astype(np.uint8), *halves, edges, component
+            self.states,
+            self.begins,
+            self.targets,
+            inside.astype(np.uint8),
+            *halves,
+            edges,
+            component,
         )
         return component.astype(np.int64)
 
@@ -81,10 +86,10 @@ def _from_machine_code(search: Any, program: Program) -> Graph:
         address(search.pool), 0, count, address(marks), address(fault), address(worker.covered)
     )
 
-    def components(number: int, *arrays: Any) -> None:
+    def numbered(number: int, *arrays: Any) -> None:
         call.components(number, *[address(array) for array in arrays])
 
-    return Graph(begins, targets, steps, marks, components)
+    return Graph(begins, targets, steps, marks, numbered)
 
 
 def _from_python(search: Search, program: Program) -> Graph:
@@ -102,9 +107,9 @@ def _from_python(search: Search, program: Program) -> Graph:
         for state in words
     ]
 
-    def components(number: int, *arrays: Any) -> None:
+    def numbered(number: int, *arrays: Any) -> None:
         lists = [array.tolist() for array in arrays]
-        k.components(number, *lists)
+        components(number, *lists)
         arrays[-1][:] = lists[-1]
 
     return Graph(
@@ -112,5 +117,5 @@ def _from_python(search: Search, program: Program) -> Graph:
         np.array(targets, np.uint32),
         np.array(steps, np.uint16),
         np.array(marks, np.int64),
-        components,
+        numbered,
     )

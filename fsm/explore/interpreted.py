@@ -47,13 +47,14 @@ class InterpretedTarget:
 
     def enabled(self, state: Words) -> list[int]:
         self.packing.load(state)
-        return self._guarded(
+        found: list[int] = self._guarded(
             lambda: [
                 number
                 for number, (step, machine) in enumerate(self.steps)
                 if self.system.is_enabled(step, machine)
             ]
         )
+        return found
 
     def take(self, state: Words, number: int) -> Words:
         self.packing.load(state)
@@ -63,7 +64,8 @@ class InterpretedTarget:
             getattr(machine, step.trigger)()
             return self.packing.words()
 
-        return self._guarded(taken)
+        after: Words = self._guarded(taken)
+        return after
 
     def holds(self, name: str, state: Words) -> bool:
         self.packing.load(state)
@@ -100,9 +102,11 @@ class InterpretedTarget:
         file = frame.f_code.co_filename
         kinds = ("assertion",) if isinstance(error, AssertionError) else ("empty", "index")
         return self._numbered(
-            lambda f: (f.file, f.line) == (file, line)
-            and f.kind in kinds
-            and (f.kind == "empty" or f.message.startswith(f"{name}:")),
+            lambda f: (
+                (f.file, f.line) == (file, line)
+                and f.kind in kinds
+                and (f.kind == "empty" or f.message.startswith(f"{name}:"))
+            ),
             error,
         )
 

@@ -12,13 +12,13 @@ Functions here are translated by `epochgate.fsm.compiler.kernel`; as Python they
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-Words = Sequence[Any]
-Halves = Sequence[Any]
-Shorts = Sequence[Any]
-Bytes = Sequence[Any]
+# The types of arrays: of 64, 32, 16 and 8 bits.
+Words = Any
+Halves = Any
+Shorts = Any
+Bytes = Any
 
 # Constants of a program, replaced when it is compiled.
 W, PARALLEL, BLOCKS, FIRST, WIDTH = 1, 0, 0, 0, 0
@@ -30,7 +30,7 @@ in the fast cache.
 
 # Where things stand in the status of a worker.
 HEAD, END, NEXT, LIMIT, SPARE, SPARE_END, ROOM, TRANSITIONS = 0, 1, 2, 3, 4, 5, 6, 7
-FAULT, STEP, STUCK, STUCK_AT, SHIFT, MASK, STACK = 8, 10, 11, 12, 13, 14, 15
+FAULT, STEP, STUCK, VERDICT, SHIFT, MASK, STACK = 8, 10, 11, 12, 13, 14, 15
 STATUS_WORDS = 16
 
 # What a search returns.
@@ -45,6 +45,7 @@ CONSTANTS = {
 
 
 def hash_state(states: Words, i: int) -> int:
+    """Mix all words of a state into 64 bits."""
     h = 0x9E3779B97F4A7C15
     for k in unroll(W):
         h = (h ^ states[i * W + k]) * 0xFF51AFD7ED558CCD
@@ -54,6 +55,7 @@ def hash_state(states: Words, i: int) -> int:
 
 
 def is_same(pool: Words, i: int, out: Words, q: int) -> int:
+    """Whether all words agree."""
     differing = 0
     for k in unroll(W):
         differing = differing | (pool[i * W + k] ^ out[q * W + k])
@@ -93,7 +95,7 @@ def enter(
 ) -> int:
     """Add a state as the n-th unless it is known; returns the number of the next one to come."""
     j = h >> shift
-    while 1:
+    while True:
         e = table[j]
         if e == 0:
             for k in unroll(W):
@@ -107,22 +109,22 @@ def enter(
                 return n + 1
         else:
             if ((e ^ h) >> 32) == 0:
+                # Joined by `and`, both sides would be evaluated.
                 if is_same(pool, (e & LOW) - 1, out, q):
                     return n
             j = (j + 1) & mask
-    return n
 
 
 def find(pool: Words, table: Words, shift: int, mask: int, out: Words, q: int, h: int) -> int:
     """The number of a state that is known."""
     j = h >> shift
-    while 1:
+    while True:
         e = table[j]
         if ((e ^ h) >> 32) == 0:
-            if is_same(pool, (e & LOW) - 1, out, q):
-                return (e & LOW) - 1
+            number = (e & LOW) - 1
+            if is_same(pool, number, out, q):
+                return number  # type: ignore[no-any-return]  # an int
         j = (j + 1) & mask
-    return 0
 
 
 def double(old: Words, slots: int, table: Words, shift: int, mask: int) -> int:
@@ -152,6 +154,87 @@ def refill(pool: Words, first: int, end: int, table: Words, shift: int, mask: in
     return 0
 
 
+def gather(
+    pool: Words,
+    table: Words,
+    status: Words,
+    out: Words,
+    act: Shorts,
+    source: Words,
+    hashes: Words,
+    covered: Bytes,
+) -> int:
+    """Make successors until there are BATCH, and ask for their slots; returns how many there are.
+
+    status[VERDICT] is then DONE, or says why to stop at the state status[HEAD].
+    """
+    head = status[HEAD]
+    end = status[END]
+    shift = status[SHIFT]
+    m = 0
+    while head < end and m < BATCH:
+        before = m
+        m = expand(at(pool, head * W), out, act, m, at(status, FAULT), covered)
+        q = before
+        while q < m:
+            source[q] = head
+            if BLOCKS > 1:
+                canonical(out, q)
+            h = hash_state(out, q)
+            hashes[q] = h
+            prefetch(table, h >> shift)
+            q += 1
+        if status[FAULT] >= 0:
+            status[VERDICT] = VIOLATED
+            break
+        if m == before:
+            if is_final(at(pool, head * W), at(status, FAULT), covered) == 0:
+                status[VERDICT] = DEADLOCKED
+                break
+            status[STUCK] = status[STUCK] + 1
+        head += 1
+    status[HEAD] = head
+    return m
+
+
+def settle(
+    pool: Words,
+    parent: Halves,
+    table: Words,
+    status: Words,
+    out: Words,
+    source: Words,
+    hashes: Words,
+    m: int,
+) -> int:
+    """Enter m successors, whose slots are at hand; returns how many of them are new."""
+    n = status[NEXT]
+    limit = status[LIMIT]
+    shift = status[SHIFT]
+    mask = status[MASK]
+    new = 0
+    q = 0
+    while q < m:
+        h = hashes[q]
+        e = table[h >> shift]
+        if e != 0 and ((e ^ h) >> 32) == 0:
+            prefetch(pool, ((e & LOW) - 1) * W)
+        q += 1
+    q = 0
+    while q < m:
+        after = enter(pool, parent, table, shift, mask, n, out, q, hashes[q], source[q])
+        new = new + (after - n)
+        n = after
+        if PARALLEL and n == limit:
+            n = status[SPARE]
+            limit = status[SPARE_END]
+            status[SPARE] = -1
+        q += 1
+    status[NEXT] = n
+    status[LIMIT] = limit
+    return new
+
+
 def search(
     pool: Words,
     parent: Halves,
@@ -165,67 +248,17 @@ def search(
     fanout: int,
 ) -> int:
     """Expand the states from status[HEAD] to status[END] as far as table and pool allow."""
-    head = status[HEAD]
-    end = status[END]
-    n = status[NEXT]
-    limit = status[LIMIT]
-    shift = status[SHIFT]
-    mask = status[MASK]
-    room = status[ROOM]
-    verdict = DONE
-    while head < end and verdict == DONE:
-        if room < BATCH + fanout:
-            verdict = FULL
-            break
-        if PARALLEL and limit - n < BATCH + fanout and status[SPARE] < 0:
-            verdict = CHUNK
-            break
-        m = 0
-        while head < end and m < BATCH:
-            before = m
-            m = expand(at(pool, head * W), out, act, m, at(status, FAULT), covered)
-            while before < m:
-                source[before] = head
-                if BLOCKS > 1:
-                    canonical(out, before)
-                h = hash_state(out, before)
-                hashes[before] = h
-                prefetch(table, h >> shift)
-                before += 1
-            if status[FAULT] >= 0:
-                verdict = VIOLATED
-                break
-            if m == 0 or source[m - 1] != head:
-                if is_final(at(pool, head * W), at(status, FAULT), covered) == 0:
-                    verdict = DEADLOCKED
-                    break
-                if status[STUCK] == 0:
-                    status[STUCK_AT] = head
-                status[STUCK] = status[STUCK] + 1
-            head += 1
-        q = 0
-        while q < m:
-            h = hashes[q]
-            e = table[h >> shift]
-            if e != 0 and ((e ^ h) >> 32) == 0:
-                prefetch(pool, ((e & LOW) - 1) * W)
-            q += 1
-        q = 0
-        while q < m:
-            after = enter(pool, parent, table, shift, mask, n, out, q, hashes[q], source[q])
-            room = room - (after - n)
-            n = after
-            if PARALLEL and n == limit:
-                n = status[SPARE]
-                limit = status[SPARE_END]
-                status[SPARE] = -1
-            q += 1
+    status[VERDICT] = DONE
+    while status[HEAD] < status[END] and status[VERDICT] == DONE:
+        if status[ROOM] < BATCH + fanout:
+            return FULL
+        if PARALLEL and status[LIMIT] - status[NEXT] < BATCH + fanout and status[SPARE] < 0:
+            return CHUNK
+        m = gather(pool, table, status, out, act, source, hashes, covered)
+        new = settle(pool, parent, table, status, out, source, hashes, m)
+        status[ROOM] = status[ROOM] - new
         status[TRANSITIONS] = status[TRANSITIONS] + m
-    status[HEAD] = head
-    status[NEXT] = n
-    status[LIMIT] = limit
-    status[ROOM] = room
-    return verdict
+    return status[VERDICT]  # type: ignore[no-any-return]  # an int
 
 
 def descend(
@@ -273,8 +306,6 @@ def descend(
             if is_final(at(pool, head * W), at(status, FAULT), covered) == 0:
                 verdict = DEADLOCKED
                 break
-            if status[STUCK] == 0:
-                status[STUCK_AT] = head
             status[STUCK] = status[STUCK] + 1
     status[NEXT] = n
     status[STACK] = height
@@ -299,165 +330,8 @@ def scan(
     return end
 
 
-def link(
-    pool: Words,
-    table: Words,
-    status: Words,
-    out: Words,
-    act: Shorts,
-    first: int,
-    end: int,
-    begins: Words,
-    targets: Halves,
-    steps: Shorts,
-    room: int,
-    covered: Bytes,
-) -> int:
-    """Write the transitions of the states from `first` on; returns the first state left out.
-
-    Those of state i are targets[begins[i]] to targets[begins[i + 1] - 1].
-    """
-    i = first
-    count = begins[first]
-    while i < end:
-        m = expand(at(pool, i * W), out, act, 0, at(status, FAULT), covered)
-        if count + m > room:
-            return i
-        q = 0
-        while q < m:
-            h = hash_state(out, q)
-            targets[count] = find(pool, table, status[SHIFT], status[MASK], out, q, h)
-            steps[count] = act[q]
-            count += 1
-            q += 1
-        i += 1
-        begins[i] = count
-    return i
-
-
-def walk(
-    state: Words,
-    status: Words,
-    out: Words,
-    act: Shorts,
-    taken: Shorts,
-    random: Words,
-    demanded: int,
-    found: Words,
-    covered: Bytes,
-    length_max: int,
-) -> int:
-    """Take random steps from `state`, which is left where the walk ends; `taken` lists them.
-
-    status[TRANSITIONS] is their number; status[HEAD] is 1 if properties ended the walk.
-    """
-    x = random[0]
-    done = 0
-    verdict = DONE
-    status[HEAD] = 0
-    while done < length_max:
-        m = expand(state, out, act, 0, at(status, FAULT), covered)
-        if status[FAULT] >= 0:
-            verdict = VIOLATED
-            break
-        if m == 0:
-            if is_final(state, at(status, FAULT), covered) == 0:
-                verdict = DEADLOCKED
-            break
-        x = x ^ (x << 13)
-        x = x ^ (x >> 7)
-        x = x ^ (x << 17)
-        q = (x >> 11) % m
-        for k in unroll(W):
-            state[k] = out[q * W + k]
-        taken[done] = act[q]
-        done += 1
-        holding = inspect(state, at(status, FAULT), covered)
-        found[0] = found[0] | holding
-        found[1] = holding
-        if (demanded & holding) != demanded or status[FAULT] >= 0:
-            status[HEAD] = 1
-            verdict = VIOLATED
-            break
-    random[0] = x
-    status[TRANSITIONS] = done
-    return verdict
-
-
-def mark(
-    pool: Words, first: int, end: int, marks: Words, fault: Words, covered: Bytes
-) -> int:
-    """Write for each state a bit for each property that holds in it."""
-    i = first
-    while i < end:
-        marks[i] = inspect(at(pool, i * W), fault, covered)
-        i += 1
-    return 0
-
-
-def components(
-    count: int,
-    begins: Words,
-    targets: Halves,
-    inside: Bytes,
-    low: Halves,
-    order: Halves,
-    stack: Halves,
-    frames: Halves,
-    edges: Words,
-    component: Halves,
-) -> int:
-    """Number the strongly connected components, from 1, of the states that are inside (Tarjan).
-
-    All arrays but the first three hold zeros. This one runs as Python, too.
-    """
-    clock = 1
-    height = 0
-    found = 0
-    root = 0
-    while root < count:
-        depth = 0
-        if inside[root] != 0 and order[root] == 0:
-            frames[0] = root
-            depth = 1
-        while depth > 0:
-            v = frames[depth - 1]
-            if order[v] == 0:
-                order[v] = clock
-                low[v] = clock
-                clock += 1
-                edges[v] = begins[v]
-                stack[height] = v
-                height += 1
-            if edges[v] < begins[v + 1]:
-                w = targets[edges[v]]
-                edges[v] = edges[v] + 1
-                if inside[w] != 0:
-                    if order[w] == 0:
-                        frames[depth] = w
-                        depth += 1
-                    else:
-                        if component[w] == 0 and order[w] < low[v]:
-                            low[v] = order[w]
-            else:
-                depth = depth - 1
-                if depth > 0:
-                    u = frames[depth - 1]
-                    if low[v] < low[u]:
-                        low[u] = low[v]
-                if low[v] == order[v]:
-                    found += 1
-                    w = v + 1
-                    while w != v:
-                        height = height - 1
-                        w = stack[height]
-                        component[w] = found
-        root += 1
-    return found
-
-
-KERNELS = (double, refill, search, descend, scan, link, walk, mark, components)
-INLINED = (hash_state, is_same, canonical, enter, find)
+SEARCHES = (double, refill, search, descend, scan)
+INLINED = (hash_state, is_same, canonical, enter, find, gather, settle)
 
 
 # What the translator knows by itself, or what is compiled from the system.

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-
 from epochgate.fsm.closed import Property
 from epochgate.fsm.compiler.ir import Program
 from epochgate.fsm.explore.graph import Graph, graph
@@ -27,9 +27,7 @@ Path = list[tuple[int, int]]
 """Steps with the states that they lead to."""
 
 
-def broken_promise(
-    search: Search, program: Program, promises: Sequence[Property]
-) -> Lasso | None:
+def broken_promise(search: Search, program: Program, promises: Sequence[Property]) -> Lasso | None:
     """A run that breaks the first of the promises that can be broken."""
     found = graph(search, program)
     for promise in promises:
@@ -42,9 +40,7 @@ def broken_promise(
 class _Promise:
     """One property on the graph of all states."""
 
-    def __init__(
-        self, search: Search, program: Program, found: Graph, promise: Property
-    ) -> None:
+    def __init__(self, search: Search, program: Program, found: Graph, promise: Property) -> None:
         self._search, self._graph, self._promise = search, found, promise
         self._fair = [number for number, step in enumerate(program.steps) if step.is_fair]
         bits = {name: bit for bit, name in enumerate(program.properties)}
@@ -126,7 +122,7 @@ class _Promise:
         chain = self._search.chain(start)
         return [
             (next(step for step, target in self._edges(one) if target == other), other)
-            for one, other in zip(chain, chain[1:], strict=False)
+            for one, other in pairwise(chain)
         ]
 
     def _cycle(self, entry: int, inside: Any) -> Path:

@@ -5,10 +5,10 @@ large pages where the system has them.
 from __future__ import annotations
 
 import mmap
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
-
 from epochgate.errors import EpochgateError
 
 NO_RESERVE = 0x4000
@@ -32,8 +32,7 @@ def reserved(length: int, kind: Any) -> Any:
             f"set a smaller --max-memory"
         ) from error
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        try:
+        # A kernel without large pages has small ones.
+        with suppress(OSError):
             mapped.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:
-            pass  # a kernel without large pages; small ones do
     return np.frombuffer(mapped, dtype)[:length]

@@ -173,7 +173,9 @@ class Outcome:
         """What is wrong, and where that was declared."""
         if fault == DEADLOCK:
             declared = next(p for p in self._declared if p.kind == "terminal")
-            about = self._about(declared, f"deadlock: no step is possible, but not: {declared.claim}")
+            about = self._about(
+                declared, f"deadlock: no step is possible, but not: {declared.claim}"
+            )
             return {**about, "kind": "deadlock"}
         if fault == PROPERTY:
             declared = self._violated(held)

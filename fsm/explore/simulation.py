@@ -56,17 +56,17 @@ class PlainWalker(Walker):
         self._demanded, self._final = demanded, final
 
     def walk(self, tally: Tally, x: int, length_max: int) -> tuple[int, Walk | None]:
-        state, taken = self._program.initial, []
-        step = None
+        state, taken = self._program.initial, list[int]()
+        step: int | None = None
         try:
             while len(taken) < length_max:
                 step = None
                 possible = self._target.enabled(state)
                 # All are taken, as a target that makes all successors does, so that each of them
                 # finds a fault at the same step.
-                successors = []
+                successors = {}
                 for step in possible:
-                    successors.append(self._target.take(state, step))
+                    successors[step] = self._target.take(state, step)
                 step = None
                 if not possible:
                     if self._final and not self._target.holds(self._final, state):
@@ -74,9 +74,9 @@ class PlainWalker(Walker):
                     tally.terminal_states += 1
                     break
                 x = following(x)
-                choice = below(x, len(possible))
-                state = successors[choice]
-                taken.append(possible[choice])
+                chosen = possible[below(x, len(possible))]
+                state = successors[chosen]
+                taken.append(chosen)
                 tally.transitions += 1
                 held = self._held(state)
                 tally.held |= held
@@ -99,7 +99,6 @@ class CompiledWalker(Walker):
 
     def __init__(self, program: Program, demanded: int, final: str | None, length_max: int) -> None:
         import numpy as np
-
         from epochgate.fsm.explore.compiled import Functions, Worker, compiled_target
 
         self._program, self._demanded = program, demanded

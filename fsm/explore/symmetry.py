@@ -20,13 +20,12 @@ from epochgate.errors import UsageError
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.compiler.ir import Program
 from epochgate.fsm.compiler.python_target import PythonTarget, StepFault
+from epochgate.fsm.explore.random_numbers import below, following, scrambled
 from epochgate.fsm.explore.search import Words
 from epochgate.fsm.fields import ArrayField
 from epochgate.fsm.source import definition
 
 WALKS, WALK_STEPS_MAX = 20, 40
-MULTIPLIER, INCREMENT, MODULUS = 6364136223846793005, 1442695040888963407, 1 << 64
-"""Knuth's generator of numbers for the walks."""
 
 
 class NotSymmetric(UsageError):
@@ -79,12 +78,14 @@ class _Uses:
         frontier = sorted(started)
         while frontier:
             name = frontier.pop()
-            method = getattr(owner, name, None)
+            method: Any = getattr(owner, name, None)
             if name in seen or not hasattr(method, "__code__") or hasattr(method, "is_trigger"):
                 continue
             seen.add(name)
             yield method
-            frontier += [n.attr for n in ast.walk(definition(method)) if isinstance(n, ast.Attribute)]
+            frontier += [
+                n.attr for n in ast.walk(definition(method)) if isinstance(n, ast.Attribute)
+            ]
         # What other machines call by a path is reached by name.
         called = {
             n.attr
@@ -122,7 +123,7 @@ class _Uses:
                 rows = [row for row in machine.ROWS if row.trigger == name]
                 names = [n for r in rows for n in (*r.conditions, *r.unless, *r.actions)]
             for each in names:
-                method = getattr(machine, each, None)
+                method: Any = getattr(machine, each, None)
                 if hasattr(method, "__code__") and not hasattr(method, "is_trigger"):
                     taken = definition(method).args.args[1:]
                     if position < len(taken):
@@ -234,7 +235,11 @@ class _Method(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         is_channel = isinstance(node.func, ast.Attribute) and node.func.attr == "push"
         for position, argument in enumerate(node.args):
-            if self._is_member(argument) and not is_channel and isinstance(node.func, ast.Attribute):
+            if (
+                self._is_member(argument)
+                and not is_channel
+                and isinstance(node.func, ast.Attribute)
+            ):
                 self._uses.give(node.func.attr, position)
             else:
                 self.visit(argument)
@@ -243,53 +248,59 @@ class _Method(ast.NodeVisitor):
 
 def verify(program: Program, name: str) -> None:
     """Permute states along random walks; NotSymmetric where something else can happen then."""
-    blocks, first, width = program.blocks
-    if blocks < 2:
-        return
-    target = PythonTarget(program)
-
-    def exchanged(state: Words, block: int) -> Words:
-        words = list(state)
-        one, other = first + block * width, first + (block + 1) * width
-        words[one : one + width], words[other : other + width] = (
-            state[other : other + width],
-            state[one : one + width],
-        )
-        return tuple(words)
-
-    def possible(state: Words, block: int | None) -> Counter[Any]:
-        """What steps lead to, exchanged if a block is given, and which properties hold."""
-        found: Counter[Any] = Counter()
-        for step in target.enabled(state):
-            try:
-                after = target.take(state, step)
-            except StepFault as fault:
-                found[program.faults[fault.number].kind, program.faults[fault.number].line] += 1
-            else:
-                found[after if block is None else exchanged(after, block)] += 1
-        for method in program.properties:
-            found[method] = int(target.holds(method, state))
-        return found
-
-    def check(state: Words) -> None:
-        for block in range(blocks - 1):
-            if possible(state, block) != possible(exchanged(state, block), None):
-                raise NotSymmetric(
-                    f"the instances of {name!r} are not interchangeable: exchange two of them, "
-                    f"and something else can happen; perhaps a loop over them does things whose "
-                    f"order matters; check without symmetry"
-                )
-
-    draw = MULTIPLIER
-    for _ in range(WALKS):
+    comparison = _Comparison(program)
+    x = scrambled(0)
+    for _ in range(WALKS if program.blocks[0] > 1 else 0):
         state = program.initial
         for _ in range(WALK_STEPS_MAX):
             try:
-                check(state)
-                steps = target.enabled(state)
+                if not comparison.agrees(state):
+                    raise NotSymmetric(
+                        f"the instances of {name!r} are not interchangeable: exchange two of them, "
+                        f"and something else can happen; perhaps a loop over them does things "
+                        f"whose order matters; check without symmetry"
+                    )
+                steps = comparison.target.enabled(state)
                 if not steps:
                     break
-                draw = (draw * MULTIPLIER + INCREMENT) % MODULUS
-                state = target.take(state, steps[(draw >> 33) % len(steps)])
+                x = following(x)
+                state = comparison.target.take(state, steps[below(x, len(steps))])
             except StepFault:
                 break
+
+
+class _Comparison:
+    """What can happen in a state, and in the same state with two instances exchanged."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.target = PythonTarget(program)
+
+    def agrees(self, state: Words) -> bool:
+        return all(
+            self._possible(state, block) == self._possible(self._exchanged(state, block), None)
+            for block in range(self._program.blocks[0] - 1)
+        )
+
+    def _exchanged(self, state: Words, block: int) -> Words:
+        _, first, width = self._program.blocks
+        one, other = first + block * width, first + (block + 1) * width
+        words = list(state)
+        words[one : one + width] = state[other : other + width]
+        words[other : other + width] = state[one : one + width]
+        return tuple(words)
+
+    def _possible(self, state: Words, block: int | None) -> Counter[Any]:
+        """What steps lead to, exchanged if a block is given, and which properties hold."""
+        found: Counter[Any] = Counter()
+        for step in self.target.enabled(state):
+            try:
+                after = self.target.take(state, step)
+            except StepFault as fault:
+                place = self._program.faults[fault.number]
+                found[place.kind, place.line] += 1
+            else:
+                found[after if block is None else self._exchanged(after, block)] += 1
+        for method in self._program.properties:
+            found[method] = int(self.target.holds(method, state))
+        return found

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from epochgate.fsm.compiler.ir import Program
 from epochgate.fsm.compiler.numpy_target import Columns, NumpyTarget
 from epochgate.fsm.explore.plain import Unsuited
@@ -125,7 +124,8 @@ class VectorSearch(Search):
         for number in range(len(self._program.steps)):
             is_enabled, guard_faults = self._target.enabled(columns, number)
             faults += [
-                (int(i), -1, int(guard_faults[i]), number) for i in np.flatnonzero(guard_faults >= 0)
+                (int(i), -1, int(guard_faults[i]), number)
+                for i in np.flatnonzero(guard_faults >= 0)
             ]
             where = np.flatnonzero(is_enabled & (guard_faults < 0))
             if not len(where):
@@ -214,7 +214,9 @@ class VectorSearch(Search):
                 if len(wrong):
                     at = int(wrong[0])
                     fault = int(faults[at])
-                    return Finding(start + at, fault if fault >= 0 else PROPERTY, held=int(held[at]))
+                    return Finding(
+                        start + at, fault if fault >= 0 else PROPERTY, held=int(held[at])
+                    )
         return None
 
     def words(self, state: int) -> Words:
