@@ -27,6 +27,60 @@ from epochgate.models.surroundings.driver import (
 from epochgate.models.surroundings.process import Operators, Process, ProcessTask, Wire
 from epochgate.models.surroundings.user import Keeper, Sender, User
 
+NO_OVERLAP = "a job has one checkpoint under way at a time"
+NOT_SAID = "processes of this system do not say it; death and silence stand for every failure"
+ENDINGS = "endings are explored by the system `endings`"
+COMMITS = "commits that fail are explored by the system `commit`"
+ONE_QUEUE = "all calls come through one queue, so nothing overtakes; the row guards against others"
+
+UNTAKEN: dict[str, str] = {
+    **dict.fromkeys(
+        ("gateway.mark", "gateway.close", "gateway.reopen", "gateway.renew"), NO_OVERLAP
+    ),
+    **dict.fromkeys(("snapshot.cancel", "checkpoint.coordinator_ready"), NO_OVERLAP),
+    **dict.fromkeys(
+        (
+            "attempt.decline",
+            "attempt.fail",
+            "attempt.fault",
+            "attempt.operator_event",
+            "checkpoint.decline",
+            "gateway.lose",
+            "holder.event",
+            "task.aborted",
+            "task.complete",
+            "task.event",
+        ),
+        NOT_SAID,
+    ),
+    **dict.fromkeys(
+        ("committer.committed", "committer.due", "committer.refused", "committer.retry_later"),
+        COMMITS,
+    ),
+    **dict.fromkeys(
+        (
+            "attempt.connect",
+            "attempt.end_of_input",
+            "attempt.finish",
+            "attempt.restart",
+            "checkpoint.coordinator_failed",
+            "checkpoint.expire",
+            "gateway.confirm",
+            "gateway.send",
+            "holder.fail_job",
+            "lifecycle.backed_off",
+            "request.submit_periodic",
+            "snapshot.fail",
+            "snapshot.lose",
+            "snapshot.succeed",
+            "task.finish",
+        ),
+        ONE_QUEUE,
+    ),
+    "checkpoint.restore": "the driver's own restart is explored by the fuzzer",
+    "checkpoint.trigger_next": "there is a coordinator",
+}
+
 
 class ClosedJob(Job, ClosedSystem):
     """The job and its surroundings."""
@@ -78,6 +132,31 @@ class ClosedJob(Job, ClosedSystem):
         Step("store", "fail_save", is_fair=False),
         Step("store", "expire", is_fair=False),
     )
+    UNTAKEN: ClassVar[dict[str, str]] = {
+        **UNTAKEN,
+        **dict.fromkeys(
+            (
+                "attempt.cancel",
+                "attempt.lost",
+                "holder.close",
+                "lifecycle.attempt_failed",
+                "lifecycle.cancel",
+                "lifecycle.checkpoint_completed",
+                "lifecycle.checkpoint_over",
+                "lifecycle.give_up",
+                "lifecycle.reconsider",
+                "lifecycle.start",
+                "lifecycle.stop",
+                "person.cancel",
+                "person.give_up",
+                "person.stop",
+                "process.end_input",
+                "request.settle",
+                "request.submit",
+            ),
+            ENDINGS,
+        ),
+    }
     WIRING: ClassVar[dict[str, str]] = {
         "attempt.task": "wire",
         "attempt.scheduler": "process",
@@ -152,6 +231,12 @@ class EndingJob(ClosedJob):
     DERIVED: ClassVar[dict[str, str]] = {
         **ClosedJob.DERIVED,
         "checkpoints": "wanted + F + 2",
+    }
+    UNTAKEN: ClassVar[dict[str, str]] = {
+        **UNTAKEN,
+        "checkpoint.acknowledge": "there is one subtask",
+        "lifecycle.reconsider": COMMITS,
+        "snapshot.confirm": "there is one subtask",
     }
     STEPS = (
         *ClosedJob.STEPS,
