@@ -27,7 +27,8 @@ ABSENT, ASKED, COMPLETED, WAITING, DONE, FAILED = (
 )
 TRIGGER, FUTURE, COMPLETE, ABORTED, ABORT_TRIGGERING, ACKNOWLEDGE = 0, 1, 2, 3, 4, 5
 SEND, SETTLED, LOST, TASK_FAILED, RESTART, READY = 6, 7, 8, 9, 10, 11
-KINDS = 12
+FAIL_ALL, RESTART_ALL = 12, 13
+KINDS = 14
 
 
 class MainThread(Machine):
@@ -78,8 +79,13 @@ class MainThread(Machine):
             self.system.task[argument].hear_failed()
         elif kind == RESTART:
             self.system.task[argument].restart()
-        else:
+        elif kind == READY:
             self.system.task[argument].ready()
+        else:
+            self.run_of_all(kind)
+
+    def run_of_all(self, kind: int) -> None:
+        """Nothing fails or restarts all subtasks here."""
 
     def run_of_checkpoint(self, kind: int, argument: int) -> None:
         if kind == TRIGGER:

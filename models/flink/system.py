@@ -39,7 +39,7 @@ class Flink(ClosedSystem):
         "barrier": "K - 1",
         "message": "E + K - 1",
         "wire": "E + K",
-        "call": "12 * max(N * (F + 1) * E, N * K) - 1",
+        "call": "14 * max(N * (F + 1) * E, N * K) - 1",
     }
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("main", "run"),

@@ -9,6 +9,7 @@ from epochgate.fsm.explore import Verdict, check
 from epochgate.models.acknowledged import Acknowledged
 from epochgate.models.broken.catalogue import BROKEN, Broken
 from epochgate.models.commit import Commit
+from epochgate.models.flink.failover import GlobalFlink, GlobalOnly
 from epochgate.models.flink.hazards import (
     AbandonedFuture,
     ForgottenLoss,
@@ -33,6 +34,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     SettlingValve: Size(1656, 4406),
     Acknowledged: Size(22043, 81749),
     Flink: Size(266519, 512786),
+    GlobalFlink: Size(367959, 674450),
     Commit: Size(1075, 2239),
     Replay: Size(14890, 44997),
 }
@@ -61,6 +63,7 @@ HOLDING: dict[str, ClosedSystem] = {
     "a_scheduler_aborts_before_a_restart_D2": SkippedReopening(periodic=1, savepoints=0),
     "a_scheduler_aborts_before_a_restart_D3": MixedClose(periodic=1, savepoints=0),
     "a_scheduler_aborts_before_a_restart_D5": AbandonedFuture(periodic=1, savepoints=0),
+    "only_the_job_as_a_whole_restarts": GlobalOnly(),
     "an_event_is_lost_and_no_checkpoint_was_aborted_before": ForgottenLoss(K=1),
     "one_writer_and_two_afterwards": Commit(P=1, Q=2, late_notices=1),
     "two_writers_and_one_afterwards": Commit(P=2, Q=1),
