@@ -126,8 +126,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace) -> Result:
     """Check one system and print what was found."""
-    from epochgate.commands.check_report import Watch, report
+    from epochgate.commands.check_progress import Watch
     from epochgate.fsm.explore import check, simulate
+    from epochgate.fsm.explore.report import report
 
     constants: dict[str, int] = dict(arguments.set)
     made = system(**constants)

@@ -1,0 +1,301 @@
+"""Small closed systems: locks, and one system for each thing that a check has to find."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from epochgate.fsm import STAY, Bool, Channel, Fifo, Int, Machine, Row, Trigger, machines
+from epochgate.fsm.closed import (
+    ClosedSystem,
+    Step,
+    always,
+    eventually,
+    leads_to,
+    sometimes,
+    terminal,
+)
+
+IDLE, WANTING, INSIDE = "idle", "wanting", "inside"
+ON, OFF = "on", "off"
+
+
+class Visitor(Machine):
+    """Wants to be inside, where one may be at a time."""
+
+    INDEX = ("visitor",)
+    STATES = (IDLE, WANTING, INSIDE)
+    INITIAL = IDLE
+
+    system: House
+    visitor: int
+
+    ask: Trigger
+    enter: Trigger
+    leave: Trigger
+
+    ROWS = (
+        Row("ask", IDLE, WANTING, None, None, "somebody comes"),
+        Row("enter", WANTING, INSIDE, "is_free", "lock", "nobody is inside"),
+        Row("leave", INSIDE, IDLE, None, "unlock", "the visit is over"),
+    )
+
+    def is_free(self) -> bool:
+        return not self.system.door.is_locked
+
+    def is_inside(self) -> bool:
+        return self.state == INSIDE
+
+    def lock(self) -> None:
+        self.system.door.turn(True)
+
+    def unlock(self) -> None:
+        self.system.door.turn(False)
+
+
+class Door(Machine):
+    """Locked or not."""
+
+    STATES = (ON,)
+    INITIAL = ON
+
+    system: House
+
+    is_locked: bool = Bool()
+
+    turn: Trigger
+
+    ROWS = (Row("turn", ON, STAY, None, "set_lock", "a visitor turns the key"),)
+
+    def set_lock(self, is_locked: bool) -> None:
+        self.is_locked = is_locked
+
+
+class House(ClosedSystem):
+    """Some visitors and one door; states go round, so runs without end mean something."""
+
+    INDEX_SETS: ClassVar[dict[str, str]] = {"visitor": "visitors"}
+    CONSTANTS: ClassVar[dict[str, int]] = {"visitors": 2}
+    STEPS = (
+        Step("visitor", "ask", is_fair=False),
+        Step("visitor", "enter"),
+        Step("visitor", "leave"),
+    )
+
+    visitors: int
+
+    visitor: list[Visitor] = machines(Visitor)
+    door: Door = machines(Door)
+
+    @always("who is inside has locked the door", when="is_visited")
+    def is_locked_when_visited(self) -> bool:
+        return self.door.is_locked
+
+    def is_visited(self) -> bool:
+        return any(self.visitor[v].is_inside() for v in range(self.visitors))
+
+    @sometimes("somebody is inside")
+    def somebody_is_inside(self) -> bool:
+        return self.is_visited()
+
+
+class PoliteHouse(House):
+    """Who is inside leaves."""
+
+    @leads_to("a visit ends", then="is_empty")
+    def is_occupied(self) -> bool:
+        return self.door.is_locked
+
+    def is_empty(self) -> bool:
+        return not self.door.is_locked
+
+
+class UnfairHouse(PoliteHouse):
+    """A visitor may be overtaken for ever, because it is not always free when it is looked at."""
+
+    @leads_to("the first visitor gets in", then="first_is_inside")
+    def first_wants(self) -> bool:
+        return self.visitor[0].state == WANTING
+
+    def first_is_inside(self) -> bool:
+        return self.visitor[0].state == INSIDE
+
+
+class QuietHouse(House):
+    """Nobody has to come."""
+
+    @eventually("somebody comes")
+    def somebody_came(self) -> bool:
+        return self.door.is_locked
+
+
+class Counter(Machine):
+    """Counts to its end and is then switched off."""
+
+    STATES = (ON, OFF)
+    INITIAL = ON
+    TERMINAL = (OFF,)
+
+    system: Counting
+
+    count: int = Int("end")
+    posted: Fifo[int] = Channel("end", "room")
+
+    tick: Trigger
+    stop: Trigger
+
+    ROWS = (
+        Row("tick", ON, STAY, "is_short", "add", "time passes"),
+        Row("stop", ON, OFF, "not is_short", None, "it is done"),
+    )
+
+    def is_short(self) -> bool:
+        return self.count < self.system.end
+
+    def add(self) -> None:
+        self.count += 1
+
+
+class Counting(ClosedSystem):
+    """One counter."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {"end": 5, "room": 2}
+    STEPS = (Step("counter", "tick"), Step("counter", "stop"))
+
+    end: int
+    room: int
+
+    counter: Counter = machines(Counter)
+
+    @eventually("it stops")
+    def has_stopped(self) -> bool:
+        return self.counter.state == OFF
+
+
+class Greedy(Counter):
+    """Goes on counting beyond its end."""
+
+    ROWS = (
+        Row("tick", ON, STAY, None, "add", "time passes"),
+        Row("stop", ON, OFF, "not is_short", None, "it is done"),
+    )
+
+
+class OutOfRange(Counting):
+    """The field leaves its range."""
+
+    counter: Greedy = machines(Greedy)
+
+
+class Posting(Counter):
+    """Posts at every tick what nobody fetches."""
+
+    def add(self) -> None:
+        self.count += 1
+        self.posted.push(self.count)
+
+
+class Overflowing(Counting):
+    """The channel overflows."""
+
+    counter: Posting = machines(Posting)
+
+
+class Fetching(Counter):
+    """Fetches what nobody has posted."""
+
+    def add(self) -> None:
+        self.count = self.posted.pop()
+
+
+class Starved(Counting):
+    """The channel is empty."""
+
+    counter: Fetching = machines(Fetching)
+
+
+class Abrupt(Counter):
+    """Stops itself in the midst of counting, when it may not."""
+
+    def add(self) -> None:
+        self.count += 1
+        if self.count == 2:
+            self.stop()
+
+
+class Refusing(Counting):
+    """A trigger is refused."""
+
+    counter: Abrupt = machines(Abrupt)
+
+
+class Jammed(Counter):
+    """Forgets to stop."""
+
+    ROWS = (
+        Row("tick", ON, STAY, "is_short", "add", "time passes"),
+        Row("stop", ON, OFF, "is_overdue", None, "it is done"),
+    )
+
+    def is_overdue(self) -> bool:
+        return self.count > 100
+
+
+class Deadlocked(Counting):
+    """No step is possible, although it has not stopped."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {"end": 5, "room": 2}
+
+    counter: Jammed = machines(Jammed)
+
+    @terminal("it has stopped")
+    def may_end(self) -> bool:
+        return self.counter.state == OFF
+
+
+class RaisingProperty(Counting):
+    """A property fails itself."""
+
+    @always("nothing, and it fails")
+    def looks_too_far(self) -> bool:
+        assert self.counter.count < 3, "nobody looks further than this"
+        return True
+
+
+class NeverThere(Counting):
+    """A state that is hoped for cannot be reached."""
+
+    @sometimes("it counts to a hundred")
+    def reaches_a_hundred(self) -> bool:
+        return self.counter.count == 100
+
+
+class Unpremised(Counting):
+    """A claim about what never happens."""
+
+    @always("what never happens is harmless", when="is_at_a_hundred")
+    def is_harmless(self) -> bool:
+        return False
+
+    def is_at_a_hundred(self) -> bool:
+        return self.counter.count == 100
+
+
+class FirstComes(House):
+    """The visitors are not alike: the first one is looked at by its number."""
+
+    @sometimes("the first is inside")
+    def first_is_inside(self) -> bool:
+        return self.visitor[0].is_inside()
+
+
+class Favourite(Visitor):
+    """Compares its own number."""
+
+    def is_free(self) -> bool:
+        return not self.system.door.is_locked and self.visitor > 0
+
+
+class Favouring(House):
+    """The visitors are not alike: one is told apart by its number."""
+
+    visitor: list[Favourite] = machines(Favourite)
