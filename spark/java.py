@@ -61,7 +61,9 @@ def ensure_java() -> Path:
     rejected = []
     for origin, java in _installed():
         try:
-            return _probe(java)
+            home = _probe(java)
+            # JAVA_HOME may be an overlay, whose program knows of the image behind it only.
+            return java.parent.parent if origin == "JAVA_HOME" else home
         except _Unsuitable as reason:
             rejected.append(f"{origin} ({java}): {reason}")
             _log.info("passing over the Java of %s", rejected[-1])

@@ -11,23 +11,25 @@ from pathlib import Path
 import pytest
 
 from epochgate.spark.ingest.flights import write_months
+from epochgate.spark.java import ensure_java
 
 README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def run(block: str, folder: Path, *, timeout_s: float) -> str:
-    """Run one block as a program in `folder`, the environment activated; what it prints."""
+    """Run one block as a program in `folder`, the environment activated and a Java installed; what it prints."""
     program = folder / "shown.py"
     program.write_text(block, encoding="utf-8")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "JAVA_HOME": str(ensure_java())}
     done = subprocess.run(
         [sys.executable, str(program)],
         cwd=folder,
         capture_output=True,
         text=True,
         timeout=timeout_s,
-        env={**os.environ, "PATH": path},
+        env=environment,
         check=False,
     )
     assert done.returncode == 0, done.stderr

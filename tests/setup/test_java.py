@@ -69,6 +69,15 @@ def test_a_second_call_finds_the_overlay_of_the_first(machine_without_java: Path
     assert (overlay / "bin" / "java").stat().st_mtime_ns == made
 
 
+def test_a_second_use_in_one_process_keeps_the_overlay(
+    machine_without_java: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "")  # so that what use_java sets is undone
+    overlay = java.use_java()
+    assert overlay.parent == machine_without_java
+    assert java.use_java() == overlay
+
+
 def test_the_overlay_drops_the_vector_flag_and_no_other_argument(
     machine_without_java: Path,
 ) -> None:
