@@ -18,7 +18,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), 
 
 
 def run(block: str, folder: Path, *, timeout_s: float) -> str:
-    """Run one block as a program in `folder`, the environment activated and a Java installed; what it prints."""
+    """Run one block in `folder`, as where the environment is activated and Java installed."""
     program = folder / "shown.py"
     program.write_text(block, encoding="utf-8")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
