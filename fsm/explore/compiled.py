@@ -185,9 +185,10 @@ class CompiledSearch(Search):
         """Tell the workers how many states they may add before the table is half full."""
         room = (1 << self._bits - 1) - self.states
         if not self.is_parallel:
-            room = min(room, self._limit - self.workers[0][k.NEXT])
-            if room < k.BATCH + self._fanout:
+            left = self._limit - self.workers[0][k.NEXT]
+            if left < k.BATCH + self._fanout:
                 raise self._out_of_memory()
+            room = min(room, left)
         for worker in self.workers:
             worker.status[k.ROOM] = max(0, room) // len(self.workers)
             worker.status[k.SHIFT] = 64 - self._bits
@@ -366,6 +367,10 @@ class CompiledSearch(Search):
     def covered(self) -> set[int]:
         rows = np.bitwise_or.reduce([worker.covered for worker in self.workers])
         return {int(row) for row in np.flatnonzero(rows)}
+
+    def recount(self, transitions: int, terminal_states: int, held: int) -> None:
+        super().recount(transitions, terminal_states, held)
+        self.workers[0].status[[k.TRANSITIONS, k.STUCK]] = transitions, terminal_states
 
     def saved(self, level: Sequence[Span]) -> tuple[Any, Any]:
         width = self.program.words

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import STAY, Array, Bool, Channel, Fifo, Ignore, Int, Machine, Row, Trigger
+from epochgate.fsm import STAY, Array, Bool, Ignore, Int, Machine, Row, Trigger
 
 if TYPE_CHECKING:
     from epochgate.models.flink.system import Flink
@@ -32,14 +32,18 @@ KINDS = 14
 
 
 class MainThread(Machine):
-    """The queue of posted calls: each is its kind plus KINDS times its argument."""
+    """The queue of posted calls: each is its kind plus KINDS times its argument.
+
+    It is kept in an array, oldest first, because it can be longer than a channel of a model.
+    """
 
     STATES = ("serving",)
     INITIAL = "serving"
 
     system: Flink
 
-    posted: Fifo[int] = Channel("call", "calls")
+    posted: list[int] = Array(Int("call"), "calls")
+    length: int = Int("calls")
 
     run: Trigger
 
@@ -50,10 +54,11 @@ class MainThread(Machine):
     # fmt: on
 
     def has_call(self) -> bool:
-        return not self.posted.empty()
+        return self.length > 0
 
     def post(self, kind: int, argument: int) -> None:
-        self.posted.push(kind + KINDS * argument)
+        self.posted[self.length] = kind + KINDS * argument
+        self.length += 1
 
     def post_send(self, subtask: int, attempt: int, event: int) -> None:
         self.post(SEND, (subtask * self.system.A + attempt) * self.system.E + event)
@@ -68,7 +73,11 @@ class MainThread(Machine):
         self.post(ACKNOWLEDGE, subtask * self.system.K + checkpoint)
 
     def run_oldest(self) -> None:
-        call = self.posted.pop()
+        call = self.posted[0]
+        for i in range(self.system.calls - 1):
+            self.posted[i] = self.posted[i + 1]
+        self.posted[self.system.calls - 1] = 0
+        self.length -= 1
         kind = call % KINDS
         argument = call // KINDS
         if kind <= ACKNOWLEDGE:

@@ -29,7 +29,7 @@ class Flink(ClosedSystem):
         "periodic": 1,
         "savepoints": 0,
         "concurrent": 2,
-        "calls": 9,
+        "calls": 12,
     }
     DERIVED: ClassVar[dict[str, str]] = {
         "A": "F + 1",
@@ -65,6 +65,7 @@ class Flink(ClosedSystem):
     periodic: int
     savepoints: int
     concurrent: int
+    calls: int
 
     main: MainThread = machines(MainThread)
     holder: Holder = machines(Holder)

@@ -80,3 +80,12 @@ def test_what_a_failure_needs_is_needed(system: ClosedSystem) -> None:
 def test_a_barrier_that_comes_with_records_needs_a_wait_for_events_but_no_more() -> None:
     assert check(Acknowledged(sources=1)).counterexample is None
     assert check(Acknowledged(sources=2)).counterexample is None
+
+
+@pytest.mark.parametrize("engine", ["llvm", "python"])
+def test_the_table_grows_between_two_levels_too(engine: str) -> None:
+    """At these bounds a level ends with the table all but half full."""
+    pytest.importorskip("llvmlite")
+    result = check(SettlingValve(N=2, K=3, E=2, losses=2), engine=engine)
+    assert result.verdict is Verdict.PASS
+    assert Size(result.states, result.transitions) == Size(89240, 299696)
