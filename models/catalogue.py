@@ -7,6 +7,7 @@ from __future__ import annotations
 from epochgate.fsm import Machine
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.acknowledged import Acknowledged
+from epochgate.models.closed_job import ClosedJob, EndingJob
 from epochgate.models.commit import Commit
 from epochgate.models.flink.system import Flink
 from epochgate.models.job import Job
@@ -24,4 +25,6 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "flink": Flink,
     "commit": Commit,
     "replay": Replay,
+    "epochgate": ClosedJob,
+    "endings": EndingJob,
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from epochgate import cli
 from epochgate.spark.ingest.flights import write_months
 from epochgate.spark.java import ensure_java
 
@@ -56,9 +57,15 @@ def test_the_coordinator_can_be_declared(tmp_path: Path) -> None:
     run(block_with("class RulesProvider"), tmp_path, timeout_s=60)
 
 
-def test_the_machine_says_what_it_took_and_what_it_ignored(tmp_path: Path) -> None:
-    shown = run(block_with("class Turnstile"), tmp_path, timeout_s=60)
-    assert shown.strip() == (
-        "Outcome.TAKEN Outcome.TAKEN Outcome.IGNORED "
-        "{'turnstile': {'state': 'locked', 'passed': 1}}"
-    )
+def test_the_machine_is_checked_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    block = block_with("class Airlock")
+    assert len(block.splitlines()) <= 25
+    (tmp_path / "airlock.py").write_text(block, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert cli.main(["check", "airlock:Airlock"]) == 1
+    [shown] = re.findall(r"```text\n(not always.*?)```", README.read_text("utf-8"), re.DOTALL)
+    printed = [line for line in capsys.readouterr().out.splitlines() if "  at " not in line]
+    assert "\n".join(shown.splitlines()) in "\n".join(printed)

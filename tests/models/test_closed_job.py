@@ -1,4 +1,4 @@
-"""The machines that run, explored on every interleaving within small bounds, and broken on purpose."""
+"""The machines that run, explored on every interleaving in small bounds, and broken on purpose."""
 
 from __future__ import annotations
 
