@@ -55,7 +55,10 @@ def test_a_variant_fails_by_a_shortest_way(broken: Broken) -> None:
     assert result.verdict is Verdict.FAIL
     assert result.counterexample is not None
     assert broken.says in result.counterexample.message
-    assert len(result.counterexample.steps) == broken.steps
+    steps = result.counterexample.steps
+    assert len(steps) == broken.steps
+    taken = iter([f"{step.instance.partition('[')[0]}.{step.trigger}" for step in steps])
+    assert [step for step in broken.via.split() if step not in taken] == []
 
 
 HOLDING: dict[str, ClosedSystem] = {
