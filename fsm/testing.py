@@ -12,7 +12,7 @@ __all__ = ["assert_fails", "assert_passes"]
 
 
 def assert_passes(system: ClosedSystem | type[ClosedSystem], **options: Any) -> Result:
-    """Check a closed system with the options of `epochgate.fsm.explore.check`, and return the result.
+    """Check a closed system with the options of `epochgate.fsm.explore.check`; return the result.
 
     Raises AssertionError unless every claim holds, everything was explored and nothing is vacuous;
     its text is what `epochgate check` prints.

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from epochgate.fsm.explore.search import Search, Stopped
 
 REPORT_EVERY_S = 0.5
+FORESIGHT_MAX = 200
+"""A guess at more than so many times the states found is none."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,12 @@ def estimate(states: int, frontiers: list[int]) -> int | None:
     """Guess the number of all states once the levels grow more slowly than before.
 
     The widths of levels rise and fall much like a bell: while the growth factor shrinks steadily,
-    the widths to come follow from it.
+    the widths to come follow from it. None as well while that would be far more than is there.
 
     >>> estimate(31, [1, 2, 4, 8, 16]) is None
     True
-    >>> 200 < estimate(115, [5, 10, 18, 30, 52]) < 3000
-    True
+    >>> estimate(57, [1, 4, 10, 18, 24])
+    108
     """
     if len(frontiers) < 5 or frontiers[-4] == 0 or frontiers[-3] == 0:
         return None
@@ -112,4 +114,4 @@ def estimate(states: int, frontiers: list[int]) -> int | None:
         if width < 1:
             break
         total += width
-    return int(total)
+    return int(total) if total < FORESIGHT_MAX * states else None

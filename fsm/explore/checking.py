@@ -231,9 +231,7 @@ class _Check:
         if saved is not None:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
-                self.search.transitions = about["transitions"]
-                self.search.terminal_states = about["terminal"]
-                self.search.held = about["held"]
+                self.search.recount(about["transitions"], about["terminal"], about["held"])
         return (last, False) if last else (self.search.begin(self.program.initial), True)
 
     def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:

@@ -18,6 +18,7 @@ from epochgate.fsm.explore.search import (
     Pause,
     Search,
     Span,
+    Unsuited,
     Words,
     canonical,
 )
@@ -160,7 +161,3 @@ class PlainSearch(Search):
             start = position * width
             self._enter(tuple(packed[start : start + width]), parent)
         self._target.covered |= rows
-
-
-class Unsuited(Exception):
-    """A saved search cannot be gone on with by this one."""

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from epochgate.errors import UsageError
 from epochgate.fsm.compiler.ir import Program
-from epochgate.fsm.explore.search import Search, Span
+from epochgate.fsm.explore.search import Search, Span, Unsuited
 
 FORMAT = "epochgate search 1"
 
@@ -52,18 +52,20 @@ class SavedSearch:
         if not self._path.exists():
             self._create()
             return
-        file = self._path.open("r+b")
+        self._file = file = self._path.open("r+b")
         self._check(file)
         kept = file.tell()
         while (record := self._record(file)) is not None:
             about, words, parents = record
             kept = file.tell()
             spans = [(first, end) for first, end in about["spans"]]
-            search.restore(spans, words, parents, set(about["rows"]))
+            try:
+                search.restore(spans, words, parents, set(about["rows"]))
+            except Unsuited as reason:
+                raise CannotResume(f"{self._path}: {reason}") from reason
             yield spans, about
         file.seek(kept)
         file.truncate()
-        self._file = file
 
     def _create(self) -> None:
         head = {"format": FORMAT, "system": self._system, "identity": self._identity}

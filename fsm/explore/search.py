@@ -39,6 +39,10 @@ class Stopped(Exception):
     """A budget is used up; the text says which."""
 
 
+class Unsuited(Exception):
+    """A saved search cannot be gone on with by this one."""
+
+
 Pause = Callable[[], None]
 """Called between pieces of work; raises Stopped."""
 
@@ -97,6 +101,10 @@ class Search(ABC):
     def restore(self, level: Sequence[Span], words: bytes, parents: bytes, rows: set[int]) -> None:
         """Enter a level that was saved."""
         raise NotImplementedError
+
+    def recount(self, transitions: int, terminal_states: int, held: int) -> None:
+        """Go on counting from what a saved search had counted."""
+        self.transitions, self.terminal_states, self.held = transitions, terminal_states, held
 
     def chain(self, state: int) -> list[int]:
         """The states on the way from the initial one, both included."""

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from epochgate.fsm.compiler.ir import Program
 from epochgate.fsm.compiler.numpy_target import Columns, NumpyTarget
-from epochgate.fsm.explore.plain import Unsuited
 from epochgate.fsm.explore.search import (
     DEADLOCK,
     PROPERTY,
@@ -21,6 +20,7 @@ from epochgate.fsm.explore.search import (
     Pause,
     Search,
     Span,
+    Unsuited,
     Words,
 )
 

@@ -31,7 +31,7 @@ class PendingCheckpoint(Checkpoint):
 class LateAcknowledgement(Reference):
     """A late acknowledgement ignores its checkpoint's number."""
 
-    subtask: list[CarelessSubtask] = machines(CarelessSubtask)
+    subtask = machines(CarelessSubtask)
     checkpoint: PendingCheckpoint = machines(PendingCheckpoint)
 
 
@@ -47,4 +47,4 @@ class OpenCoordinator(Coordinator):
 class NoValve(Reference):
     """Events pass while a checkpoint is under way."""
 
-    coordinator: list[OpenCoordinator] = machines(OpenCoordinator)
+    coordinator = machines(OpenCoordinator)

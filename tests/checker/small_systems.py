@@ -298,4 +298,4 @@ class Favourite(Visitor):
 class Favouring(House):
     """The visitors are not alike: one is told apart by its number."""
 
-    visitor: list[Favourite] = machines(Favourite)
+    visitor = machines(Favourite)

@@ -1,0 +1,126 @@
+"""What cannot be checked is refused with its place and with advice, before anything is explored."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+from epochgate.fsm import STAY, Channel, DeclarationError, Fifo, Int, Machine, Row, machines
+from epochgate.fsm.closed import ClosedSystem, Step
+from epochgate.fsm.compiler.lowering import lower
+from epochgate.fsm.explore import check
+
+ON = "on"
+
+
+class Tally(Machine):
+    """Counts without a bound that the system knows."""
+
+    STATES = (ON,)
+    INITIAL = ON
+
+    system: Any
+
+    count: int = Int("nowhere")
+
+    ROWS = (Row("tick", ON, STAY, None, "add", "time passes"),)
+
+    def add(self) -> None:
+        self.count += 1
+
+
+class Long(Machine):
+    """A channel that no word holds."""
+
+    STATES = (ON,)
+    INITIAL = ON
+
+    system: Any
+
+    lane: Fifo[int] = Channel("bound", "room")
+
+    ROWS = (Row("tick", ON, STAY, None, "add", "time passes"),)
+
+    def add(self) -> None:
+        self.lane.push(1)
+
+
+class Divider(Machine):
+    """Divides by what may be nothing."""
+
+    STATES = (ON,)
+    INITIAL = ON
+
+    system: Any
+
+    count: int = Int("bound")
+
+    ROWS = (Row("tick", ON, STAY, None, "divide", "time passes"),)
+
+    def divide(self) -> None:
+        self.count = 1 // self.count
+
+
+def closed(machine: type[Machine], **members: Any) -> type[ClosedSystem]:
+    base: dict[str, Any] = {
+        "CONSTANTS": {"bound": 5, "room": 40},
+        "STEPS": (Step("one", "tick"),),
+        "one": machines(machine),
+        **members,
+    }
+    return type("Closed", (ClosedSystem,), base)
+
+
+@pytest.mark.parametrize(
+    ("machine", "message"),
+    [
+        (Tally, r"one\.count is bounded by 'nowhere'.*cannot be checked"),
+        (Long, r"one\.lane: 40 items of 3 bits do not fit into 63 bits"),
+        (Divider, r"test_bad_input\.py:\d+: Divider\.divide: .*divide by constants above 0"),
+    ],
+)
+def test_what_has_no_finite_form_is_refused(machine: type[Machine], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        check(closed(machine))
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"STEPS": (Step("two", "tick"),)}, "a step names the machine 'two'"),
+        ({"STEPS": (Step("one", "tock"),)}, "has no trigger 'tock'"),
+        ({"WIRING": {"one.bell": "one"}}, "is no port of a machine"),
+        ({"UNTAKEN": {"one.tock": "why"}}, "is no trigger of a machine"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_refused(members: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        closed(Divider, **members)
+
+
+class Caller(Machine):
+    """Its trigger has an argument, so nobody can take it as a step."""
+
+    STATES = (ON,)
+    INITIAL = ON
+    FIELDS: ClassVar[dict[str, Any]] = {}
+
+    system: Any
+
+    ROWS = (Row("tick", ON, STAY, None, "hear", "somebody speaks"),)
+
+    def hear(self, number: int) -> None:
+        pass
+
+
+def test_a_step_without_its_arguments_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"one\.tick takes number, but nobody gives"):
+        closed(Caller)
+
+
+@pytest.mark.parametrize("rule", ["bound + nothing", "__import__('os')", "bound ** 2", "[1]"])
+def test_a_derived_constant_is_arithmetic_and_nothing_else(rule: str) -> None:
+    system = closed(Divider, DERIVED={"extra": rule})
+    with pytest.raises(DeclarationError, match="is no arithmetic of constants"):
+        lower(system())

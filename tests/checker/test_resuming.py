@@ -1,0 +1,143 @@
+"""A search that was stopped, or killed, goes on from its file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from epochgate.fsm.explore import Verdict, check
+from epochgate.fsm.explore.resuming import CannotResume
+from epochgate.models.reference import Reference
+from tests.checker.broken import LateAcknowledgement
+from tests.checker.small_systems import House
+
+STATES, TRANSITIONS = 120_524, 561_792
+STATE_BYTES = 2 * 8 + 4
+DEADLINE_S = 60.0
+
+
+def levels(path: Path) -> int:
+    """How many complete levels a file of the reference model holds."""
+    found = 0
+    with path.open("rb") as file:
+        file.readline()
+        while line := file.readline():
+            try:
+                states = sum(end - first for first, end in json.loads(line)["spans"])
+            except ValueError:
+                break
+            if len(file.read(states * STATE_BYTES)) < states * STATE_BYTES:
+                break
+            found += 1
+    return found
+
+
+@pytest.mark.parametrize("engine", ["llvm", "numpy", "python"])
+def test_a_stopped_search_goes_on_to_the_same_result(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    bounds = {"N": 2, "C": 2, "K": 1}
+    stopped = check(Reference(**bounds), engine=engine, resume=path, max_states=3_000)
+    assert (stopped.verdict, stopped.exit_code) == (Verdict.BOUNDED, 4)
+    resumed = check(Reference(**bounds), engine=engine, resume=path)
+    straight = check(Reference(**bounds), engine="python")
+    assert (resumed.verdict, resumed.states, resumed.transitions, resumed.depth) == (
+        straight.verdict,
+        straight.states,
+        straight.transitions,
+        straight.depth,
+    )
+    assert resumed.terminal_states == straight.terminal_states
+    assert all(row.is_taken for row in resumed.coverage)
+
+
+def test_a_search_stopped_by_memory_goes_on_with_more(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    stopped = check(Reference(), resume=path, max_memory=2 << 20)
+    assert stopped.verdict is Verdict.BOUNDED
+    assert "memory" in stopped.stopped
+    resumed = check(Reference(), resume=path)
+    assert (resumed.states, resumed.transitions) == (STATES, TRANSITIONS)
+
+
+def test_one_engine_goes_on_where_another_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    check(Reference(), engine="python", resume=path, max_states=2_000)
+    resumed = check(Reference(), engine="llvm", workers=2, resume=path)
+    assert (resumed.states, resumed.transitions) == (STATES, TRANSITIONS)
+
+
+def test_two_workers_go_on_where_two_workers_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    check(Reference(), workers=2, resume=path, max_states=40_000)
+    resumed = check(Reference(), workers=2, resume=path)
+    assert (resumed.states, resumed.transitions) == (STATES, TRANSITIONS)
+
+
+def test_a_finished_search_is_finished_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    check(House, resume=path)
+    again = check(House, resume=path)
+    assert (again.verdict, again.states) == (Verdict.PASS, 8)
+
+
+def test_a_way_to_a_violation_leads_through_what_was_saved(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    check(LateAcknowledgement(C=1), resume=path, max_depth=9)
+    found = check(LateAcknowledgement(C=1), resume=path).counterexample
+    assert found is not None
+    assert len(found.steps) == 17
+
+
+def test_a_level_that_was_not_written_to_its_end_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    check(Reference(), resume=path, max_depth=15)
+    whole = path.read_bytes()
+    before = levels(path)
+    path.write_bytes(whole[:-100])
+    assert levels(path) == before - 1
+    resumed = check(Reference(), resume=path)
+    assert (resumed.states, resumed.transitions) == (STATES, TRANSITIONS)
+
+
+def test_a_file_of_another_search_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    check(House, resume=path)
+    with pytest.raises(CannotResume, match="is a search of House"):
+        check(Reference(), resume=path)
+    path.write_text("something else\n")
+    with pytest.raises(CannotResume, match="is no search of epochgate"):
+        check(House, resume=path)
+
+
+def test_a_killed_search_loses_at_most_its_last_level(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    program = (
+        "from epochgate.fsm.explore import check\n"
+        "from epochgate.models.reference import Reference\n"
+        f"check(Reference(), engine='python', resume={str(path)!r})\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline_s = time.monotonic() + DEADLINE_S
+        while not path.exists() or levels(path) < 10:
+            assert time.monotonic() < deadline_s
+            assert process.poll() is None
+        seen = levels(path)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+    assert levels(path) >= seen
+    resumed = check(Reference(), resume=path)
+    assert (resumed.verdict, resumed.states, resumed.transitions) == (
+        Verdict.PASS,
+        STATES,
+        TRANSITIONS,
+    )
