@@ -89,6 +89,12 @@ BROKEN: dict[str, Broken] = {
         17,
         "sender.send snapshot.future timer.expire pending.begin snapshot.future task.align",
     ),
+    "flink.d4_at_failover": Broken(
+        hazards.ForgottenAtFailover,
+        I1,
+        24,
+        "sender.send snapshot.future task.vanish pending.begin snapshot.future task.align",
+    ),
     "flink.d4_with_a_loss": Broken(
         hazards.ForgottenLoss,
         I1,

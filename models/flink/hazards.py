@@ -179,6 +179,16 @@ class Timer(Machine):
         self.system.pending[self.checkpoint].abort()
 
 
+class TimedFlink(Flink):
+    """Sources whose checkpoints may be aborted at any time: an event that is on its way when the next
+    checkpoint begins is still before its barrier, as long as it is not lost.
+    """
+
+    STEPS = (*Flink.STEPS, Step("timer", "expire", is_fair=False))
+
+    timer: list[Timer] = machines(Timer)
+
+
 class ForgottenSends(StreamedFlink):
     """D4: a checkpoint is aborted while it waits for sends, and the next one does not know of them.
 
@@ -189,6 +199,12 @@ class ForgottenSends(StreamedFlink):
     STEPS = (*StreamedFlink.STEPS, Step("timer", "expire", is_fair=False))
 
     timer: list[Timer] = machines(Timer)
+
+
+class ForgottenAtFailover(StreamedFlink):
+    """D4 without a timeout: the failure of another subtask aborts the checkpoint that waits."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**Flink.CONSTANTS, **ALONE, "K": 2, "F": 1}
 
 
 class LossyTask(Task):

@@ -16,6 +16,7 @@ from epochgate.models.flink.hazards import (
     MixedClose,
     SkippedReopening,
     StreamedFlink,
+    TimedFlink,
 )
 from epochgate.models.flink.system import Flink
 from epochgate.models.replay import Replay
@@ -63,6 +64,7 @@ def test_a_variant_fails_by_a_shortest_way(broken: Broken) -> None:
 
 HOLDING: dict[str, ClosedSystem] = {
     "no_subtask_is_a_source_and_nothing_is_aborted": StreamedFlink(),
+    "all_subtasks_are_sources_and_nothing_is_lost": TimedFlink(F=0),
     "a_scheduler_aborts_before_a_restart_D2": SkippedReopening(periodic=1, savepoints=0),
     "a_scheduler_aborts_before_a_restart_D3": MixedClose(periodic=1, savepoints=0),
     "a_scheduler_aborts_before_a_restart_D5": AbandonedFuture(periodic=1, savepoints=0),
