@@ -6,7 +6,10 @@ again. Several thousand states a second.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -100,6 +103,8 @@ class InterpretedTarget:
             message = f"{name} refuses {error.trigger!r}: no row holds"
             return self._numbered(lambda fault: fault.message == message, error)
         file = frame.f_code.co_filename
+        if isinstance(error, AssertionError):
+            line = _assertion_line(file, line)
         kinds = ("assertion",) if isinstance(error, AssertionError) else ("empty", "index")
         return self._numbered(
             lambda f: (
@@ -126,3 +131,16 @@ def _origin(traceback: TracebackType | None) -> tuple[FrameType, int]:
         traceback = traceback.tb_next
     assert found is not None
     return found
+
+
+@cache
+def _assertions(file: str) -> tuple[tuple[int, int], ...]:
+    """The first and the last line of each assertion in a file."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    return tuple((node.lineno, node.end_lineno or node.lineno) for node in nodes)
+
+
+def _assertion_line(file: str, line: int) -> int:
+    """The first line of the assertion of which a traceback names any line."""
+    return next((first for first, last in _assertions(file) if first <= line <= last), line)

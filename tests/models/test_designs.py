@@ -94,3 +94,14 @@ def test_the_table_grows_between_two_levels_too(engine: str) -> None:
     result = check(SettlingValve(N=2, K=3, E=2, losses=2), engine=engine)
     assert result.verdict is Verdict.PASS
     assert Size(result.states, result.transitions) == Size(89240, 299696)
+
+
+@pytest.mark.parametrize("name", [name for name in BROKEN if not name.startswith("flink.")])
+def test_the_machines_themselves_fail_in_the_same_way(name: str) -> None:
+    compiled, interpreted = (
+        check(BROKEN[name].system, engine=engine) for engine in ("python", "interpreted")
+    )
+    assert compiled.counterexample is not None
+    assert interpreted.counterexample is not None
+    assert compiled.counterexample.message == interpreted.counterexample.message
+    assert compiled.states == interpreted.states
