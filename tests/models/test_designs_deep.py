@@ -1,0 +1,44 @@
+"""The designs at larger bounds, for `make check-deep`."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.explore import Verdict, check
+from epochgate.models.acknowledged import Acknowledged
+from epochgate.models.commit import Commit
+from epochgate.models.flink.hazards import TimedFlink
+from epochgate.models.flink.system import Flink
+from epochgate.models.replay import Replay
+from epochgate.models.valve import Valve
+
+pytestmark = pytest.mark.deep
+
+LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
+    "valve": (Valve(N=3, sources=3), 277_541, 1_122_643),
+    "acknowledged_twice": (Acknowledged(K=2, E=2), 2_498_334, 10_414_387),
+    "acknowledged_by_three": (Acknowledged(N=3), 1_406_342, 6_310_625),
+    "flink_with_two_events": (Flink(E=2), 7_331_400, 14_350_766),
+    "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
+    "commit_at_more": (
+        Commit(P=2, Q=3, checkpoints=3, crashes=2, postponements=3),
+        82_744,
+        290_001,
+    ),
+    "commit_at_fewer": (
+        Commit(P=3, Q=2, checkpoints=3, crashes=2, postponements=3),
+        29_997,
+        85_174,
+    ),
+    "replay": (Replay(B=3, D=4, deaths=3), 1_661_838, 6_924_825),
+}
+
+
+@pytest.mark.parametrize(("system", "states", "transitions"), LARGE.values(), ids=LARGE)
+def test_a_design_holds_at_larger_bounds(
+    system: ClosedSystem, states: int, transitions: int
+) -> None:
+    result = check(system)
+    assert result.verdict is Verdict.PASS
+    assert (result.states, result.transitions) == (states, transitions)
