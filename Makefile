@@ -11,10 +11,10 @@ UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check venv bench soak fuzz draw format lock clean
+.PHONY: help run test check check-deep venv bench bench-checker soak fuzz draw format lock clean
 
 help: ## say what each target does
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
 	@$(RUN) -m epochgate demo
@@ -33,6 +33,12 @@ venv: $(STAMP) ## make .venv and install everything into it, once
 
 bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it into the README
 	@$(RUN) -m epochgate bench --write
+
+bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed if it is missing
+	@$(RUN) -m epochgate bench checker --write
+
+check-deep: $(STAMP) ## check every system at its full bounds, which takes a while
+	@$(RUN) -m pytest -m deep --timeout 1800
 
 soak: $(STAMP) ## the long run: at least a hundred kills
 	@$(RUN) -m epochgate soak

@@ -8,15 +8,15 @@ from importlib import import_module
 from pathlib import Path
 
 README = Path("README.md")
-QUESTIONS = ("ingest", "recovery", "events", "scaling")
+QUESTIONS = ("ingest", "recovery", "events", "scaling", "checker")
 """In the order of the README; the module of each is `epochgate.benchmarks.<name>`."""
 
 DESCRIPTION = """\
 Measure on this machine: the ingestion against a plain Spark job (ingest), how
 soon killed workers and executors are replaced (recovery), control events per
-second through the gateways (events), and how the driver's work grows with the
-number of subtasks (scaling). About ten minutes for all; what else runs on the
-machine shows in the figures."""
+second through the gateways (events), how the driver's work grows with the
+number of subtasks (scaling), and how fast the checker is beside Spin (checker).
+About ten minutes for all; what else runs on the machine shows in the figures."""
 
 EPILOG = """\
 examples:

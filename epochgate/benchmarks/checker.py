@@ -1,0 +1,218 @@
+"""How fast the checker is beside Spin, on the same model with the same states and transitions.
+
+Spin and a C compiler are needed; Spin is installed with the system's package manager when it is
+missing and that can be done. Runs are interleaved, so that what else the machine does meets all of
+them alike. A run that counts other states than it should ends the benchmark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from epochgate.benchmarks.figures import Table, number
+from epochgate.benchmarks.promela import ENCODINGS, promela
+from epochgate.errors import NegativeResult, UsageError
+
+MODELS = (
+    ("S1", (2, 2, 2, 1, 1), 120_524, 561_792, 18),
+    ("S2", (3, 1, 2, 2, 1), 1_876_258, 11_147_495, 22),
+    ("S4", (2, 2, 2, 2, 1), 6_957_956, 36_624_708, 24),
+)
+"""Name; N, C, K, E and F; states; transitions; and the size of table, in bits, that suits Spin."""
+
+RUNS = 3
+TIMEOUT_S = 300.0
+CFLAGS = ("-O3", "-march=native", "-w", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=14000")
+VARIANTS = {
+    "packed": ("-DNOCOMP", "-DVECTORSZ=1024"),
+    "channels": ("-DVECTORSZ=1024",),
+}
+"""What each encoding is compiled with: the fastest that was found for it."""
+
+CHECK = """
+import json, sys
+from epochgate.fsm.explore import check
+from epochgate.models.reference import Reference
+result = check(Reference(**json.loads(sys.argv[1])), workers=int(sys.argv[2]))
+found = result.to_json()
+json.dump({name: found[name] for name in ("states", "transitions", "search_seconds",
+    "compile_seconds", "bytes_per_state")}, sys.stdout)
+"""
+
+
+class SpinMissing(UsageError):
+    """There is no Spin, and it could not be installed."""
+
+
+class CountsDiffer(NegativeResult):
+    """Two checkers disagree on the same model."""
+
+
+@dataclass
+class Samples:
+    """Seconds of one checker on one model."""
+
+    search_s: list[float] = field(default_factory=list)
+    total_s: list[float] = field(default_factory=list)
+    state_bytes: float = 0.0
+
+    @property
+    def middle_s(self) -> float:
+        return statistics.median(self.search_s)
+
+
+def install_spin() -> None:
+    """Make sure that `spin` and a C compiler are there; raises SpinMissing."""
+    if not shutil.which("spin") and shutil.which("apt-get") and os.geteuid() == 0:
+        for command in (("apt-get", "update"), ("apt-get", "install", "--yes", "spin")):
+            subprocess.run(command, check=False, capture_output=True, timeout=TIMEOUT_S)
+    missing = [name for name in ("spin", "gcc") if not shutil.which(name)]
+    if missing:
+        raise SpinMissing(
+            f"{' and '.join(missing)} not found on PATH; install the packages of these names "
+            f"(on Debian and Ubuntu: apt-get install spin gcc) and measure again"
+        )
+
+
+class SpinModel:
+    """One encoding of one model, compiled by Spin and the C compiler."""
+
+    def __init__(self, folder: Path, constants: dict[str, int], encoding: str, bits: int) -> None:
+        self._folder, self._bits = folder, bits
+        folder.mkdir()
+        (folder / "model.pml").write_text(promela(constants, encoding), encoding="utf-8")
+        begun_s = time.perf_counter()
+        self._run("spin", "-o2", "-a", "model.pml")
+        self._run("gcc", *CFLAGS, *VARIANTS[encoding], "-o", "pan", "pan.c")
+        self.compile_s = time.perf_counter() - begun_s
+
+    def _run(self, *command: str) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self._folder,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise SpinMissing(
+                f"{' '.join(command)} failed:\n{done.stdout[-500:]}{done.stderr[-500:]}"
+            )
+        return done.stdout
+
+    def search(self, states: int, transitions: int, samples: Samples) -> None:
+        """One search; CountsDiffer if it finds something else."""
+        begun_s = time.perf_counter()
+        shown = self._run("./pan", "-n", "-m100000", f"-w{self._bits}")
+        elapsed_s = time.perf_counter() - begun_s
+        stored = int(_first(r"(\d+) states, stored", shown))
+        # Spin counts the initial state as a transition.
+        taken = int(_first(r"(\d+) transitions", shown)) - 1
+        _compare("Spin", (stored, taken), (states, transitions))
+        samples.search_s.append(elapsed_s)
+        samples.total_s.append(elapsed_s + self.compile_s)
+        samples.state_bytes = float(_first(r"([\d.]+)\s+(?:total actual )?memory", shown)) * 1e6 / stored
+
+
+def _first(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    if found is None:
+        raise SpinMissing(f"Spin's answer is not understood; it has no {pattern!r}:\n{text[-800:]}")
+    return found[1]
+
+
+def _compare(who: str, found: tuple[int, int], wanted: tuple[int, int]) -> None:
+    if found != wanted:
+        raise CountsDiffer(f"{who} counts {found} states and transitions instead of {wanted}")
+
+
+def search(
+    constants: dict[str, int], workers: int, states: int, transitions: int, samples: Samples
+) -> None:
+    """One check in a process of its own, without compiled code from earlier runs."""
+    begun_s = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK, json.dumps(constants), str(workers)],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+        env={**os.environ, "EPOCHGATE_CACHE": ""},
+    )
+    found = json.loads(done.stdout)
+    _compare("epochgate", (found["states"], found["transitions"]), (states, transitions))
+    samples.search_s.append(found["search_seconds"])
+    samples.total_s.append(time.perf_counter() - begun_s)
+    samples.state_bytes = found["bytes_per_state"]
+
+
+def measure(runs: int = RUNS, note: Callable[[str], None] = lambda text: None) -> Table:
+    """Measure all models in turn, `runs` times each."""
+    install_spin()
+    rows = []
+    for name, bounds, states, transitions, bits in MODELS:
+        constants = dict(zip("NCKEF", bounds, strict=True))
+        samples = {who: Samples() for who in (*ENCODINGS, "one", "two")}
+        with tempfile.TemporaryDirectory() as folder:
+            spins = {
+                encoding: SpinModel(Path(folder) / encoding, constants, encoding, bits)
+                for encoding in ENCODINGS
+            }
+            for run in range(runs):
+                note(f"{name}: run {run + 1} of {runs}")
+                for encoding, spin in spins.items():
+                    spin.search(states, transitions, samples[encoding])
+                search(constants, 1, states, transitions, samples["one"])
+                search(constants, 2, states, transitions, samples["two"])
+        rows.append(_row(name, bounds, samples))
+    return Table(
+        question="checker",
+        title="Searching every state, beside Spin (seconds)",
+        header=(
+            "model",
+            "Spin, channels",
+            "Spin, packed",
+            "one worker",
+            "two workers",
+            "times Spin's best",
+            "Spin in all",
+            "ours in all",
+            "bytes a state",
+        ),
+        rows=tuple(rows),
+        notes=(
+            f"Medians of {runs} interleaved runs; the same states and transitions in all of them. "
+            "Search time, on one core but for the column of two workers. Spin's two encodings are "
+            "written for this model: the language's own channels, and integers packed by hand. "
+            "`In all` is everything with compilation, for ours with the start of Python and "
+            "without code kept from earlier runs; bytes a state are ours."
+        ),
+    )
+
+
+def _row(name: str, bounds: tuple[int, ...], samples: dict[str, Samples]) -> tuple[str, ...]:
+    best = min(ENCODINGS, key=lambda encoding: samples[encoding].middle_s)
+    ours = samples["one"]
+    return (
+        f"{name} {bounds}",
+        f"{samples['channels'].middle_s:.3f}",
+        f"{samples['packed'].middle_s:.3f}",
+        f"{ours.middle_s:.3f}",
+        f"{samples['two'].middle_s:.3f}",
+        f"{samples[best].middle_s / ours.middle_s:.1f}",
+        f"{statistics.median(samples[best].total_s):.2f}",
+        f"{statistics.median(ours.total_s):.2f}",
+        number(ours.state_bytes),
+    )
