@@ -1,0 +1,112 @@
+"use strict";
+// Steps through counterexamples: what is drawn stays, what comes later fades.
+(() => {
+  const shown = (value) =>
+    typeof value === "string" ? value
+      : Array.isArray(value) ? "[" + value.map(shown).join(", ") + "]"
+        : value === true ? "True" : value === false ? "False" : value === null ? "None" : String(value);
+
+  const made = (name, className, ...children) => {
+    const element = document.createElement(name);
+    if (className) element.className = className;
+    element.append(...children);
+    return element;
+  };
+
+  const differing = (was, is) => [made("s", "", shown(was)), " → ", made("var", "", shown(is))];
+
+  class Counterexample {
+    constructor(element) {
+      this.element = element;
+      this.data = JSON.parse(element.querySelector("script[type='application/json']").textContent);
+      this.last = this.data.steps.length - 1;
+      this.panel = element.querySelector(".machines");
+      this.diagram = element.querySelector(".diagram");
+      this.slider = element.querySelector("input[type=range]");
+      for (const button of element.querySelectorAll("[data-go]"))
+        button.addEventListener("click", () => this.go(button.dataset.go));
+      for (const row of element.querySelectorAll(".row"))
+        row.addEventListener("click", () => this.show(Number(row.dataset.step)));
+      this.slider.addEventListener("input", () => this.show(Number(this.slider.value)));
+      element.addEventListener("pointerenter", () => { current = this; });
+      element.addEventListener("focusin", () => { current = this; });
+    }
+
+    go(where) {
+      const to = { first: 0, previous: this.step - 1, next: this.step + 1, last: this.last }[where];
+      this.show(Math.min(Math.max(to, 0), this.last));
+    }
+
+    show(step) {
+      this.step = step;
+      this.slider.value = String(step);
+      this.element.querySelector("output").textContent = `${step} / ${this.last}`;
+      for (const button of this.element.querySelectorAll("[data-go]"))
+        button.disabled = ["first", "previous"].includes(button.dataset.go) ? step === 0 : step === this.last;
+      for (const part of this.element.querySelectorAll("svg [data-step]")) {
+        part.classList.toggle("later", Number(part.dataset.step) > step);
+        part.classList.toggle("now", Number(part.dataset.step) === step);
+      }
+      for (const part of this.element.querySelectorAll(".message")) {
+        const from = Number(part.dataset.from), to = Number(part.dataset.to);
+        part.classList.toggle("later", from > step);
+        part.classList.toggle("underway", from <= step && step < to);
+      }
+      this.element.querySelector(".end").classList.toggle("later", step < this.last);
+      this.panel.replaceChildren(...this.told());
+      this.follow();
+    }
+
+    // The page itself stays where it is.
+    follow() {
+      const row = this.element.querySelector(".row.now rect");
+      if (!row) { this.diagram.scrollTop = 0; return; }
+      const box = this.diagram.getBoundingClientRect(), place = row.getBoundingClientRect();
+      if (place.top < box.top + 60) this.diagram.scrollTop -= box.top + 60 - place.top;
+      if (place.bottom > box.bottom - 60) this.diagram.scrollTop += place.bottom - box.bottom + 60;
+    }
+
+    told() {
+      const step = this.data.steps[this.step];
+      const head = this.step === 0 ? "the initial state" : `${this.step}. ${step.label}`;
+      const parts = [made("p", "step", made("b", "", head), made("span", "", step.because))];
+      const flying = this.data.messages.filter(
+        (message) => message.from <= this.step && (message.to === null || message.to > this.step));
+      if (flying.length)
+        parts.push(made("div", "flight", "in flight", ...flying.map(
+          (message) => made("i", "", `${message.channel} ${shown(message.value)}`))));
+      for (const [name, fields] of Object.entries(step.state)) parts.push(this.machine(step, name, fields));
+      return parts;
+    }
+
+    machine(step, name, fields) {
+      const { state, ...others } = fields;
+      const was = (field) => step.changed[`${name}.${field}`];
+      const isChanged = (field) => Object.hasOwn(step.changed, `${name}.${field}`);
+      const now = isChanged("state")
+        ? made("em", "changed", ...differing(was("state"), state)) : made("em", "", shown(state));
+      const list = Object.entries(others).map(([field, value]) => isChanged(field)
+        ? made("span", "changed", field + " ", ...differing(was(field), value))
+        : made("span", "", field + " ", made("var", "", shown(value))));
+      const acting = name === step.instance ? " acting" : "";
+      return made("div", `machine h${this.data.hues[name]}${acting}`,
+        made("h4", "", made("span", "", name), now), made("div", "fields", ...list));
+    }
+  }
+
+  const all = [...document.querySelectorAll(".counterexample")].map((each) => new Counterexample(each));
+  let current = all[0];
+  const [, number, step] = /^#step-(\d+)-(\d+)$/.exec(location.hash) ?? [];
+  for (const each of all) {
+    const isNamed = each.element.dataset.number === number;
+    if (isNamed) current = each;
+    each.show(isNamed ? Math.min(Number(step), each.last) : each.last);
+  }
+  const KEYS = { ArrowLeft: "previous", ArrowRight: "next", Home: "first", End: "last" };
+  document.addEventListener("keydown", (event) => {
+    if (!current || !(event.key in KEYS) || event.target instanceof HTMLInputElement) return;
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    current.go(KEYS[event.key]);
+  });
+})();

@@ -1,0 +1,198 @@
+"""A counterexample as a space-time diagram: an SVG with a lane for each instance, time downwards.
+
+A dot is the instance that acts, a ring one that the step reaches at once, and an arrow a message
+from where it is put into a channel to where it is taken out; dashed, it is still in flight at the
+end. The drawing is whole without a script; classes and `data-` attributes let one step through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+
+from epochgate.fsm.explore.result import Counterexample, TraceStep
+from epochgate.reports.messages import Message, lanes, messages, shown, touched
+
+GUTTER_PX = 292
+"""What the numbers and labels of the steps need, left of the lanes."""
+ROW_PX = 46
+HEADER_PX = 44
+HUES = 8
+"""Colours of machines, after which they repeat."""
+LABEL_CHARACTERS_MAX = 40
+
+
+@dataclass(frozen=True)
+class SpaceTime:
+    """The lanes' names above, and the lanes below, which scroll."""
+
+    header: str
+    body: str
+    width_px: int
+
+
+def hues(found: Counterexample) -> dict[str, int]:
+    """A colour for each instance; those of one machine share it."""
+    kinds = dict.fromkeys(name.partition("[")[0] for name in found.initial)
+    numbers = {kind: number % HUES for number, kind in enumerate(kinds)}
+    return {name: numbers[name.partition("[")[0]] for name in found.initial}
+
+
+def space_time(found: Counterexample) -> SpaceTime:
+    """Draw it."""
+    return _Drawing(found).drawn()
+
+
+@dataclass
+class _Drawing:
+    found: Counterexample
+    x: dict[str, int] = field(init=False)
+    """The middle of each lane."""
+    width_px: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        left = GUTTER_PX
+        self.x = {}
+        for name in lanes(self.found):
+            width = max(88, round(len(name) * 7.4) + 22)
+            self.x[name] = left + width // 2
+            left += width
+        self.width_px = left + 44
+
+    def y(self, step: int) -> int:
+        return step * ROW_PX - ROW_PX // 2
+
+    def drawn(self) -> SpaceTime:
+        count = len(self.found.steps)
+        height = max(count, 1) * ROW_PX + ROW_PX // 2 + 8
+        told = messages(self.found)
+        parts = [*self._rows(), *self._lanes(height), *self._cycle()]
+        for step in self.found.steps:
+            parts += self._reach(step)
+        for position, message in enumerate(told):
+            parts += self._message(message, height, position)
+        for step in self.found.steps:
+            parts += self._dots(step)
+        return SpaceTime(
+            self._svg(HEADER_PX, "heads", self._heads()),
+            self._svg(height, "lanes", [ARROWS, *parts]),
+            self.width_px,
+        )
+
+    def _svg(self, height: int, name: str, parts: list[str]) -> str:
+        size = f'width="{self.width_px}" height="{height}" viewBox="0 0 {self.width_px} {height}"'
+        inner = "\n".join(parts)
+        return f'<svg class="{name}" {size} xmlns="http://www.w3.org/2000/svg">\n{inner}\n</svg>'
+
+    def _heads(self) -> list[str]:
+        hue = hues(self.found)
+        found = [f'<text class="gutter" x="42" y="{HEADER_PX - 16}">step</text>']
+        for name, x in self.x.items():
+            width = round(len(name) * 7.4) + 16
+            found.append(
+                f'<g class="h{hue[name]}"><rect class="head" x="{x - width // 2}" y="9" '
+                f'width="{width}" height="26" rx="7"/>'
+                f'<text class="head" x="{x}" y="26">{escape(name)}</text></g>'
+            )
+        return found
+
+    def _rows(self) -> Iterator[str]:
+        for step in self.found.steps:
+            top = (step.number - 1) * ROW_PX
+            yield (
+                f'<g class="row" data-step="{step.number}">'
+                f'<rect x="1" y="{top + 1}" width="{self.width_px - 2}" height="{ROW_PX - 2}" '
+                f'rx="8"/><text class="number" x="42" y="{top + 20}">{step.number}</text>'
+                f'<text class="label" x="52" y="{top + 20}">{escape(_short(step.label))}</text>'
+                f'<text class="because" x="52" y="{top + 36}">'
+                f"{escape(_short(step.because))}</text>"
+                f"<title>{escape(step.label)}: {escape(step.because)}</title></g>"
+            )
+
+    def _lanes(self, height: int) -> Iterator[str]:
+        hue = hues(self.found)
+        for name, x in self.x.items():
+            yield f'<line class="lane h{hue[name]}" x1="{x}" y1="0" x2="{x}" y2="{height}"/>'
+
+    def _cycle(self) -> Iterator[str]:
+        cycle, count = self.found.cycle, len(self.found.steps)
+        if cycle is None or cycle >= count:
+            return
+        top, bottom = self.y(cycle + 1), self.y(count)
+        if top == bottom:
+            top, bottom = top - 8, bottom + 8
+        yield (
+            f'<path class="cycle" marker-end="url(#again)" d="M16 {bottom} Q5 {bottom} 5 '
+            f'{bottom - 8} L5 {top + 8} Q5 {top} 16 {top}"><title>these steps repeat for ever'
+            "</title></path>"
+        )
+
+    def _reach(self, step: TraceStep) -> Iterator[str]:
+        reached = [self.x[name] for name in [step.instance, *touched(step)] if name in self.x]
+        if min(reached) != max(reached):
+            y = self.y(step.number)
+            yield (
+                f'<line class="reach" data-step="{step.number}" '
+                f'x1="{min(reached)}" y1="{y}" x2="{max(reached)}" y2="{y}"/>'
+            )
+
+    def _dots(self, step: TraceStep) -> Iterator[str]:
+        hue, y = hues(self.found), self.y(step.number)
+        for name in touched(step):
+            yield (
+                f'<circle class="ring h{hue[name]}" data-step="{step.number}" '
+                f'cx="{self.x[name]}" cy="{y}" r="5"/>'
+            )
+        yield (
+            f'<circle class="dot h{hue[step.instance]}" data-step="{step.number}" '
+            f'cx="{self.x[step.instance]}" cy="{y}" r="7"/>'
+        )
+        for name, x in self.x.items():
+            if f"{name}.state" in step.changed:
+                now = shown(step.changed[f"{name}.state"][1])
+                yield (
+                    f'<text class="state" data-step="{step.number}" x="{x + 9}" y="{y - 7}">'
+                    f"{escape(_short(now))}</text>"
+                )
+
+    def _message(self, message: Message, height: int, position: int) -> Iterator[str]:
+        x1, y1 = self.x[message.sender], max(self.y(message.pushed_at), 4)
+        is_flying = message.taken_at is None
+        taker = message.owner if is_flying else message.taker
+        x2 = self.x[taker]
+        y2 = height - 12 if message.taken_at is None else self.y(message.taken_at)
+        if x1 == x2:
+            # On its own lane a message swings out, the farther the more of them there are.
+            swing = x1 + 34 + position % 3 * 9
+            line, middle = f"C{swing} {y1 + 10} {swing} {y2 - 12} {x2 + 8} {y2 - 2}", swing - 6
+            start = f"M{x1 + 7} {y1 + 2} "
+        else:
+            side = 1 if x2 > x1 else -1
+            line, middle = f"L{x2 - 7 * side} {y2 - 6}", (x1 + x2) // 2
+            start = f"M{x1 + 6 * side} {y1 + 4} "
+        kind = "flying" if is_flying else "taken"
+        until = len(self.found.steps) + 1 if message.taken_at is None else message.taken_at
+        title = f"{message.channel}: {shown(message.value)}"
+        yield (
+            f'<g class="message {kind}" data-from="{message.pushed_at}" data-to="{until}">'
+            f'<path d="{start}{line}" marker-end="url(#{"open" if is_flying else "arrow"})"/>'
+            f'<text x="{middle}" y="{(y1 + y2) // 2 + 4}">{escape(_short(message.label))}</text>'
+            f"<title>{escape(title)}</title></g>"
+        )
+
+
+ARROWS = """<defs>
+<marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" \
+orient="auto-start-reverse"><path class="tip" d="M0 1 L10 5 L0 9 z"/></marker>
+<marker id="open" viewBox="0 0 10 10" refX="5" refY="5" markerWidth="8" markerHeight="8">\
+<circle class="opening" cx="5" cy="5" r="3.5"/></marker>
+<marker id="again" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" \
+orient="auto-start-reverse"><path class="again" d="M0 1 L10 5 L0 9 z"/></marker>
+</defs>"""
+
+
+def _short(text: str) -> str:
+    if len(text) <= LABEL_CHARACTERS_MAX:
+        return text
+    return text[: LABEL_CHARACTERS_MAX - 1] + "…"
