@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from epochgate.fsm.explore.report import counterexample
 from epochgate.fsm.explore.result import PropertyResult, Result, Verdict
-from epochgate.reports.places import relative
+from epochgate.reports.places import relative, trace
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold, not even escaped."""
@@ -52,7 +51,7 @@ def _suite(name: str, result: Result, root: Path) -> ElementTree.Element:
     for key, value in facts.items():
         ElementTree.SubElement(properties, "property", name=key, value=str(value))
     cases = [_claim(result, claim, root) for claim in result.properties]
-    for case in [*cases, _faults(result), _coverage(result)]:
+    for case in [*cases, _faults(result, root), _coverage(result)]:
         case.set("classname", _legal(name))
         suite.append(case)
     suite.set("tests", str(len(cases) + 2))
@@ -72,16 +71,16 @@ def _claim(result: Result, claim: PropertyResult, root: Path) -> ElementTree.Ele
     elif claim.verdict is Verdict.VACUOUS:
         _fail(case, "VACUOUS", claim.detail or "what it is about never happens", "")
     elif claim.verdict is Verdict.FAIL:
-        is_its_own = found is not None and found.property == claim.name
-        _fail(case, claim.kind, claim.detail or claim.claim, _trace(result) if is_its_own else "")
+        text = trace(found, root) if found and found.property == claim.name else ""
+        _fail(case, claim.kind, claim.detail or claim.claim, text)
     return case
 
 
-def _faults(result: Result) -> ElementTree.Element:
+def _faults(result: Result, root: Path) -> ElementTree.Element:
     case = _case("no fault and no deadlock")
     found = result.counterexample
     if found is not None and not found.property:
-        _fail(case, found.kind, found.message, _trace(result))
+        _fail(case, found.kind, found.message, trace(found, root))
     elif result.verdict is Verdict.BOUNDED or found is not None:
         _skip(case, result.stopped or "the search ended before this was decided")
     return case
@@ -99,10 +98,6 @@ def _coverage(result: Result) -> ElementTree.Element:
     elif rows:
         _fail(case, "VACUOUS", told, "\n".join(["never taken:", *rows]))
     return case
-
-
-def _trace(result: Result) -> str:
-    return "\n".join(counterexample(result.counterexample)) if result.counterexample else ""
 
 
 def _case(name: str) -> ElementTree.Element:

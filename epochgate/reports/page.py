@@ -14,10 +14,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from epochgate.fsm.explore.report import counterexample
 from epochgate.fsm.explore.result import Counterexample, Result, Verdict
 from epochgate.reports.messages import messages
-from epochgate.reports.places import relative
+from epochgate.reports.places import relative, trace
 from epochgate.reports.spacetime import hues, space_time
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -160,17 +159,17 @@ def _counterexample(number: int, found: Counterexample, root: Path) -> Iterator[
     yield f'<div class="counterexample" data-number="{number}" tabindex="-1">'
     yield f'<div class="violation"><b>{escape(found.message)}</b>'
     yield f"<span>{steps} from the initial state · <code>{escape(place)}</code></span></div>"
-    yield '<div class="controls"><button data-go="first" title="Home">⏮</button>'
-    yield '<button data-go="previous" title="left arrow">◀ previous</button>'
-    yield f'<output>{count} / {count}</output><button data-go="next" title="right arrow">next ▶'
-    yield '</button><button data-go="last" title="End">⏭</button>'
+    yield '<div class="controls"><button data-go="first" title="Home">first</button>'
+    yield '<button data-go="previous" title="left arrow">← previous</button>'
+    yield f'<output>{count} / {count}</output><button data-go="next" title="right arrow">next →'
+    yield '</button><button data-go="last" title="End">last</button>'
     yield f'<input type="range" min="0" max="{count}" value="{count}" aria-label="step">'
     yield '<span class="keys"><kbd>←</kbd> <kbd>→</kbd> step through</span></div>'
     yield f'<div class="views"><div class="diagram">{drawing.header}{drawing.body}'
     yield f"{_end(found)}</div>"
     yield '<aside class="machines" aria-live="polite"></aside></div>'
-    lines = [line for n, line in enumerate(counterexample(found)) if n != 1]
-    yield f"<details><summary>as text</summary><pre>{escape(chr(10).join(lines))}</pre></details>"
+    text = escape(trace(found, root))
+    yield f"<details><summary>as text</summary><pre>{text}</pre></details>"
     yield f'<script type="application/json">{_embedded(_data(found))}</script></div>'
 
 

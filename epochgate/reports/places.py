@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from epochgate.fsm.explore.result import Result, TakenRow
+from epochgate.fsm.explore.report import counterexample
+from epochgate.fsm.explore.result import Counterexample, Result, TakenRow
 
 
 def relative(file: str, root: Path) -> str:
@@ -36,3 +37,9 @@ def declared(result: Result, taken: TakenRow) -> tuple[str, int] | None:
         ):
             return row.file, row.line
     return None
+
+
+def trace(found: Counterexample, root: Path) -> str:
+    """The counterexample as text, with its file as `relative` tells it."""
+    said, _, *steps = counterexample(found)
+    return "\n".join([said, f"  at {relative(found.file, root)}:{found.line}", *steps])

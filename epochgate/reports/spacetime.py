@@ -14,13 +14,17 @@ from html import escape
 from epochgate.fsm.explore.result import Counterexample, TraceStep
 from epochgate.reports.messages import Message, lanes, messages, shown, touched
 
-GUTTER_PX = 292
+GUTTER_PX = 272
 """What the numbers and labels of the steps need, left of the lanes."""
 ROW_PX = 46
-HEADER_PX = 44
+HEADER_PX = 54
+LANE_PX_MIN = 70
+CHARACTER_PX = 7.4
+FLYING_PX = 17
+"""Between the ends of messages that nobody takes out."""
 HUES = 8
 """Colours of machines, after which they repeat."""
-LABEL_CHARACTERS_MAX = 40
+LABEL_CHARACTERS_MAX = 36
 
 
 @dataclass(frozen=True)
@@ -50,27 +54,30 @@ class _Drawing:
     x: dict[str, int] = field(init=False)
     """The middle of each lane."""
     width_px: int = field(init=False)
+    messages: list[Message] = field(init=False)
+    flying: list[Message] = field(init=False)
 
     def __post_init__(self) -> None:
         left = GUTTER_PX
         self.x = {}
         for name in lanes(self.found):
-            width = max(88, round(len(name) * 7.4) + 22)
+            width = max(LANE_PX_MIN, round(max(map(len, _parts(name))) * CHARACTER_PX) + 20)
             self.x[name] = left + width // 2
             left += width
-        self.width_px = left + 44
+        self.width_px = left + 48
+        self.messages = messages(self.found)
+        self.flying = [message for message in self.messages if message.taken_at is None]
 
     def y(self, step: int) -> int:
         return step * ROW_PX - ROW_PX // 2
 
     def drawn(self) -> SpaceTime:
         count = len(self.found.steps)
-        height = max(count, 1) * ROW_PX + ROW_PX // 2 + 8
-        told = messages(self.found)
+        height = max(count, 1) * ROW_PX + 16 + len(self.flying) * FLYING_PX
         parts = [*self._rows(), *self._lanes(height), *self._cycle()]
         for step in self.found.steps:
             parts += self._reach(step)
-        for position, message in enumerate(told):
+        for position, message in enumerate(self.messages):
             parts += self._message(message, height, position)
         for step in self.found.steps:
             parts += self._dots(step)
@@ -89,11 +96,14 @@ class _Drawing:
         hue = hues(self.found)
         found = [f'<text class="gutter" x="42" y="{HEADER_PX - 16}">step</text>']
         for name, x in self.x.items():
-            width = round(len(name) * 7.4) + 16
+            kind, index = _parts(name)
+            width = max(LANE_PX_MIN - 8, round(max(len(kind), len(index)) * CHARACTER_PX) + 12)
+            text = f'<text class="head" x="{x}" y="{25 if index else 32}">{escape(kind)}</text>'
+            if index:
+                text += f'<text class="head index" x="{x}" y="40">{escape(index)}</text>'
             found.append(
-                f'<g class="h{hue[name]}"><rect class="head" x="{x - width // 2}" y="9" '
-                f'width="{width}" height="26" rx="7"/>'
-                f'<text class="head" x="{x}" y="26">{escape(name)}</text></g>'
+                f'<g class="h{hue[name]}"><rect class="head" x="{x - width // 2}" y="8" '
+                f'width="{width}" height="39" rx="8"/>{text}</g>'
             )
         return found
 
@@ -157,27 +167,35 @@ class _Drawing:
                 )
 
     def _message(self, message: Message, height: int, position: int) -> Iterator[str]:
-        x1, y1 = self.x[message.sender], max(self.y(message.pushed_at), 4)
         is_flying = message.taken_at is None
         taker = message.owner if is_flying else message.taker
-        x2 = self.x[taker]
-        y2 = height - 12 if message.taken_at is None else self.y(message.taken_at)
+        # Who puts something into another's channel and takes it out again has it lie there.
+        sender = message.owner if message.sender == taker else message.sender
+        x1, y1, x2 = self.x[sender], max(self.y(message.pushed_at), 4), self.x[taker]
+        if message.taken_at is None:
+            y2 = height - 14 - (len(self.flying) - 1 - self.flying.index(message)) * FLYING_PX
+            until = len(self.found.steps) + 1
+        else:
+            y2, until = self.y(message.taken_at), message.taken_at
+        # The label stands between two rows, where there is room, and close to where it arrives.
+        x, y, anchor = x2, y2 - ROW_PX // 2 + 4, "middle"
         if x1 == x2:
-            # On its own lane a message swings out, the farther the more of them there are.
-            swing = x1 + 34 + position % 3 * 9
-            line, middle = f"C{swing} {y1 + 10} {swing} {y2 - 12} {x2 + 8} {y2 - 2}", swing - 6
-            start = f"M{x1 + 7} {y1 + 2} "
+            # On its own lane a message swings out, not always equally far.
+            swing = x1 + 30 + position % 3 * 9
+            line = f"M{x1 + 7} {y1 + 2} C{swing} {y1 + 10} {swing} {y2 - 12} {x2 + 8} {y2 - 2}"
+            x, anchor = (3 * swing + x1) // 4 + 3, "start"
         else:
             side = 1 if x2 > x1 else -1
-            line, middle = f"L{x2 - 7 * side} {y2 - 6}", (x1 + x2) // 2
-            start = f"M{x1 + 6 * side} {y1 + 4} "
-        kind = "flying" if is_flying else "taken"
-        until = len(self.found.steps) + 1 if message.taken_at is None else message.taken_at
+            line = f"M{x1 + 6 * side} {y1 + 4} L{x2 - 7 * side} {y2 - 5}"
+            x += round((x1 - x2) * min((y2 - y + 4) / max(y2 - y1, 1), 0.5))
+        if is_flying:
+            x, y, anchor = x2 + 10, y2 + 4, "start"
+        kind, tip = ("flying", "open") if is_flying else ("taken", "arrow")
         title = f"{message.channel}: {shown(message.value)}"
         yield (
             f'<g class="message {kind}" data-from="{message.pushed_at}" data-to="{until}">'
-            f'<path d="{start}{line}" marker-end="url(#{"open" if is_flying else "arrow"})"/>'
-            f'<text x="{middle}" y="{(y1 + y2) // 2 + 4}">{escape(_short(message.label))}</text>'
+            f'<path d="{line}" marker-end="url(#{tip})"/>'
+            f'<text class="{anchor}" x="{x}" y="{y}">{escape(_short(message.label))}</text>'
             f"<title>{escape(title)}</title></g>"
         )
 
@@ -190,6 +208,12 @@ orient="auto-start-reverse"><path class="tip" d="M0 1 L10 5 L0 9 z"/></marker>
 <marker id="again" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" \
 orient="auto-start-reverse"><path class="again" d="M0 1 L10 5 L0 9 z"/></marker>
 </defs>"""
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """A machine's name and its index."""
+    kind, bracket, index = name.partition("[")
+    return kind, bracket + index
 
 
 def _short(text: str) -> str:
