@@ -33,6 +33,8 @@ examples:
   epochgate check reference --workers 2 --max-memory 4G --resume search.bin
                                               go on where an earlier run was stopped
   epochgate check my_package.door:House       a system of your own
+  epochgate check --junit check.xml --sarif check.sarif --html check.html
+                                              everything, as files for CI and for people
   epochgate check --list                      which systems there are, with their constants
 
 Exit codes: 0 every claim holds, 1 one fails, 2 misuse, 3 a claim holds only because what it is
@@ -86,6 +88,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--simulate", type=int, metavar="STEPS", help="take so many random steps instead")
     add("--seed", type=int, default=1, metavar="N", help="of --simulate (default: 1)")
     add("--json", type=Path, metavar="FILE", help="write the results as JSON; - is stdout")
+    add("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test for each claim")
+    add("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0, at the lines of the claims")
+    add("--html", type=Path, metavar="FILE", help="write a page to step through a counterexample")
+    add(
+        "--mermaid",
+        type=Path,
+        metavar="FILE",
+        help="write a sequence diagram; in Markdown, one for each system, to FILE.md",
+    )
     add("--list", action="store_true", help="list the systems and stop")
 
 
@@ -112,6 +123,11 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = systems(arguments.systems)
     if len(chosen) > 1 and (arguments.set or arguments.resume):
         raise UsageError("--set and --resume are about one system; name it")
+    if len(chosen) > 1 and arguments.mermaid is not None and arguments.mermaid.suffix != ".md":
+        raise UsageError(
+            f"--mermaid {arguments.mermaid} has room for one diagram and {len(chosen)} systems are "
+            f"checked; name one, or write to a file that ends in .md"
+        )
     results = {name: checked(name, system, arguments) for name, system in chosen.items()}
     if arguments.json is not None:
         found = [result.to_json() for result in results.values()]
@@ -120,8 +136,28 @@ def run(arguments: argparse.Namespace) -> int:
             print(text)
         else:
             arguments.json.write_text(text + "\n", encoding="utf-8")
+    write_reports(results, arguments)
     worst = min(results.values(), key=lambda result: WORST_FIRST.index(result.verdict.value))
     return worst.exit_code
+
+
+def write_reports(results: dict[str, Result], arguments: argparse.Namespace) -> None:
+    """Write the files that were asked for."""
+    from epochgate import reports
+
+    if arguments.junit is not None:
+        arguments.junit.write_text(reports.junit_xml(results), encoding="utf-8")
+    if arguments.sarif is not None:
+        arguments.sarif.write_text(reports.sarif_json(results), encoding="utf-8")
+    if arguments.html is not None:
+        arguments.html.write_text(reports.html_page(results), encoding="utf-8")
+    if arguments.mermaid is not None:
+        if arguments.mermaid.suffix == ".md":
+            text = reports.sequence_diagrams(results)
+        else:
+            ((name, result),) = results.items()
+            text = reports.sequence_diagram(name, result)
+        arguments.mermaid.write_text(text, encoding="utf-8")
 
 
 def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace) -> Result:
