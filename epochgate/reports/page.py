@@ -165,7 +165,9 @@ def _counterexample(number: int, found: Counterexample, root: Path) -> Iterator[
     yield '</button><button data-go="last" title="End">last</button>'
     yield f'<input type="range" min="0" max="{count}" value="{count}" aria-label="step">'
     yield '<span class="keys"><kbd>←</kbd> <kbd>→</kbd> step through</span></div>'
-    yield f'<div class="views"><div class="diagram">{drawing.header}{drawing.body}'
+    yield '<div class="views"><div class="diagram">'
+    yield f'<div class="heads" style="min-width:{drawing.width_px}px">{drawing.header}</div>'
+    yield drawing.body
     yield f"{_end(found)}</div>"
     yield '<aside class="machines" aria-live="polite"></aside></div>'
     text = escape(trace(found, root))

@@ -18,7 +18,11 @@ GUTTER_PX = 272
 """What the numbers and labels of the steps need, left of the lanes."""
 ROW_PX = 46
 HEADER_PX = 54
-LANE_PX_MIN = 70
+LANES_PX_MIN = 640
+"""What few lanes spread over."""
+LANE_PX_MIN, LANE_PX_MAX = 70, 190
+MARGIN_PX = 56
+"""Right of the last lane, for its labels."""
 CHARACTER_PX = 7.4
 FLYING_PX = 17
 """Between the ends of messages that nobody takes out."""
@@ -58,13 +62,14 @@ class _Drawing:
     flying: list[Message] = field(init=False)
 
     def __post_init__(self) -> None:
-        left = GUTTER_PX
-        self.x = {}
-        for name in lanes(self.found):
-            width = max(LANE_PX_MIN, round(max(map(len, _parts(name))) * CHARACTER_PX) + 20)
+        names = lanes(self.found)
+        least = max(LANE_PX_MIN, min(LANES_PX_MIN // len(names), LANE_PX_MAX))
+        left, self.x = GUTTER_PX, {}
+        for name in names:
+            width = max(least, round(max(map(len, _parts(name))) * CHARACTER_PX) + 20)
             self.x[name] = left + width // 2
             left += width
-        self.width_px = left + 48
+        self.width_px = left + MARGIN_PX
         self.messages = messages(self.found)
         self.flying = [message for message in self.messages if message.taken_at is None]
 
@@ -183,7 +188,7 @@ class _Drawing:
             # On its own lane a message swings out, not always equally far.
             swing = x1 + 30 + position % 3 * 9
             line = f"M{x1 + 7} {y1 + 2} C{swing} {y1 + 10} {swing} {y2 - 12} {x2 + 8} {y2 - 2}"
-            x, anchor = (3 * swing + x1) // 4 + 3, "start"
+            x, y, anchor = (3 * swing + x1) // 4 + 3, y1 + ROW_PX // 2 + 4, "start"
         else:
             side = 1 if x2 > x1 else -1
             line = f"M{x1 + 6 * side} {y1 + 4} L{x2 - 7 * side} {y2 - 5}"
