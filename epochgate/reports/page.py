@@ -142,7 +142,9 @@ def _claims(result: Result, root: Path) -> Iterator[str]:
 def _untaken(result: Result, root: Path) -> Iterator[str]:
     if not result.untaken:
         return
-    yield f"<details><summary>{len(result.untaken)} rows never taken</summary><ul>"
+    count = len(result.untaken)
+    rows = "1 row" if count == 1 else f"{count} rows"
+    yield f"<details><summary>{rows} never taken</summary><ul>"
     for row in result.untaken:
         place = f"{relative(row.file, root)}:{row.line}"
         yield (

@@ -14,7 +14,7 @@ from html import escape
 from epochgate.fsm.explore.result import Counterexample, TraceStep
 from epochgate.reports.messages import Message, lanes, messages, shown, touched
 
-GUTTER_PX = 272
+GUTTER_PX = 262
 """What the numbers and labels of the steps need, left of the lanes."""
 ROW_PX = 46
 HEADER_PX = 54
@@ -28,7 +28,7 @@ FLYING_PX = 17
 """Between the ends of messages that nobody takes out."""
 HUES = 8
 """Colours of machines, after which they repeat."""
-LABEL_CHARACTERS_MAX = 36
+LABEL_CHARACTERS_MAX = 35
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class _Drawing:
         least = max(LANE_PX_MIN, min(LANES_PX_MIN // len(names), LANE_PX_MAX))
         left, self.x = GUTTER_PX, {}
         for name in names:
-            width = max(least, round(max(map(len, _parts(name))) * CHARACTER_PX) + 20)
+            width = max(least, round(max(map(len, _parts(name))) * CHARACTER_PX) + 14)
             self.x[name] = left + width // 2
             left += width
         self.width_px = left + MARGIN_PX
@@ -102,7 +102,7 @@ class _Drawing:
         found = [f'<text class="gutter" x="42" y="{HEADER_PX - 16}">step</text>']
         for name, x in self.x.items():
             kind, index = _parts(name)
-            width = max(LANE_PX_MIN - 8, round(max(len(kind), len(index)) * CHARACTER_PX) + 12)
+            width = max(LANE_PX_MIN - 8, round(max(len(kind), len(index)) * CHARACTER_PX) + 8)
             text = f'<text class="head" x="{x}" y="{25 if index else 32}">{escape(kind)}</text>'
             if index:
                 text += f'<text class="head index" x="{x}" y="40">{escape(index)}</text>'
@@ -194,7 +194,7 @@ class _Drawing:
             line = f"M{x1 + 6 * side} {y1 + 4} L{x2 - 7 * side} {y2 - 5}"
             x += round((x1 - x2) * min((y2 - y + 4) / max(y2 - y1, 1), 0.5))
         if is_flying:
-            x, y, anchor = x2 + 10, y2 + 4, "start"
+            x, y, anchor = x2 + 16, y2 + 4, "start"
         kind, tip = ("flying", "open") if is_flying else ("taken", "arrow")
         title = f"{message.channel}: {shown(message.value)}"
         yield (
@@ -205,13 +205,11 @@ class _Drawing:
         )
 
 
-ARROWS = """<defs>
-<marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" \
-orient="auto-start-reverse"><path class="tip" d="M0 1 L10 5 L0 9 z"/></marker>
-<marker id="open" viewBox="0 0 10 10" refX="5" refY="5" markerWidth="8" markerHeight="8">\
-<circle class="opening" cx="5" cy="5" r="3.5"/></marker>
-<marker id="again" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" \
-orient="auto-start-reverse"><path class="again" d="M0 1 L10 5 L0 9 z"/></marker>
+TIP = 'viewBox="0 0 10 10" refY="5" markerUnits="userSpaceOnUse" markerWidth="12" markerHeight="12"'
+ARROWS = f"""<defs>
+<marker id="arrow" {TIP} refX="9" orient="auto"><path class="tip" d="M0 1 L10 5 L0 9 z"/></marker>
+<marker id="open" {TIP} refX="5"><circle class="opening" cx="5" cy="5" r="3.5"/></marker>
+<marker id="again" {TIP} refX="9" orient="auto"><path class="again" d="M0 1 L10 5 L0 9 z"/></marker>
 </defs>"""
 
 
