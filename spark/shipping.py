@@ -22,6 +22,9 @@ import epochgate
 CARRIED: Final = ("msgpack", "transitions", "six")
 CARRIED_FOLDER: Final = "epochgate_carried"
 _FOLDERS: Final = ("fsm", "models", "runtime", "spark")
+_LEFT_AT_HOME = ("fsm/compiler/", "fsm/explore/", "models/", "runtime/fuzzing/")
+"""Checking and fuzzing, which no task does."""
+_TAKEN_ALONG = ("models/__init__.py", "models/task.py")
 _lock = threading.Lock()
 _shipped: dict[str, str] = {}
 """Spark application id -> the archive's name there."""
@@ -75,7 +78,9 @@ def _package_sources() -> dict[str, Path]:
     for folder in _FOLDERS:
         real = (root / folder).resolve()
         for file in real.rglob("*.py"):
-            sources[f"epochgate/{folder}/{file.relative_to(real).as_posix()}"] = file
+            name = f"{folder}/{file.relative_to(real).as_posix()}"
+            if name in _TAKEN_ALONG or not name.startswith(_LEFT_AT_HOME):
+                sources[f"epochgate/{name}"] = file
     return sources
 
 
