@@ -9,6 +9,7 @@ they rest, between rounds.
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +32,10 @@ from epochgate.fsm.explore.search import (
     Words,
 )
 
-TABLE_BITS = 16
+TABLE_BITS = 18
+"""Of a table to begin with, unless the budget is small: one large page of memory."""
+SHARED_SLOTS_MIN = 1 << 18
+"""A table with fewer slots is doubled by one thread."""
 PIECE = 1 << 17
 """States between two pauses of one thread."""
 SHARED_PIECE = 1 << 13
@@ -64,7 +68,7 @@ class Functions:
     def __init__(self, target: LlvmTarget) -> None:
         p, i = ctypes.c_void_p, ctypes.c_int64
         function = target.code.function
-        self.double = function("double", p, i, p, i, i)
+        self.double = function("double", p, i, i, p, i, i)
         self.refill = function("refill", p, i, i, p, i, i)
         self.search = function("search", *[p] * 9, i)
         self.descend = function("descend", *[p] * 8, i)
@@ -123,10 +127,11 @@ class CompiledSearch(Search):
         self._limit = min(STATES_MAX, memory_max // state_bytes + 2 * workers * self._chunk)
         self.pool = reserved(self._limit * program.words, np.int64)
         self.parents = reserved(self._limit, np.uint32)
-        self._bits = TABLE_BITS
+        self._bits = min(TABLE_BITS, max(12, (memory_max // 32).bit_length() - 1))
         self.table = reserved(1 << self._bits, np.uint64)
         self.workers = [Worker(program) for _ in range(workers)]
         self._allocated = 0
+        self._chunks = itertools.count(0, self._chunk)
         self._count = 0
         self._executor = ThreadPoolExecutor(workers) if workers > 1 else None
 
@@ -149,10 +154,12 @@ class CompiledSearch(Search):
             worker.status[k.SPARE_END] = worker[k.SPARE] + self._chunk
 
     def _taken_chunk(self) -> int:
-        if self._allocated + self._chunk > self._limit:
+        # Taken by several threads at once: drawing from the iterator is one step.
+        first = next(self._chunks)
+        if first + self._chunk > self._limit:
             raise self._out_of_memory()
-        self._allocated += self._chunk
-        return self._allocated - self._chunk
+        self._allocated = max(self._allocated, first + self._chunk)
+        return first
 
     def _note_chunk(self, worker: Worker, limit: int) -> None:
         """Remember the full chunk if the worker has gone on to its spare one."""
@@ -200,9 +207,17 @@ class CompiledSearch(Search):
             raise self._out_of_memory()
         self._bits += 1
         self.table = reserved(1 << self._bits, np.uint64)
-        self.kernels.double(
-            address(old), slots, address(self.table), 64 - self._bits, (1 << self._bits) - 1
-        )
+        if self._executor is None or slots < SHARED_SLOTS_MIN:
+            self._double(old, (0, slots))
+            return
+        share = slots // len(self.workers)
+        parts = [(share * n, share * (n + 1)) for n in range(len(self.workers) - 1)]
+        parts.append((share * len(parts), slots))
+        list(self._executor.map(lambda part: self._double(old, part), parts))
+
+    def _double(self, old: Any, slots: Span) -> None:
+        shift, mask = 64 - self._bits, (1 << self._bits) - 1
+        self.kernels.double(address(old), *slots, address(self.table), shift, mask)
 
     # The search
 
@@ -391,6 +406,7 @@ class CompiledSearch(Search):
             self._count += count
             done += count
         self._allocated = max(self._allocated, max(end for _, end in level))
+        self._chunks = itertools.count(self._allocated, self._chunk)
         for worker in self.workers:
             worker.status[[k.LIMIT, k.SPARE]] = 0, -1
             worker.begin = worker.status[k.NEXT] = self._allocated

@@ -127,16 +127,20 @@ def find(pool: Words, table: Words, shift: int, mask: int, out: Words, q: int, h
         j = (j + 1) & mask
 
 
-def double(old: Words, slots: int, table: Words, shift: int, mask: int) -> int:
-    """Enter everything that a table holds into an empty one of at least twice its slots."""
-    i = 0
-    while i < slots:
+def double(old: Words, first: int, end: int, table: Words, shift: int, mask: int) -> int:
+    """Enter what some slots of a table hold into a larger one."""
+    i = first
+    while i < end:
         e = old[i]
         if e != 0:
             j = (e & TAG) >> shift
-            while table[j] != 0:
-                j = (j + 1) & mask
-            table[j] = e
+            if PARALLEL:
+                while table[j] != 0 or claim(table, j, e) == 0:
+                    j = (j + 1) & mask
+            else:
+                while table[j] != 0:
+                    j = (j + 1) & mask
+                table[j] = e
         i += 1
     return 0
 
