@@ -64,7 +64,7 @@ class _Run:
         physical = {"artifactLocation": place, "region": {"startLine": max(line, 1)}}
         location: dict[str, Any] = {"physicalLocation": physical}
         if text:
-            location["message"] = {"text": text}
+            location["message"] = {"text": _literal(text)}
         return location
 
     def add(
@@ -77,7 +77,7 @@ class _Run:
             "ruleId": rule,
             "ruleIndex": list(self.rules).index(rule),
             "level": level,
-            "message": {"text": text},
+            "message": {"text": _literal(text)},
             "locations": [location],
             "partialFingerprints": {"epochgate/v1": digest[:32]},
         }
@@ -105,7 +105,7 @@ class _Run:
             added["codeFlows"] = [self.flow(result, found)]
         if result.verdict is Verdict.BOUNDED:
             text = f"{name}: stopped before an answer: {result.stopped}"
-            self.undecided.append({"level": "warning", "message": {"text": text}})
+            self.undecided.append({"level": "warning", "message": {"text": _literal(text)}})
         elif result.verdict is not Verdict.FAIL:
             self.rows(name, result)
 
@@ -161,6 +161,11 @@ def sarif_json(results: Mapping[str, Result], root: Path | None = None) -> str:
         ],
     }
     return json.dumps(log, indent=2) + "\n"
+
+
+def _literal(text: str) -> str:
+    """Double the braces, which would stand for arguments."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _text(name: str, result: Result, found: Counterexample) -> str:

@@ -185,16 +185,21 @@ class _Drawing:
         # The label stands between two rows, where there is room, and close to where it arrives.
         x, y, anchor = x2, y2 - ROW_PX // 2 + 4, "middle"
         if x1 == x2:
-            # On its own lane a message swings out, not always equally far.
-            swing = x1 + 30 + position % 3 * 9
-            line = f"M{x1 + 7} {y1 + 2} C{swing} {y1 + 10} {swing} {y2 - 12} {x2 + 8} {y2 - 2}"
+            # On its own lane a message swings out, not always equally far; to the left, when its
+            # label stands right of its end.
+            side = -1 if is_flying else 1
+            swing = x1 + side * (30 + position % 3 * 9)
+            line = (
+                f"M{x1 + 7 * side} {y1 + 2} C{swing} {y1 + 10} {swing} {y2 - 12} "
+                f"{x2 + 8 * side} {y2 - 2}"
+            )
             x, y, anchor = (3 * swing + x1) // 4 + 3, y1 + ROW_PX // 2 + 4, "start"
         else:
             side = 1 if x2 > x1 else -1
             line = f"M{x1 + 6 * side} {y1 + 4} L{x2 - 7 * side} {y2 - 5}"
             x += round((x1 - x2) * min((y2 - y + 4) / max(y2 - y1, 1), 0.5))
         if is_flying:
-            x, y, anchor = x2 + 16, y2 + 4, "start"
+            x, y, anchor = x2 + 8, y2 + 3, "start"
         kind, tip = ("flying", "open") if is_flying else ("taken", "arrow")
         title = f"{message.channel}: {shown(message.value)}"
         yield (
