@@ -31,10 +31,8 @@ def declared(result: Result, taken: TakenRow) -> tuple[str, int] | None:
     """File and line of the row that an instance took; None when the result does not list it."""
     machine = taken.instance.partition("[")[0]
     for row in result.coverage:
-        is_source = row.source in (taken.source, "*")
-        if (row.machine, row.trigger, row.because) == (machine, taken.trigger, taken.because) and (
-            is_source
-        ):
+        is_it = (row.machine, row.trigger, row.because) == (machine, taken.trigger, taken.because)
+        if is_it and row.source in (taken.source, "*"):
             return row.file, row.line
     return None
 

@@ -1,8 +1,8 @@
 """A counterexample as a Mermaid sequence diagram, which code hosts draw by themselves.
 
-A lane for each instance that has a part in it. A step is a line of its lane; what it does to
-others is a dotted arrow, a message is a solid one where it is put into a channel and again where
-somebody else takes it out. What repeats for ever stands in a loop.
+A lane for each instance that acts, changes or receives something. A step is a note on its lane;
+what it does to others is a dotted arrow, a message is a solid one where it is put into a channel
+and again where somebody else takes it out. What repeats for ever stands in a loop.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from epochgate.fsm.explore.result import Counterexample, Result, TraceStep
-from epochgate.reports.messages import Message, lanes, messages, owner_of, shown, touched
+from epochgate.reports.messages import Message, messages, owner_of, shown, touched
 
 ESCAPED = {character: f"#{ord(character)};" for character in '#;:<>"{}%&`\\'} | {"\n": " "}
 """Characters that mean something to Mermaid inside a text."""
@@ -35,11 +35,14 @@ def sequence_diagram(name: str, result: Result) -> str:
 
 
 def _diagram(found: Counterexample) -> Iterator[str]:
-    names = {lane: f"p{number}" for number, lane in enumerate(lanes(found))}
+    told = messages(found)
+    drawn = {message.owner for message in told} | {step.instance for step in found.steps}
+    drawn |= {owner_of(place) for step in found.steps for place in step.changed}
+    present = [lane for lane in found.initial if lane in drawn] or list(found.initial)
+    names = {lane: f"p{number}" for number, lane in enumerate(present)}
     for lane, short in names.items():
         yield f"  participant {short} as {safe(lane)}"
     every = f"{next(iter(names.values()))},{list(names.values())[-1]}"
-    told = messages(found)
     for step in found.steps:
         if found.cycle is not None and step.number == found.cycle + 1:
             yield "  loop for ever"
