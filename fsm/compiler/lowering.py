@@ -85,7 +85,10 @@ class Lowering(Statements):
                 properties[found.name] = self._implication(found.then, found.name, properties)
         if recursive(self.functions):
             # Targets count on it being the last one.
-            endless = Fault("recursion", "the machines trigger each other without end", "", 0)
+            owner = type(self.system)
+            file, before, _ = _class_text(owner.__module__, owner.__name__)
+            text = "the machines trigger each other without end"
+            endless = Fault("recursion", text, file, before + 1)
             self.faults[endless] = len(self.faults)
         return Program(
             cells=self.layout.cells,

@@ -67,8 +67,20 @@ class NumpyTarget:
         count = len(columns[0])
         after, faults = [*columns], np.full(count, -1)
         function = self._functions[self.program.steps[number].function]
-        function(after, np.ones(count, bool), faults, self.covered)
+        try:
+            function(after, np.ones(count, bool), faults, self.covered)
+        except RecursionError:
+            if count > 1:
+                return self._one_by_one(columns, number)
+            return [*columns], np.full(1, len(self.program.faults) - 1)
         return after, faults
+
+    def _one_by_one(self, columns: Columns, number: int) -> tuple[Columns, Any]:
+        """As `take`, when some of the states make machines trigger each other without end."""
+        count = len(columns[0])
+        parts = [self.take([c[i : i + 1] for c in columns], number) for i in range(count)]
+        words = zip(*[after for after, _ in parts], strict=True)
+        return [np.concatenate(w) for w in words], np.concatenate([faults for _, faults in parts])
 
     def _function(self, function: Function) -> list[str]:
         parameters = "".join(f", v_{name}" for name in function.parameters)

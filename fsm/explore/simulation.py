@@ -85,6 +85,8 @@ class PlainWalker(Walker):
         except StepFault as fault:
             steps = (*taken, step) if step is not None else tuple(taken)
             return x, Walk(steps, fault.number)
+        except RecursionError:
+            return x, Walk((*taken, step or 0), len(self._program.faults) - 1)
         finally:
             tally.rows |= self._target.covered
         return x, None

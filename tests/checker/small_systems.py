@@ -228,6 +228,20 @@ class Refusing(Counting):
     counter: Abrupt = machines(Abrupt)
 
 
+class Restless(Counter):
+    """Starts again whenever it has begun."""
+
+    def add(self) -> None:
+        if self.posted.empty():
+            self.tick()
+
+
+class Endless(Counting):
+    """Triggers lead to each other without end."""
+
+    counter: Restless = machines(Restless)
+
+
 class Jammed(Counter):
     """Forgets to stop."""
 

@@ -51,6 +51,13 @@ def test_all_engines_find_the_same_shortest_way(
     assert (made.states, made.transitions) == (reference.states, reference.transitions)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_machines_that_trigger_each_other_without_end_are_found(engine: str) -> None:
+    found = assert_fails(small.Endless, steps=1, engine=engine).counterexample
+    assert found is not None
+    assert (found.kind, found.steps[0].label) == ("recursion", "counter.tick")
+
+
 def test_without_a_valve_two_coordinators_need_ten_steps() -> None:
     assert_fails(NoValve, steps=10)
 
