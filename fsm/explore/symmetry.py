@@ -23,6 +23,7 @@ from epochgate.fsm.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.explore.random_numbers import below, following, scrambled
 from epochgate.fsm.explore.search import Words
 from epochgate.fsm.fields import ArrayField
+from epochgate.fsm.machine import Machine
 from epochgate.fsm.source import definition
 
 WALKS, WALK_STEPS_MAX = 20, 40
@@ -115,9 +116,10 @@ class _Uses:
     def parameters(self, owner: type, name: str) -> set[str]:
         return self._members.setdefault((owner, name), set())
 
-    def give(self, name: str, position: int) -> None:
-        """Some method or trigger of this name gets a member as an argument."""
-        for machine in self._system.MACHINES.values():
+    def give(self, owner: type, callee: ast.Attribute, position: int) -> None:
+        """A method or trigger gets a member as an argument."""
+        name = callee.attr
+        for machine in self._called(owner, callee.value):
             names = [name]
             if name in machine.triggers():
                 rows = [row for row in machine.ROWS if row.trigger == name]
@@ -128,6 +130,22 @@ class _Uses:
                     taken = definition(method).args.args[1:]
                     if position < len(taken):
                         self.parameters(machine, each).add(taken[position].arg)
+
+    def _called(self, owner: type, path: ast.expr) -> list[type[Machine]]:
+        """The machines that a path may lead to: one where that is plain, or else all."""
+        machines = self._system.MACHINES
+        names = {machine: name for name, machine in machines.items()}
+        if isinstance(path, ast.Name) and path.id == "self" and owner in names:
+            return [machines[names[owner]]]
+        if isinstance(path, ast.Subscript):
+            path = path.value
+        if isinstance(path, ast.Attribute):
+            if path.attr in machines:
+                return [machines[path.attr]]
+            wired = self._system.WIRING.get(f"{names.get(owner)}.{path.attr}")
+            if wired is not None:
+                return [machines[wired]]
+        return [*machines.values()]
 
     def positions(self, node: ast.expr) -> list[bool] | None:
         """Of what is subscripted: for each index, whether it is a member; None if unknown."""
@@ -240,7 +258,7 @@ class _Method(ast.NodeVisitor):
                 and not is_channel
                 and isinstance(node.func, ast.Attribute)
             ):
-                self._uses.give(node.func.attr, position)
+                self._uses.give(self._owner, node.func, position)
             else:
                 self.visit(argument)
         self.visit(node.func)
