@@ -130,6 +130,8 @@ class CompiledSearch(Search):
         self._bits = min(TABLE_BITS, max(12, (memory_max // 32).bit_length() - 1))
         self.table = reserved(1 << self._bits, np.uint64)
         self.workers = [Worker(program) for _ in range(workers)]
+        self._is_tight = False
+        """The table cannot grow any more within the budget, and is filled further than is fast."""
         self._allocated = 0
         self._chunks = itertools.count(0, self._chunk)
         self._count = 0
@@ -188,9 +190,14 @@ class CompiledSearch(Search):
             f"{self.states:,} states and their table"
         )
 
+    @property
+    def _usable_slots(self) -> int:
+        """Half of the table, or nearly all of it when there is no memory for a larger one."""
+        return (7 << self._bits) >> 3 if self._is_tight else 1 << self._bits - 1
+
     def _allow(self) -> None:
-        """Tell the workers how many states they may add before the table is half full."""
-        room = (1 << self._bits - 1) - self.states
+        """Tell the workers how many states they may add before the table has to grow."""
+        room = self._usable_slots - self.states
         if not self.is_parallel:
             left = self._limit - self.workers[0][k.NEXT]
             if left < k.BATCH + self._fanout:
@@ -204,7 +211,10 @@ class CompiledSearch(Search):
     def _grow(self) -> None:
         old, slots = self.table, 1 << self._bits
         if self.memory_bytes + 2 * 8 * slots > self._memory_max:
-            raise self._out_of_memory()
+            if self._is_tight:
+                raise self._out_of_memory()
+            self._is_tight = True
+            return
         self._bits += 1
         self.table = reserved(1 << self._bits, np.uint64)
         if self._executor is None or slots < SHARED_SLOTS_MIN:
@@ -305,7 +315,7 @@ class CompiledSearch(Search):
     def _grow_if_needed(self) -> None:
         """More room for everybody; a round later the table may have to grow after all."""
         needed = (k.BATCH + self._fanout) * len(self.workers)
-        while (1 << self._bits - 1) - self.states < needed:
+        while self._usable_slots - self.states < needed:
             self._grow()
 
     def _count_up(self) -> None:
@@ -398,7 +408,7 @@ class CompiledSearch(Search):
         width, done = self.program.words, 0
         for first, end in level:
             count = end - first
-            while (1 << self._bits - 1) - (self._count + count) < k.BATCH + self._fanout:
+            while self._usable_slots - (self._count + count) < k.BATCH + self._fanout:
                 self._grow()
             self.pool[first * width : end * width] = packed[done * width : (done + count) * width]
             self.parents[first:end] = before[done : done + count]
