@@ -116,14 +116,31 @@ class Statements(Expressions):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             self._assign(scope, target, self.expression(scope, node.value), node)
         elif isinstance(node, ast.AugAssign):
-            before = ast.copy_location(_as_load(node.target), node)
-            left, right = self.values(scope, [before, node.value])
-            value = self.operation(scope, node, node.op, left, right)
-            self._assign(scope, node.target, value, node)
+            self._augment(scope, node)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             self.call(scope, node.value)
         else:
             raise scope.refusal(node, "use assignments, `if`, `for` over a range, and calls")
+
+    def _augment(self, scope: Scope, node: ast.AugAssign) -> None:
+        """The target is found and read once, before the value is computed."""
+        place = self._settled(scope, self.place(scope, node.target))
+        left = self.local("k", self.read(scope, place, node.target), scope.block)
+        right = self.expression(scope, node.value)
+        value = self.operation(scope, node, node.op, left, right)
+        if isinstance(node.target, ast.Name):
+            self._assign(scope, node.target, value, node)
+        else:
+            self._store(scope, place, value, node)
+
+    def _settled(self, scope: Scope, place: Place) -> Place:
+        """The same place with its index kept, whatever is done before it is used."""
+        if not isinstance(place, Chosen):
+            return place
+        index = place.index
+        if not isinstance(index, int | Local):
+            index = self.local("n", index, scope.block)
+        return Chosen(index, tuple(self._settled(scope, option) for option in place.options))
 
     def _assert(self, scope: Scope, node: ast.Assert) -> None:
         holds = self.expression(scope, node.test)
@@ -228,6 +245,8 @@ class Statements(Expressions):
         if node.func.attr == "drain":
             self._drain(scope, base, self.place(scope, node.args[0]), node)
             return 0
+        if any(isinstance(part, ast.Call) for a in node.args for part in ast.walk(a)):
+            base = self._settled(scope, base)
         arguments = tuple(self.values(scope, node.args))
         return self._called(scope, base, node.func.attr, arguments, node)
 
@@ -367,7 +386,3 @@ def _reassigned(tree: ast.FunctionDef, names: tuple[str, ...]) -> list[str]:
         n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
     return [name for name in names if name in stored]
-
-
-def _as_load(node: ast.expr) -> ast.expr:
-    return ast.parse(ast.unparse(node), mode="eval").body

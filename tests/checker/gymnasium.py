@@ -118,7 +118,15 @@ class Athlete(Machine):
         self.value = 0
         self.bell.ring(self.marks[0], True)
 
+    def next_mark(self) -> int:
+        self.value = 1 if self.value == 0 else 0
+        return 1
+
     def calm(self) -> None:
+        self.value = self.value & 1
+        self.marks[self.value] = 0
+        self.marks[self.value] += self.next_mark()
+        self.system.athlete[self.value].receive(self.next_mark() + self.value)
         self.is_tired = not self.is_tired
         total = 0
         for n in range(self.system.athletes):
