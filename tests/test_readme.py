@@ -15,7 +15,9 @@ from epochgate.spark.ingest.flights import write_months
 from epochgate.spark.java import ensure_java
 
 README = Path(__file__).parents[1] / "README.md"
-BLOCKS: list[str] = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+BLOCKS: list[str] = re.findall(
+    r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL
+)
 
 
 def run(block: str, folder: Path, *, timeout_s: float) -> str:

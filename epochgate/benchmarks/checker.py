@@ -123,7 +123,9 @@ class SpinModel:
         _compare("Spin", (stored, taken), (states, transitions))
         samples.search_s.append(elapsed_s)
         samples.total_s.append(elapsed_s + self.compile_s)
-        samples.state_bytes = float(_first(r"([\d.]+)\s+(?:total actual )?memory", shown)) * 1e6 / stored
+        samples.state_bytes = (
+            float(_first(r"([\d.]+)\s+(?:total actual )?memory", shown)) * 1e6 / stored
+        )
 
 
 def _first(pattern: str, text: str) -> str:

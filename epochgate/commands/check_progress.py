@@ -10,6 +10,7 @@ from epochgate.console import console
 if TYPE_CHECKING:
     from epochgate.fsm.explore.budget import Report
 
+
 class Watch:
     """A line on stderr that follows a search; nothing when nobody watches."""
 
