@@ -204,7 +204,9 @@ class ClosedJob(Job, ClosedSystem):
 
     @sometimes("a checkpoint completes after a subtask has failed and come back")
     def completes_after_regional_failover(self) -> bool:
-        return self.checkpoint.completed > 0 and self.attempt[0].number > 0
+        return self.checkpoint.completed > 0 and any(
+            self.attempt[s].number > 0 for s in range(self.subtasks)
+        )
 
     @sometimes("a checkpoint completes after everything was restarted")
     def completes_after_global_failover(self) -> bool:
@@ -212,7 +214,11 @@ class ClosedJob(Job, ClosedSystem):
 
     @sometimes("an event is held by a closed gateway")
     def holds_an_event(self) -> bool:
-        return self.gateway[0, 0].held[0].size() > 0
+        return any(
+            self.gateway[c, s].held[0].size() > 0
+            for c in range(self.coordinators)
+            for s in range(self.subtasks)
+        )
 
 
 class EndingJob(ClosedJob):
