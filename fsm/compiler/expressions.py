@@ -7,6 +7,7 @@ operand needs statements of its own, they run under the condition that it is rea
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -45,7 +46,7 @@ from epochgate.fsm.compiler.scope import (
 from epochgate.fsm.machine import Machine
 
 
-class Expressions:
+class Expressions(ABC):
     """The part of the lowering that deals with values; calls are lowered by subclasses."""
 
     def __init__(self, system: ClosedSystem, layout: Layout) -> None:
@@ -54,9 +55,9 @@ class Expressions:
         self.faults: dict[Fault, int] = {}
         self._fresh = 0
 
+    @abstractmethod
     def call(self, scope: Scope, node: ast.Call) -> Expr:
         """Lower a call; 0 when it gives nothing."""
-        raise NotImplementedError
 
     def machine(self, instance: Instance) -> type[Machine]:
         return self.system.MACHINES[instance.name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -56,7 +57,7 @@ class LlvmTarget:
             *[inspect.getsource(function) for function in (*self._inlined, *self._kernels)],
             inspect.getsource(kernel),
             inspect.getsource(llvm_body),
-            inspect.getsource(inspect.getmodule(type(self))),  # type: ignore[arg-type]
+            inspect.getsource(sys.modules[__name__]),
         ]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -40,9 +41,9 @@ class Statements(Expressions):
 
     functions: dict[str, Function]
 
+    @abstractmethod
     def trigger(self, instance: Instance, name: str) -> str:
         """Lower a trigger, once; returns the name of its function."""
-        raise NotImplementedError
 
     # Methods
 
