@@ -28,6 +28,7 @@ from epochgate.runtime.job_master import JobMaster
 from epochgate.runtime.operator import Program
 from epochgate.runtime.reports import JobResult
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.runtime.transport import Transport
 
 ROUNDS_MAX = 2000
 ROUNDS_PER_INSTANT = 50
@@ -47,7 +48,8 @@ class SimulatedJob:
     `configure` makes the configuration of each start (0, 1, ...) with fresh providers and a fresh
     restart strategy; `program` makes what each process of a subtask runs; `committer` opens the
     committer of each start. `job` may be a variant of the machines; `prepare` sees each job master
-    before it starts; so many checkpoints are `retained`.
+    before it starts; so many checkpoints are `retained`. `in_front` puts another transport
+    between each start's own and the job, such as a `FaultyTransport`.
     """
 
     def __init__(
@@ -59,9 +61,11 @@ class SimulatedJob:
         job: Callable[..., Job] = Job,
         prepare: Callable[[JobMaster], None] | None = None,
         retained: int = 3,
+        in_front: Callable[[Transport], Transport] | None = None,
     ) -> None:
         self._configure, self._program, self._job = configure, program, job
         self._committer, self._prepare, self._retained = committer, prepare, retained
+        self._in_front = in_front
         self.shelf = CheckpointShelf()
         self.clock = VirtualClock()
         self.starts = 0
@@ -81,7 +85,7 @@ class SimulatedJob:
         )
         self.master = JobMaster(
             configuration,
-            transport=self.transport,
+            transport=self.transport if self._in_front is None else self._in_front(self.transport),
             store=self.store,
             clock=self.clock,
             blocking=SimulatedWork,

@@ -28,6 +28,7 @@ from epochgate.runtime.loop import JobLoop
 from epochgate.runtime.operator import Program
 from epochgate.runtime.reports import JobReport, JobResult
 from epochgate.runtime.store import CheckpointStore
+from epochgate.runtime.transport import Transport
 from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
 from epochgate.spark.resident_job import task_slots
 from epochgate.spark.session import validate_session
@@ -137,6 +138,7 @@ def run_job(
     heartbeat_interval_s: float = 1.0,
     heartbeat_timeout_s: float = 10.0,
     process_timeout_s: float = 60.0,
+    in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
     """Start a job on `spark`, a session with its driver in this process; returns once submitted.
 
@@ -146,7 +148,8 @@ def run_job(
     one; its address is spark.driver.bindAddress, and tasks connect to spark.driver.host; with a
     local master both are the loopback address.
     `heartbeat_timeout_s`: a worker that is silent for so long is replaced. `process_timeout_s`: the
-    job fails when Spark brings up no process for a subtask within it.
+    job fails when Spark brings up no process for a subtask within it. `in_front` puts another
+    transport between Spark's and the job, for tests: `epochgate.runtime.faulty_transport` has one.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
     `validate_session` raises, ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind; then
@@ -173,7 +176,7 @@ def run_job(
     )
     master = JobMaster(
         configuration,
-        transport=transport,
+        transport=transport if in_front is None else in_front(transport),
         store=store,
         clock=MonotonicClock(),
         blocking=ThreadedWork,
