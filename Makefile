@@ -5,13 +5,16 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/installed
 LOCKS := requirements/build.txt requirements/locked.txt
+FLINK_VENV := .venv-conformance
+FLINK_STAMP := $(FLINK_VENV)/installed
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 TEST_TIMEOUT_S := 120
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-deep venv bench bench-checker soak fuzz draw format lock clean
+.PHONY: help run test check check-deep conformance venv bench bench-checker soak fuzz draw format lock
+.PHONY: clean
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +43,9 @@ bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed i
 check-deep: $(STAMP) ## check every system at its full bounds, which takes a while
 	@$(RUN) -m pytest -m deep --timeout 1800
 
+conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2.3.0 (needs a JDK)
+	@$(RUN) -m pytest -m conformance --timeout 900 tests/conformance
+
 soak: $(STAMP) ## the long run: at least a hundred kills
 	@$(RUN) -m epochgate soak
 
@@ -59,7 +65,7 @@ lock: ## resolve the dependencies anew (needs uv)
 		--constraint requirements/build.txt --output-file requirements/locked.txt
 
 clean: ## remove .venv and what tools have left behind
-	rm -rf $(VENV) build dist run spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(FLINK_VENV) build dist run spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -79,4 +85,12 @@ $(STAMP): pyproject.toml $(LOCKS)
 	@$(PIP) --require-hashes --requirement requirements/build.txt
 	@$(PIP) --require-hashes --no-build-isolation --requirement requirements/locked.txt
 	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Flink has an environment of its own: one jar of it is wanted, and none of what it depends on.
+$(FLINK_STAMP): requirements/conformance.txt | $(STAMP)
+	@$(FLINK_VENV)/bin/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(FLINK_VENV)
+	@echo "installing Flink 2.3.0 into $(FLINK_VENV) (329 MB, once)"
+	@$(FLINK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--require-hashes --requirement requirements/conformance.txt
 	@touch $@

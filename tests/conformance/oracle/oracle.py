@@ -1,0 +1,218 @@
+"""Flink's real holder and gateways behind a line protocol, as a child process.
+
+Decides where the jar and the compiler are, and how lines and answers pair up. What the classes do
+is theirs; how they are driven, and what stands around them, is in HolderOracle.java beside this.
+Runs in the process of the tests, with one JVM as its child; the child ends with the context.
+
+    with FlinkOracle() as oracle:
+        answers = oracle.run(["new 2", "start", "running 0"])
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Self
+
+from epochgate.errors import EpochgateError
+
+HERE = Path(__file__).parent
+VENV = Path(os.environ.get("EPOCHGATE_CONFORMANCE_VENV", HERE.parents[2] / ".venv-conformance"))
+JAR_PATTERN = "lib/python*/site-packages/pyflink/lib/flink-dist-2.3.0.jar"
+PACKAGE = "org.apache.flink.runtime.operators.coordination"
+# A batch is written whole before its answers are read, so it has to fit into a pipe.
+BATCH_BYTES_MAX = 16_384
+COMPILE_TIMEOUT_S = 120
+ANSWER_TIMEOUT_S = 100.0
+JVM_OPTIONS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx512m")
+
+
+class OracleUnavailable(EpochgateError):
+    """The jar or a JDK is missing, or the oracle does not compile."""
+
+
+class OracleEnded(EpochgateError):
+    """The oracle's process ended, or was ended for taking too long, before it had answered."""
+
+
+def flink_jar() -> Path:
+    """The one jar that is the oracle's class path.
+
+    Raises OracleUnavailable if `make conformance` has not installed it.
+    """
+    found = sorted(VENV.glob(JAR_PATTERN))
+    if not found:
+        raise OracleUnavailable(
+            f"there is no {JAR_PATTERN} in {VENV}, which the package apache-flink-libraries==2.3.0 "
+            f"brings: `make conformance` makes that environment (the package has 329 MB)"
+        )
+    return found[0]
+
+
+def java_tool(name: str) -> str:
+    """The path of `java` or `javac`: that of JAVA_HOME before that on PATH.
+
+    Raises OracleUnavailable if there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / name).is_file():
+        return str(Path(home) / "bin" / name)
+    found = shutil.which(name)
+    if found is None:
+        raise OracleUnavailable(
+            f"no {name} under JAVA_HOME ({home or 'not set'}) and none on PATH: the oracle is "
+            f"compiled on the spot, so a JDK of 17 or newer is needed (a Java runtime is not "
+            f"enough); install one, on Debian and Ubuntu openjdk-17-jdk-headless, or set JAVA_HOME"
+        )
+    return found
+
+
+def compiled() -> Path:
+    """The folder of compiled classes: `oracle` and `without_exit`; compiles them if they changed.
+
+    Raises OracleUnavailable with the compiler's words.
+    """
+    jar, compiler = flink_jar(), java_tool("javac")
+    sources = sorted(HERE.rglob("*.java"))
+    digest = hashlib.sha256(f"{jar.stat().st_size} {compiler}".encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    folder = VENV / "oracle" / digest.hexdigest()[:16]
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        classes, replaced = aside / "oracle", aside / "without_exit"
+        _compile(compiler, str(jar), classes, [s for s in sources if s.parent == HERE])
+        _compile(compiler, str(classes), replaced, [s for s in sources if s.parent != HERE])
+        with suppress(FileExistsError, OSError):  # another process was quicker, with the same
+            aside.rename(folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return folder
+
+
+def _compile(compiler: str, class_path: str, target: Path, sources: Sequence[Path]) -> None:
+    command = [compiler, "-nowarn", "-XDignore.symbol.file", "-encoding", "UTF-8"]
+    command += ["-cp", class_path, "-d", str(target), *map(str, sources)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise OracleUnavailable(f"{compiler} did not run: {problem}") from problem
+    if done.returncode != 0:
+        raise OracleUnavailable(
+            f"{compiler} refused the oracle, which is written for Java 17 and Flink 2.3.0:\n"
+            f"{done.stdout}{done.stderr}"
+        )
+
+
+def command(*, exits: bool = False, program: str = "HolderOracle") -> list[str]:
+    """The command that starts the oracle: lines in, for each its answer and a line `.` out.
+
+    With `exits`, the process ends where Flink's does (exit code 239, -17 in Flink); without, it
+    answers `EXC exit -17` and then waits for `new`.
+    Raises OracleUnavailable.
+    """
+    folder = compiled()
+    parts = [] if exits else [folder / "without_exit"]
+    class_path = os.pathsep.join(map(str, [*parts, folder / "oracle", flink_jar()]))
+    return [java_tool("java"), *JVM_OPTIONS, "-cp", class_path, f"{PACKAGE}.{program}"]
+
+
+class FlinkOracle:
+    """A running oracle; as a context manager it starts and ends the process.
+
+    Raises OracleUnavailable when it is entered and something is missing.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._complaints: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        self._complaints = tempfile.TemporaryFile("w+", encoding="utf-8")
+        self._process = subprocess.Popen(
+            command(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
+            encoding="utf-8",
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            with suppress(BrokenPipeError):
+                self._process.communicate(timeout=10)
+            self._process = None
+        if self._complaints is not None:
+            self._complaints.close()
+            self._complaints = None
+
+    def run(self, lines: Sequence[str]) -> list[list[str]]:
+        """Each command's lines of output, in order; the state stays from one call to the next.
+
+        Raises OracleEnded if the process ends or takes longer than ANSWER_TIMEOUT_S, and
+        ValueError for a command that is more than one line, or outside of `with`.
+        """
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise ValueError("the oracle is not running: use it as `with FlinkOracle() as oracle`")
+        for line in lines:
+            if "\n" in line:
+                raise ValueError(f"a command is one line, not {line!r}")
+        watchdog = threading.Timer(ANSWER_TIMEOUT_S, process.kill)
+        watchdog.start()
+        answers: list[list[str]] = []
+        try:
+            for batch in _batches(lines):
+                process.stdin.write("".join(f"{line}\n" for line in batch))
+                process.stdin.flush()
+                answers += [self._answer(process.stdout, line) for line in batch]
+        except BrokenPipeError:
+            self._answer(process.stdout, "the first of a batch")
+        finally:
+            watchdog.cancel()
+        return answers
+
+    def _answer(self, output: IO[str], asked: str) -> list[str]:
+        answer: list[str] = []
+        while (line := output.readline()) != ".\n":
+            if not line:
+                raise OracleEnded(self._obituary(asked))
+            answer.append(line.rstrip("\n"))
+        return answer
+
+    def _obituary(self, asked: str) -> str:
+        assert self._process is not None
+        assert self._complaints is not None
+        code = self._process.wait(timeout=10)
+        self._complaints.seek(0)
+        said = self._complaints.read()[-2000:]
+        return (
+            f"the oracle ended with code {code} at {asked!r} (a negative code is a signal; it is "
+            f"ended when it takes more than {ANSWER_TIMEOUT_S:.0f} s); its last words:\n{said}"
+        )
+
+
+def _batches(lines: Sequence[str]) -> list[list[str]]:
+    batches: list[list[str]] = [[]]
+    size = 0
+    for line in lines:
+        size += len(line.encode()) + 1
+        if size > BATCH_BYTES_MAX and batches[-1]:
+            batches.append([])
+            size = len(line.encode()) + 1
+        batches[-1].append(line)
+    return batches
