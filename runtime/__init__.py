@@ -11,24 +11,40 @@ from typing import TYPE_CHECKING
 from epochgate.lazy import lazily
 
 if TYPE_CHECKING:
+    from epochgate.runtime.checkpoints import CheckpointAborted
+    from epochgate.runtime.client_requests import JobOver, UnknownOperator
     from epochgate.runtime.committer import Committables, Committer, RetryLater
     from epochgate.runtime.configuration import JobConfiguration, JobMisconfigured
     from epochgate.runtime.coordinator import (
+        BATCH_CHECKPOINT,
+        NO_CHECKPOINT,
+        CheckpointAccess,
         CoordinatorContext,
         CoordinatorProvider,
         OperatorCoordinator,
+        RequestNotHandled,
+        RunningCoroutine,
         SubtaskGateway,
     )
+    from epochgate.runtime.coordinator_metrics import CoordinatorMetrics, MetricNameTaken
+    from epochgate.runtime.coordinator_store import CoordinatorStore
     from epochgate.runtime.job_master import JobMaster
     from epochgate.runtime.loop import JobLoop
     from epochgate.runtime.operator import FatalTaskError, Operator, OperatorContext, Program, Work
+    from epochgate.runtime.plain import ValueNotPlain
     from epochgate.runtime.reports import JobReport, JobResult
     from epochgate.runtime.send_future import EventLost, SendFuture
     from epochgate.runtime.transport import TaskInbox, Transport
+    from epochgate.runtime.user_code import CannotLoad
 
 __getattr__ = lazily(
     __name__,
     {
+        "checkpoints": ("CheckpointAborted",),
+        "client_requests": (
+            "JobOver",
+            "UnknownOperator",
+        ),
         "committer": (
             "Committables",
             "Committer",
@@ -39,11 +55,21 @@ __getattr__ = lazily(
             "JobMisconfigured",
         ),
         "coordinator": (
+            "BATCH_CHECKPOINT",
+            "CheckpointAccess",
             "CoordinatorContext",
             "CoordinatorProvider",
+            "NO_CHECKPOINT",
             "OperatorCoordinator",
+            "RequestNotHandled",
+            "RunningCoroutine",
             "SubtaskGateway",
         ),
+        "coordinator_metrics": (
+            "CoordinatorMetrics",
+            "MetricNameTaken",
+        ),
+        "coordinator_store": ("CoordinatorStore",),
         "job_master": ("JobMaster",),
         "loop": ("JobLoop",),
         "operator": (
@@ -53,6 +79,7 @@ __getattr__ = lazily(
             "Program",
             "Work",
         ),
+        "plain": ("ValueNotPlain",),
         "reports": (
             "JobReport",
             "JobResult",
@@ -65,30 +92,44 @@ __getattr__ = lazily(
             "TaskInbox",
             "Transport",
         ),
+        "user_code": ("CannotLoad",),
     },
 )
 
 __all__ = [
+    "BATCH_CHECKPOINT",
+    "NO_CHECKPOINT",
+    "CannotLoad",
+    "CheckpointAborted",
+    "CheckpointAccess",
     "Committables",
     "Committer",
     "CoordinatorContext",
+    "CoordinatorMetrics",
     "CoordinatorProvider",
+    "CoordinatorStore",
     "EventLost",
     "FatalTaskError",
     "JobConfiguration",
     "JobLoop",
     "JobMaster",
     "JobMisconfigured",
+    "JobOver",
     "JobReport",
     "JobResult",
+    "MetricNameTaken",
     "Operator",
     "OperatorContext",
     "OperatorCoordinator",
     "Program",
+    "RequestNotHandled",
     "RetryLater",
+    "RunningCoroutine",
     "SendFuture",
     "SubtaskGateway",
     "TaskInbox",
     "Transport",
+    "UnknownOperator",
+    "ValueNotPlain",
     "Work",
 ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.fsm import Timer
 from epochgate.runtime.committer import Committables
+from epochgate.runtime.futures import reject, resolve
 from epochgate.runtime.reports import CheckpointReport
 from epochgate.runtime.store import CheckpointSaveFailed, CompletedCheckpoint, StoredInfo
 
@@ -88,7 +89,7 @@ class Checkpoints:
         ]
         self._requests, self._served = [], {}
         for future in waiting:
-            future.set_exception(CheckpointAborted(reason))
+            reject(future, CheckpointAborted(reason))
 
     # port of the checkpoint
 
@@ -180,13 +181,13 @@ class Checkpoints:
         self._master.commits.expect(checkpoint, parts.committables)
         self._master.restarts.note_healthy()
         for future in self._served.pop(checkpoint, ()):
-            future.set_result(checkpoint)
+            resolve(future, checkpoint)
 
     def aborted(self, checkpoint: int) -> None:
         parts = self._part(checkpoint)
         self._end(CheckpointReport(checkpoint, False, self._duration_s(parts), 0, parts.reason))
         for future in self._served.pop(checkpoint, ()):
-            future.set_exception(CheckpointAborted(f"checkpoint {checkpoint}: {parts.reason}"))
+            reject(future, CheckpointAborted(f"checkpoint {checkpoint}: {parts.reason}"))
 
     def _duration_s(self, parts: Parts) -> float:
         return self._master.queue.clock.now_s() - parts.triggered_at_s

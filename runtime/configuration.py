@@ -32,6 +32,8 @@ class JobConfiguration:
     restart_strategy: RestartStrategy = field(default_factory=lambda: FixedDelay(10, 1.0))
     commit_retries_max: int = 10
     commit_retry_delay_s: float = 1.0
+    coordinator_call_warn_s: float | None = 1.0
+    """A coordinator's call that takes longer is named in the report's warnings; None: never."""
 
     def __post_init__(self) -> None:
         if not self.job_id:
@@ -47,7 +49,7 @@ class JobConfiguration:
             raise JobMisconfigured(
                 f"operator ids {twice} are used twice; state is kept by operator id"
             )
-        for name in ("checkpoint_interval_s", "checkpoint_timeout_s"):
+        for name in ("checkpoint_interval_s", "checkpoint_timeout_s", "coordinator_call_warn_s"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise JobMisconfigured(f"{name} is {value}; it must be more than 0 seconds")

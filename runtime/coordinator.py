@@ -2,19 +2,32 @@
 given to work with.
 
 Source: Apache Flink's OperatorCoordinator, its Context, Provider and SubtaskGateway (section 5 of
-docs/protocol.md). All calls of a coordinator are made on the event queue's thread, one at a time;
-what it does in them must not block. Per subtask the order is: ready, failed, then reset of the
-subtask or of everything, then ready again.
+docs/protocol.md); docs/contract.md lists name by name what became of each. All calls of a
+coordinator are made on the event queue's thread, one at a time; what it does in them must not
+block: a call that takes longer than `coordinator_call_warn_s` is named in the job's warnings. Per
+subtask the order is: ready, failed, then reset of the subtask or of everything, then ready again.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from epochgate.errors import UsageError
+from epochgate.runtime.coordinator_metrics import CoordinatorMetrics
+from epochgate.runtime.coordinator_store import CoordinatorStore
 from epochgate.runtime.send_future import SendFuture
+
+NO_CHECKPOINT: Final = 0
+"""The checkpoint id that stands for none: a reset to it is a reset to the beginning."""
+BATCH_CHECKPOINT: Final = -1
+"""The checkpoint id of a snapshot taken without a checkpoint; see `supports_batch_snapshot`."""
+
+
+class RequestNotHandled(UsageError):
+    """A client asked a coordinator that does not answer requests."""
 
 
 class SubtaskGateway(Protocol):
@@ -34,14 +47,70 @@ class SubtaskGateway(Protocol):
         ...
 
 
+class CheckpointAccess(Protocol):
+    """What a coordinator may know of the job's checkpoints; any thread."""
+
+    @property
+    def interval_s(self) -> float | None:
+        """Seconds between periodic checkpoints; None when they are taken on request only."""
+        ...
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether checkpoints are taken without being asked for."""
+        ...
+
+    @property
+    def last_completed_id(self) -> int:
+        """The id of the last completed checkpoint, NO_CHECKPOINT before the first."""
+        ...
+
+    def request(self) -> Future[int]:
+        """Ask for a checkpoint that begins from now on: its id once it is completed, or
+        CheckpointAborted. Not to be waited for on the queue's thread.
+        """
+        ...
+
+
+class RunningCoroutine(Protocol):
+    """A coroutine that `run_coroutine` has taken over."""
+
+    def cancel(self) -> None:
+        """Raise CancelledError in it at its next await; any thread, nothing if it has ended."""
+        ...
+
+
 class CoordinatorContext(Protocol):
-    """What a coordinator may use."""
+    """What a coordinator may use. Every method may be called from `CoordinatorProvider.create` on;
+    nothing has an effect once the job is over.
+    """
 
     @property
     def operator_id(self) -> str: ...
     @property
     def parallelism(self) -> int:
         """The number of subtasks."""
+        ...
+
+    @property
+    def coordinator_store(self) -> CoordinatorStore:
+        """What this job's coordinators share, by key."""
+        ...
+
+    @property
+    def metrics(self) -> CoordinatorMetrics:
+        """This coordinator's figures, shown as `JobReport.coordinator_metrics[operator_id]`."""
+        ...
+
+    @property
+    def checkpoints(self) -> CheckpointAccess:
+        """The job's checkpoints."""
+        ...
+
+    def load(self, name: str) -> Any:
+        """Return what "package.module:name" stands for in the driver's Python; see `user_code`.
+        Raises CannotLoad.
+        """
         ...
 
     def fail_job(self, cause: BaseException | str) -> None:
@@ -61,9 +130,32 @@ class CoordinatorContext(Protocol):
         ...
 
     def run_async(
-        self, work: Callable[[], Any], then: Callable[[Any, BaseException | None], None]
+        self,
+        work: Callable[[], Any],
+        then: Callable[[Any, BaseException | None], None],
+        *,
+        lane: str = "",
     ) -> None:
-        """Run blocking `work` elsewhere, then call `then(result, error)` on the queue's thread."""
+        """Run blocking `work` elsewhere, then call `then(result, error)` on the queue's thread.
+
+        Work of one lane of one coordinator runs in order, one after the other, on a thread of its
+        own; lanes run beside each other. Queue thread only. What still runs when the job is over is
+        waited for a few seconds and then left alone.
+        """
+        ...
+
+    def run_coroutine(
+        self,
+        coroutine: Coroutine[Any, Any, Any],
+        then: Callable[[Any, BaseException | None], None],
+    ) -> RunningCoroutine:
+        """Run `coroutine` on the job's event loop, then call `then(result, error)` on the queue's
+        thread.
+
+        The loop has one thread, which all coordinators of the job share; it is closed with the job,
+        and what runs then is cancelled. In simulation it is stepped like other work, and its time
+        is the simulated clock's. Queue thread only.
+        """
         ...
 
 
@@ -81,14 +173,19 @@ class OperatorCoordinator(ABC):
         """Take a snapshot and complete `result` with it; the moment of completing is the moment of
         the checkpoint.
 
-        It may be completed later and from any thread, and must be completed: otherwise the
-        checkpoint times out.
+        `checkpoint_id` counts from 1; it is BATCH_CHECKPOINT for a snapshot without a checkpoint.
+        `result` may be completed later and from any thread. Failing or cancelling it fails the
+        checkpoint, and so does dropping it uncompleted; if it is kept and never completed, the
+        checkpoint times out. Completing it after its checkpoint was aborted does nothing.
         """
 
     @abstractmethod
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
         """Go back to `state`, or with None to the beginning: all subtasks do too, and none is
         ready.
+
+        `checkpoint_id` is NO_CHECKPOINT when there is none to go back to, and BATCH_CHECKPOINT when
+        `state` is a snapshot that was taken without a checkpoint.
         """
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
@@ -107,8 +204,8 @@ class OperatorCoordinator(ABC):
         """
 
     def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
-        """The subtask goes back to `checkpoint_id` (0: to the beginning): take back what it was
-        told after.
+        """The subtask goes back to `checkpoint_id` (NO_CHECKPOINT: to the beginning): take back
+        what it was told after.
         """
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
@@ -119,8 +216,25 @@ class OperatorCoordinator(ABC):
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """The checkpoint will never be."""
 
+    def handle_client_request(self, request: Any) -> Any:
+        """A client of the job asks something (`JobHandle.request`); return the answer.
+
+        Both are plain values. The answer may be a Future of one, completed later and from any
+        thread. What this raises is the client's to see and does not fail the job.
+        """
+        raise RequestNotHandled(
+            f"{type(self).__name__} cannot handle the request {request!r}; override "
+            f"handle_client_request"
+        )
+
+    def supports_batch_snapshot(self) -> bool:
+        """Whether `checkpoint(BATCH_CHECKPOINT, result)` may be asked of it, between checkpoints
+        or in a job that takes none.
+        """
+        return False
+
     def close(self) -> None:
-        """The job is over; release everything."""
+        """The job is over; release everything. Called once, also when `start` has failed."""
 
 
 class CoordinatorProvider(ABC):
@@ -132,4 +246,7 @@ class CoordinatorProvider(ABC):
         """The name that ties coordinator, operator and their state together; unique in a job."""
 
     @abstractmethod
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator: ...
+    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
+        """Make the coordinator; called once for each start of the driver. What it raises passes to
+        who starts the job.
+        """

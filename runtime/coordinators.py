@@ -11,66 +11,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from epochgate.runtime.client_requests import ClientRequests
 from epochgate.runtime.coordinator import CoordinatorContext, OperatorCoordinator, SubtaskGateway
+from epochgate.runtime.coordinator_context import BoundContext, BoundGateway
+from epochgate.runtime.coordinator_store import CoordinatorStore
+from epochgate.runtime.event_loop import CoroutineRunner
 from epochgate.runtime.operator import FatalTaskError
 from epochgate.runtime.send_future import EventLost, SendFuture
+from epochgate.runtime.snapshot_future import SnapshotFuture
+from epochgate.runtime.watchdog import CallWatch
 
 if TYPE_CHECKING:
     from epochgate.runtime.job_master import JobMaster
-
-
-class BoundGateway:
-    """The SubtaskGateway of one attempt; `send_event` enqueues the gateway machine's `send`."""
-
-    __slots__ = ("_post", "_send", "attempt", "subtask")
-
-    def __init__(self, master: JobMaster, coordinator: int, subtask: int, attempt: int) -> None:
-        self.subtask, self.attempt = subtask, attempt
-        self._post = master.queue.post
-        self._send = master.job.gateway[coordinator, subtask].send
-
-    def send_event(self, event: Any) -> SendFuture:
-        """Enqueue the event; any thread."""
-        future = SendFuture(event)
-        self._post(self._send, self.attempt, future)
-        return future
-
-
-class BoundContext:
-    """The CoordinatorContext of one coordinator."""
-
-    def __init__(self, master: JobMaster, coordinator: int, operator_id: str) -> None:
-        self._master, self._coordinator = master, coordinator
-        self.operator_id = operator_id
-        self.parallelism = master.configuration.parallelism
-
-    def fail_job(self, cause: BaseException | str) -> None:
-        """Take the job back to its last completed checkpoint."""
-        self._master.queue.post(self._master.coordinators.fail_job, self._coordinator, cause)
-
-    def post(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Run `call` in its turn; what it raises fails the job."""
-        self._master.queue.post(self._guarded, call, arguments)
-
-    def post_later(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> None:
-        """Run `call` after `delay_s` seconds."""
-        self._master.queue.post_later(delay_s, self._guarded, call, arguments)
-
-    def run_async(
-        self, work: Callable[[], Any], then: Callable[[Any, BaseException | None], None]
-    ) -> None:
-        """Run `work` elsewhere and `then` in its turn."""
-        self._master.blocking.submit(
-            f"coordinator-{self.operator_id}",
-            work,
-            lambda result, error: self._guarded(then, (result, error)),
-        )
-
-    def _guarded(self, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        self._master.coordinators.guarded(self._coordinator, call, *arguments)
 
 
 class Coordinators:
@@ -79,12 +34,20 @@ class Coordinators:
     def __init__(self, master: JobMaster) -> None:
         self._master = master
         job = master.job
+        self.store = CoordinatorStore()
+        self.watch = CallWatch()
+        self.relay: Callable[..., None] = master.queue.post
+        """Posts from where no lock may be taken; a watchdog beside the queue's thread sets it."""
         self._contexts: list[CoordinatorContext] = []
         self._coordinators: list[OperatorCoordinator] = []
         for number, provider in enumerate(master.configuration.providers):
-            context = BoundContext(master, number, provider.operator_id)
+            context = BoundContext(master, self, number, provider.operator_id)
             self._contexts.append(context)
             self._coordinators.append(provider.create(context))
+        self.requests = ClientRequests(
+            {self.operator_id(n): partial(self._ask, n) for n in range(len(self._contexts))},
+            master.queue.post,
+        )
         self.on_wire: dict[tuple[int, int], deque[SendFuture]] = {g: deque() for g in job.gateway}
         job.bind("holder", "user", self)
         job.bind("snapshot", "results", self)
@@ -96,22 +59,59 @@ class Coordinators:
     def operator_id(self, number: int) -> str:
         return self._contexts[number].operator_id
 
+    def freeze_metrics(self) -> None:
+        """Keep the figures as they are; the coordinators are closed."""
+        for context in self._contexts:
+            context.metrics.freeze()
+
+    @cached_property
+    def event_loop(self) -> CoroutineRunner:
+        """Where coroutines run, from the first one on."""
+        return self._master.blocking.open_loop(self._master.queue)
+
     def guarded(self, number: int, call: Callable[..., Any], *arguments: Any) -> None:
-        """Call user code; what it raises fails the job."""
+        """Call user code as an effect of a step; what it raises fails the job in a later one."""
+        self.watch.enter(number, call)
         try:
             call(*arguments)
         except Exception as error:  # noqa: BLE001  # user code may raise anything
-            self.fail_job(number, error)
+            if self._may_try_again(number, error):
+                self._master.queue.post(self._master.job.holder[number].fail_job)
+        finally:
+            self.watch.leave()
 
-    def fail_job(self, number: int, cause: BaseException | str) -> None:
-        """Note the cause and let the holder decide, unless trying again cannot help."""
+    def guarded_event(self, number: int, call: Callable[..., Any], *arguments: Any) -> None:
+        """Call user code as an event of its own; what it raises fails the job in the same event,
+        so that nothing comes between.
+        """
+        self.watch.enter(number, call)
+        try:
+            call(*arguments)
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            self.fail_job_now(number, error)
+        finally:
+            self.watch.leave()
+
+    def fail_job_now(self, number: int, cause: BaseException | str) -> None:
+        """Let the holder decide, unless trying again cannot help; as an event of its own."""
+        if self._may_try_again(number, cause):
+            self._master.job.holder[number].fail_job()
+
+    def _may_try_again(self, number: int, cause: BaseException | str) -> bool:
+        name = f"coordinator {self.operator_id(number)!r}"
         if isinstance(cause, FatalTaskError):
-            self._master.fail(f"coordinator {self.operator_id(number)!r}: {cause}")
-            return
-        self._master.note_failure(
-            None, None, f"coordinator {self.operator_id(number)!r}: {cause!r}"
-        )
-        self._master.queue.post(self._master.job.holder[number].fail_job)
+            self._master.fail(f"{name}: {cause}")
+            return False
+        self._master.note_failure(None, None, f"{name}: {cause!r}")
+        return True
+
+    def _ask(self, number: int, request: Any) -> Any:
+        handle = self._coordinators[number].handle_client_request
+        self.watch.enter(number, handle)
+        try:
+            return handle(request)
+        finally:
+            self.watch.leave()
 
     # port `user`
 
@@ -136,7 +136,8 @@ class Coordinators:
         self.guarded(number, self._coordinators[number].reset_to_checkpoint, checkpoint, state)
 
     def checkpoint(self, number: int, checkpoint: int, lane: int) -> None:
-        result: Future[bytes] = Future()
+        dropped = (self.relay, self._snapshot_dropped, number, checkpoint, lane)
+        result: Future[bytes] = SnapshotFuture(*dropped)
         result.add_done_callback(partial(self._snapshot_done, number, checkpoint, lane))
         self.guarded(number, self._coordinators[number].checkpoint, checkpoint, result)
 
@@ -151,6 +152,11 @@ class Coordinators:
             self._master.queue.post(snapshot.fail, checkpoint)
         else:
             self._master.queue.post(snapshot.succeed, checkpoint, result.result())
+
+    def _snapshot_dropped(self, number: int, checkpoint: int, lane: int) -> None:
+        cause = f"coordinator {self.operator_id(number)!r} has dropped its future uncompleted"
+        self._master.checkpoints.note_reason(checkpoint, cause)
+        self._master.job.snapshot[number, lane].fail(checkpoint)
 
     def complete(self, number: int, checkpoint: int) -> None:
         self.guarded(number, self._coordinators[number].notify_checkpoint_complete, checkpoint)

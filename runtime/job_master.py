@@ -15,11 +15,13 @@ from typing import Any
 from epochgate.fsm import Clock, EventQueue, Journal
 from epochgate.models.job import Job
 from epochgate.runtime.checkpoints import Checkpoints
+from epochgate.runtime.client_requests import JobOver
 from epochgate.runtime.commits import Commits
 from epochgate.runtime.committer import Committer
 from epochgate.runtime.configuration import JobConfiguration, JobMisconfigured
 from epochgate.runtime.coordinators import Coordinators
 from epochgate.runtime.failover import Failover
+from epochgate.runtime.futures import reject
 from epochgate.runtime.io import BlockingWork, Post
 from epochgate.runtime.reports import FailureReport, JobReport, JobResult, shortened
 from epochgate.runtime.send_future import EventLost, SendFuture
@@ -94,11 +96,25 @@ class JobMaster:
 
     def request_checkpoint(self) -> Future[int]:
         """Ask for a checkpoint that begins from now on; the id once it is completed, or
-        CheckpointAborted.
+        CheckpointAborted, or JobOver.
         """
         wanted: Future[int] = Future()
-        self.queue.post(self.checkpoints.request, wanted)
+        self.queue.post(self._request_checkpoint, wanted)
         return wanted
+
+    def _request_checkpoint(self, wanted: Future[int]) -> None:
+        if self.is_over:
+            reject(wanted, JobOver("the checkpoint was asked for after the job's end"))
+        else:
+            self.checkpoints.request(wanted)
+
+    def request(self, operator_id: str, request: Any) -> Future[Any]:
+        """Ask the coordinator of an operator; the answer, a plain value as the request is.
+
+        Fails with UnknownOperator, RequestNotHandled, ValueNotPlain, JobOver, or what the
+        coordinator raises.
+        """
+        return self.coordinators.requests.ask(operator_id, request)
 
     def stop(self) -> None:
         """Take a last checkpoint, then end; a later start resumes from it."""
@@ -145,8 +161,14 @@ class JobMaster:
         state = self.job.lifecycle.state
         reason = None if state == "finished" else self._cause
         self.report.failure_reason = reason
-        self.checkpoints.forget_requests(f"the job is {state}: {reason or 'its input has ended'}")
+        self.forget_requests(f"the job is {state}: {reason or 'its input has ended'}")
         self.result.set_result(JobResult(state, reason, self.report, self.job.checkpoint.completed))
+
+    def forget_requests(self, reason: str) -> None:
+        """The job is over: nobody is answered any more, and no figure changes."""
+        self.checkpoints.forget_requests(reason)
+        self.coordinators.requests.close(reason)
+        self.coordinators.freeze_metrics()
 
     def close(self) -> None:
         """Release transport, committer, store and threads; after the end, or to abandon the job."""
@@ -164,6 +186,8 @@ class JobMaster:
             for argument in arguments:
                 if isinstance(argument, SendFuture):
                     argument.complete(EventLost(f"{argument.event!r} came after the job's end"))
+                elif isinstance(argument, Future):
+                    reject(argument, JobOver("it was asked for after the job's end"))
 
     def values(self) -> dict[str, Any]:
         """The whole protocol state as plain data."""

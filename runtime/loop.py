@@ -13,6 +13,7 @@ import traceback
 
 from epochgate.runtime.job_master import JobMaster
 from epochgate.runtime.reports import JobResult
+from epochgate.runtime.watchdog import Watchdog
 
 EVENTS_PER_BURST = 512
 logger = logging.getLogger(__name__)
@@ -25,10 +26,19 @@ class JobLoop:
         self.master = master
         self._alarm = threading.Event()
         self._thread = threading.Thread(target=self._run, name="epochgate-queue", daemon=True)
+        self._watchdog = Watchdog(
+            master.coordinators.watch,
+            call_warn_s=master.configuration.coordinator_call_warn_s,
+            operator_ids=master.configuration.operator_ids,
+            warn=master.warn,
+            post=master.queue.post,
+        )
+        master.coordinators.relay = self._watchdog.relay
 
     def start(self) -> None:
-        """Start the job and its thread."""
+        """Start the job, its thread and the watchdog beside it."""
         self.master.start()
+        self._watchdog.start(self._thread)
         self._thread.start()
 
     def join(self, timeout_s: float | None = None) -> JobResult:
@@ -46,6 +56,7 @@ class JobLoop:
             self._crash(error)
         finally:
             self.master.close()
+            self._watchdog.stop()
 
     def _burst(self) -> None:
         queue, transport = self.master.queue, self.master.transport
@@ -69,7 +80,7 @@ class JobLoop:
         detail = "".join(traceback.format_exception(error, limit=-8))
         reason = f"epochgate itself has failed; please report this: {error!r}\n{detail}"
         master = self.master
-        master.checkpoints.forget_requests(reason)
+        master.forget_requests(reason)
         if not master.is_over:
             completed = master.job.checkpoint.completed
             master.result.set_result(JobResult("failed", reason, master.report, completed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,8 @@ class JobReport:
     warnings: list[str] = field(default_factory=list)
     metrics: dict[int, dict[str, int | float]] = field(default_factory=dict)
     """Subtask -> counters of its current attempt."""
+    coordinator_metrics: dict[str, Mapping[str, int | float]] = field(default_factory=dict)
+    """Operator id -> figures of its coordinator, read when they are looked at."""
     regional_restarts: int = 0
     global_restarts: int = 0
     zombies_refused: int = 0

@@ -72,7 +72,8 @@ def coordinator(
 
     first = fresh()
     first.discover()
-    source = FileSourceCoordinator(context, fresh, FirstLook(0, first.snapshot()), follow_every_s)
+    given: Any = context
+    source = FileSourceCoordinator(given, fresh, FirstLook(0, first.snapshot()), follow_every_s)
     source.start()
     return source
 

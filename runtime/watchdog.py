@@ -1,0 +1,133 @@
+"""A thread beside the queue's that notices what the queue's thread cannot: that it is held up.
+
+Decides that a call of a coordinator takes too long, and says so while it still runs, with the stack
+of the queue's thread, in the job's warnings and the log; the call itself goes on, since a thread
+cannot be stopped. Passes on to the queue what may not be posted where it is found out, the end of a
+snapshot future that was dropped within the garbage collector.
+
+The queue's thread notes each call in `CallWatch`; the thread "epochgate-watchdog" looks at it a few
+times within the time that a call may take, so a call is named once it has taken a quarter more. In
+simulation there is no such thread, and no call takes time.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+LOOKS_PER_LIMIT: Final = 4
+WARNINGS_PER_METHOD_MAX: Final = 10
+_log = logging.getLogger(__name__)
+
+
+class CallWatch:
+    """The call of user code under way on the queue's thread, if any."""
+
+    __slots__ = ("_clock_s", "running")
+
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._clock_s = clock_s
+        self.running: tuple[float, int, Callable[..., Any]] | None = None
+        """Since when, of which coordinator, which call."""
+
+    def enter(self, coordinator: int, call: Callable[..., Any]) -> None:
+        """A call begins."""
+        self.running = (self._clock_s(), coordinator, call)
+
+    def leave(self) -> None:
+        """It has ended."""
+        self.running = None
+
+
+class Watchdog:
+    """Looks at a `CallWatch`; `warn` gets one sentence for each call that takes too long."""
+
+    def __init__(
+        self,
+        watch: CallWatch,
+        *,
+        call_warn_s: float | None,
+        operator_ids: list[str],
+        warn: Callable[[str], None],
+        post: Callable[..., None],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._watch, self._call_warn_s, self._operator_ids = watch, call_warn_s, operator_ids
+        self._warn, self._post, self._clock_s = warn, post, clock_s
+        self._named: tuple[float, int, Callable[..., Any]] | None = None
+        self._counts: Counter[tuple[str, str]] = Counter()
+        # Its `put` is the one that may be called within the garbage collector.
+        self._relayed: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
+        self._watched: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._run, name="epochgate-watchdog", daemon=True)
+
+    def start(self, watched: threading.Thread) -> None:
+        """Watch over `watched`, the queue's thread."""
+        self._watched = watched
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._relayed.put(None)
+        self._thread.join()
+
+    def relay(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Let the watchdog post this to the queue; any thread, takes no lock."""
+        self._relayed.put((call, *arguments))
+
+    def look(self) -> None:
+        """Name the call under way if it takes too long and was not named."""
+        running = self._watch.running
+        if running is None or running is self._named or self._call_warn_s is None:
+            return
+        since_s, coordinator, call = running
+        seconds = self._clock_s() - since_s
+        if seconds < self._call_warn_s:
+            return
+        self._named = running
+        operator_id, method = self._operator_ids[coordinator], _name(call)
+        self._counts[operator_id, method] += 1
+        if self._counts[operator_id, method] > WARNINGS_PER_METHOD_MAX:
+            return
+        text = (
+            f"coordinator {operator_id!r} has been in {method} for {seconds:.3g} s "
+            f"(coordinator_call_warn_s is {self._call_warn_s:g}), and the whole job waits for it: "
+            f"events, checkpoints and failovers too. Hand what takes so long to run_async or "
+            f"run_coroutine"
+        )
+        if self._counts[operator_id, method] == WARNINGS_PER_METHOD_MAX:
+            text += "; further warnings about this method are left out"
+        self._warn(f"{text}. It is at:\n{self._stack()}".rstrip())
+        _log.warning("%s", text)
+
+    def _stack(self) -> str:
+        identity = None if self._watched is None else self._watched.ident
+        frame = None if identity is None else sys._current_frames().get(identity)
+        return "" if frame is None else "".join(traceback.format_stack(frame, limit=8))
+
+    def _run(self) -> None:
+        interval_s = None if self._call_warn_s is None else self._call_warn_s / LOOKS_PER_LIMIT
+        while True:
+            try:
+                relayed = self._relayed.get(timeout=interval_s)
+            except queue.Empty:
+                pass
+            else:
+                if relayed is None:
+                    return
+                self._post(*relayed)
+            self.look()
+
+
+def _name(call: Callable[..., Any]) -> str:
+    """Return what a person calls it: "Keeper.checkpoint"."""
+    while hasattr(call, "func"):  # a functools.partial
+        call = call.func
+    return getattr(call, "__qualname__", repr(call))
