@@ -113,6 +113,14 @@ class JobHandle:
         """Ask for a checkpoint that begins from now on; its id once it is completed."""
         return self._master.request_checkpoint()
 
+    def request(self, operator_id: str, request: Any) -> Future[Any]:
+        """Ask the coordinator of an operator; both question and answer are plain values.
+
+        The future fails with UnknownOperator, RequestNotHandled, ValueNotPlain, JobOver, or what
+        the coordinator raises.
+        """
+        return self._master.request(operator_id, request)
+
     def stop(self) -> None:
         """Take a last checkpoint, then end; a later start resumes from it."""
         self._master.stop()
