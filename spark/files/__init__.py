@@ -5,7 +5,6 @@ Holds no protocol: coordinators and task loops call these classes. Imports pyarr
 
 from __future__ import annotations
 
-from epochgate.spark.files.assignment import NO_CHECKPOINT, SplitAssignmentTracker
 from epochgate.spark.files.enumeration import FileEnumeration
 from epochgate.spark.files.errors import (
     BadFile,
@@ -25,7 +24,6 @@ from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, Sp
 from epochgate.spark.files.transform import BatchTransform, TransformFunction
 
 __all__ = [
-    "NO_CHECKPOINT",
     "BadFile",
     "BatchTransform",
     "FileChanged",
@@ -41,7 +39,6 @@ __all__ = [
     "SourceLayout",
     "SourceMissing",
     "SourceUnreadable",
-    "SplitAssignmentTracker",
     "SplitPosition",
     "SplitReader",
     "TransformFailed",

@@ -27,12 +27,12 @@ from epochgate.runtime import (
     OperatorCoordinator,
     SubtaskGateway,
 )
+from epochgate.runtime.source import SplitAssignmentTracker
 from epochgate.spark.files import (
     FileEnumeration,
     FileSplit,
     IncompatibleState,
     SkippedFile,
-    SplitAssignmentTracker,
 )
 
 STATE_VERSION = 1

@@ -20,9 +20,6 @@ from typing import Any, Generic, TypeVar
 
 Split = TypeVar("Split")
 
-NO_CHECKPOINT = -1
-"""The restored id of a reset to the very beginning; every checkpoint's id is greater."""
-
 
 class SplitAssignmentTracker(Generic[Split]):
     """Remembers assignments by checkpoint and subtask, in the order in which they were made."""
@@ -60,7 +57,8 @@ class SplitAssignmentTracker(Generic[Split]):
             del self._by_checkpoint[done]
 
     def take_back(self, subtask: int, restored_checkpoint: int) -> list[Split]:
-        """Remove and return what `subtask`, restored to that checkpoint, no longer knows of.
+        """Remove and return what `subtask`, restored to that checkpoint, no longer knows of;
+        NO_CHECKPOINT, which is less than every checkpoint's id, for the beginning.
 
         These are its splits of later checkpoints, in ascending order, then the uncheckpointed ones.
         """

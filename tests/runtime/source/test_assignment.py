@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgpack
 import pytest
 
-from epochgate.spark.files import NO_CHECKPOINT, SplitAssignmentTracker
+from epochgate.runtime import NO_CHECKPOINT
+from epochgate.runtime.source import SplitAssignmentTracker
 
 
 @pytest.fixture

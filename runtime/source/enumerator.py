@@ -1,0 +1,169 @@
+"""The driver's half of a source, as a user writes it: which splits there are, and who gets which.
+
+Source: Apache Flink's SplitEnumerator and SplitEnumeratorContext. Every method is called on the
+queue's thread of the driver, one at a time, and must not block: what takes time goes through the
+context's `call_async`. Remembering what was assigned since which checkpoint is left to
+`SourceCoordinator`; an enumerator only hears which splits came back.
+
+    start -> add_reader(0) -> handle_split_request(0) -> assign_split(split, 0) -> ...
+    subtask 0 fails and goes back to a checkpoint -> add_splits_back([split], 0) -> add_reader(0)
+    the whole job goes back -> close; another enumerator is made of the checkpoint's state -> start
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from epochgate.runtime.coordinator_metrics import CoordinatorMetrics
+from epochgate.runtime.send_future import SendFuture
+from epochgate.runtime.source.split import SourceSplit
+
+
+@dataclass(frozen=True)
+class ReaderInfo:
+    """A reader that is there: its subtask, the attempt (from 0) and the host it runs on."""
+
+    subtask: int
+    attempt: int
+    host: str
+
+
+class SplitEnumeratorContext(Protocol):
+    """What an enumerator may use; on the queue's thread, except `post` and `fail_job`.
+
+    It belongs to one enumerator. Once that was replaced, its calls and results come to nothing, and
+    assigning or sending raises EnumeratorReplaced.
+    """
+
+    @property
+    def operator_id(self) -> str: ...
+    @property
+    def parallelism(self) -> int:
+        """The number of readers the job has when all are there."""
+        ...
+
+    @property
+    def metrics(self) -> CoordinatorMetrics:
+        """The source's figures; `splits_assigned` and `splits_taken_back` are counted already."""
+        ...
+
+    @property
+    def registered_readers(self) -> Mapping[int, ReaderInfo]:
+        """The readers that are there now, by subtask."""
+        ...
+
+    def assign_split(self, split: SourceSplit, subtask: int) -> None:
+        """Give a split to a reader. When the reader is not there it is kept: sent when the reader
+        registers, or returned by `add_splits_back` when its subtask goes back to a checkpoint.
+
+        Raises UnknownSubtask, SplitsAfterNoMore, NotPlain, EnumeratorReplaced.
+        """
+        ...
+
+    def assign_splits(self, assignment: Mapping[int, Sequence[SourceSplit]]) -> None:
+        """Give several splits; subtask -> splits. Raises what `assign_split` raises."""
+        ...
+
+    def signal_no_more_splits(self, subtask: int) -> None:
+        """Tell the reader that nothing comes after what it was given; it ends when that is read.
+
+        A reader that is restarted is told again by itself, unless splits of it came back or it was
+        given others since: then tell it again when it has all. Raises UnknownSubtask,
+        EnumeratorReplaced.
+        """
+        ...
+
+    def send_event_to_source_reader(self, subtask: int, event: Any) -> SendFuture:
+        """Send a plain value to the reader's `handle_source_event`. Raises ReaderNotRegistered,
+        EnumeratorReplaced.
+        """
+        ...
+
+    def call_async(
+        self,
+        work: Callable[[], Any],
+        then: Callable[[Any], None],
+        *,
+        on_error: Callable[[BaseException], None] | None = None,
+        delay_s: float = 0.0,
+        every_s: float | None = None,
+    ) -> None:
+        """Run blocking `work` elsewhere, then `then(result)` on the queue's thread.
+
+        `delay_s`: seconds before the first run; `every_s`: seconds from the end of one run to the
+        next, none: run once. What `work` raises goes to `on_error`, by default it fails the job, as
+        what `then` raises does. One piece of work runs at a time. `work` must not touch what the
+        enumerator changes: give it copies.
+        """
+        ...
+
+    def post(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Run `call` on the queue's thread, in its turn. Any thread."""
+        ...
+
+    def fail_job(self, cause: BaseException | str) -> None:
+        """Take the whole job back to its last completed checkpoint. Any thread."""
+        ...
+
+
+class SplitEnumerator(ABC):
+    """Decides which splits there are and who reads them."""
+
+    def start(self) -> None:
+        """Begin: look for splits, usually with `call_async`. Raising fails the job."""
+
+    @abstractmethod
+    def handle_split_request(self, subtask: int) -> None:
+        """The reader could read another split. Assign one, say that there are no more, or remember
+        who asked; a reader asks once, and again when it was given one.
+        """
+
+    @abstractmethod
+    def add_splits_back(self, splits: list[SourceSplit], subtask: int) -> None:
+        """These were given to the subtask after the checkpoint that it has gone back to, in this
+        order: nobody reads them now. Not called when there are none.
+        """
+
+    @abstractmethod
+    def add_reader(self, subtask: int) -> None:
+        """The reader is there, for the first time or after a restart. Splits that a restarted
+        reader had in its checkpoint are with it already.
+        """
+
+    def handle_source_event(self, subtask: int, event: Any) -> None:
+        """The reader has sent `event`, a plain value."""
+        raise TypeError(
+            f"{type(self).__name__} got {event!r} from reader {subtask} but handles no source "
+            "events; override handle_source_event"
+        )
+
+    def handle_coordinator_event(self, event: Any) -> None:
+        """Another coordinator of the job has sent `event` (see `SourceProvider.listening_id`)."""
+        raise TypeError(
+            f"{type(self).__name__} got {event!r} from another coordinator but handles no such "
+            "events; override handle_coordinator_event"
+        )
+
+    @abstractmethod
+    def snapshot_state(self, checkpoint_id: int) -> Any:
+        """What remains to be assigned, as a plain value; not what was assigned, which is in the
+        readers' states. Raising fails the checkpoint.
+        """
+
+    def supports_batch_snapshot(self) -> bool:
+        """Whether `snapshot_state(BATCH_CHECKPOINT)` may be asked, between checkpoints; then what
+        is assigned to whom is kept with it.
+        """
+        return False
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is durable; the notice may be missed, and is then subsumed by a later."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will never be."""
+
+    def close(self) -> None:
+        """Release everything: the job is over, or another enumerator takes over."""

@@ -1,0 +1,102 @@
+"""A source as a user writes it: what makes its enumerator on the driver and its readers in tasks.
+
+One object serves both sides and travels to the tasks with the program, so it holds settings, not
+connections. Source: Apache Flink's Source and SourceReader.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from epochgate.runtime.source.enumerator import SplitEnumerator, SplitEnumeratorContext
+from epochgate.runtime.source.errors import SourceStateRefused
+from epochgate.runtime.source.split import SourceSplit
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """Some records of a split, and what is known after them.
+
+    `position`: a plain value from which reading goes on behind these records, not none.
+    `watermark`: no later record of this split is older; any unit, the same in the whole alignment
+    group; none if the source has no notion of it. Raises ValueError for a position of none, which
+    would stand for the beginning of the split.
+    """
+
+    records: Sequence[Any]
+    position: Any
+    watermark: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.position is None:
+            raise ValueError(
+                f"{len(self.records)} records were fetched without a position behind them; give "
+                "one from which open_split can go on"
+            )
+
+
+@dataclass(frozen=True)
+class ReaderContext:
+    """Where a reader runs; `send_source_event` sends a plain value to the enumerator."""
+
+    operator_id: str
+    subtask: int
+    attempt: int
+    parallelism: int
+    send_source_event: Callable[[Any], None]
+
+
+class SourceReader(ABC):
+    """Reads splits, on the task's only thread."""
+
+    @abstractmethod
+    def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
+        """Read the split from its beginning (position none) or behind what was read before.
+
+        Each item is one bounded piece of work; none says that there is nothing at the moment, and
+        is asked again within about a second. The split is read when the iterator ends; a generator
+        is closed when the attempt ends before. Several splits are read in turns.
+        """
+
+    def handle_source_event(self, event: Any) -> None:
+        """The enumerator has sent `event`, a plain value."""
+        raise TypeError(
+            f"{type(self).__name__} got {event!r} from its enumerator but handles no source "
+            "events; override handle_source_event"
+        )
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is durable."""
+
+    def close(self) -> None:
+        """Release everything; also called when the attempt fails."""
+
+
+class Source(ABC):
+    """What a user implements; `state_version` counts the forms of the enumerator's state."""
+
+    state_version: ClassVar[int] = 1
+
+    @abstractmethod
+    def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
+        """Make an enumerator that begins from `state`, what `snapshot_state` of another returned,
+        or afresh when it is none. Raising fails the job.
+        """
+
+    @abstractmethod
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """Make the reader of one attempt; called in the task."""
+
+    def upgrade_state(self, version: int, state: Any) -> Any:
+        """The state of another version in the form of `state_version`.
+
+        Refuses every version unless it is overridden: raises SourceStateRefused.
+        """
+        raise SourceStateRefused(
+            f"the checkpoint holds state of version {version} of {type(self).__name__}, which "
+            f"reads version {self.state_version}. Resume with the code that wrote it, override "
+            "upgrade_state, or start anew with an empty checkpoint directory"
+        )
