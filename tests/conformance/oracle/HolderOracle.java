@@ -66,7 +66,8 @@ public final class HolderOracle {
     private MainThread mainThread = new MainThread();
     private List<Attempt> attempts = new ArrayList<>();
     private Map<String, ArrayDeque<CompletableFuture<Acknowledge>>> inFlight = new HashMap<>();
-    private Talking coordinator;
+    private Map<String, OperatorCoordinator.SubtaskGateway> gateways = new HashMap<>();
+    private Map<Long, CompletableFuture<byte[]>> futures = new HashMap<>();
     private OperatorCoordinatorHolder holder;
     private boolean manual;
     private boolean automatic = true;
@@ -161,14 +162,15 @@ public final class HolderOracle {
         automatic = true;
         mainThread = new MainThread();
         inFlight = new HashMap<>();
-        coordinator = new Talking();
+        gateways = new HashMap<>();
+        futures = new HashMap<>();
         attempts = new ArrayList<>();
         for (int subtask = 0; subtask < parallelism; subtask++) {
             attempts.add(new Attempt(subtask, 0));
         }
         holder =
                 OperatorCoordinatorHolder.create(
-                        OPERATOR, coordinator, new CoordinatorStoreImpl(), "oracle", HolderOracle.class.getClassLoader(),
+                        OPERATOR, new Provider(), new CoordinatorStoreImpl(), "oracle", HolderOracle.class.getClassLoader(),
                         parallelism, parallelism, new Attempts(), false,
                         new TaskInformation(VERTEX, "oracle", parallelism, parallelism, "none", new Configuration()),
                         METRICS);
@@ -193,7 +195,7 @@ public final class HolderOracle {
     }
 
     private void send(String target, String name) {
-        OperatorCoordinator.SubtaskGateway gateway = coordinator.gateways.get(target);
+        OperatorCoordinator.SubtaskGateway gateway = gateways.get(target);
         if (gateway == null) {
             print("EXC no gateway " + target);
             return;
@@ -230,12 +232,12 @@ public final class HolderOracle {
 
     private void checkpoint(long id) {
         CompletableFuture<byte[]> result = new CompletableFuture<>();
-        result.whenComplete((state, failure) -> print("ckptfuture " + id + " " + (failure == null ? text(state) : "FAILED")));
+        result.whenComplete((state, failure) -> print("ckptfuture " + id + " " + (failure == null ? TalkingCoordinator.text(state) : "FAILED")));
         holder.checkpointCoordinator(id, result);
     }
 
     private CompletableFuture<byte[]> future(String id) {
-        CompletableFuture<byte[]> future = coordinator.futures.get(Long.parseLong(id));
+        CompletableFuture<byte[]> future = futures.get(Long.parseLong(id));
         if (future == null) {
             throw new IllegalArgumentException("the coordinator was not asked for checkpoint " + id);
         }
@@ -259,17 +261,6 @@ public final class HolderOracle {
     private static String described(Throwable throwable) {
         String described = throwable.getClass().getSimpleName() + ": " + throwable.getMessage();
         return throwable.getCause() == null ? described : described + " / " + described(throwable.getCause());
-    }
-
-    private static String text(byte[] state) {
-        return state == null ? "null" : new String(state, StandardCharsets.UTF_8);
-    }
-
-    private record Event(String name) implements OperatorEvent {
-        @Override
-        public boolean isLossTolerant() {
-            return name.startsWith("~");
-        }
     }
 
     private enum Stage {
@@ -415,10 +406,8 @@ public final class HolderOracle {
         }
     }
 
-    /** A coordinator that prints what it is told and answers when it is asked to. */
-    private final class Talking implements OperatorCoordinator, OperatorCoordinator.Provider {
-        private final transient Map<String, SubtaskGateway> gateways = new HashMap<>();
-        private final transient Map<Long, CompletableFuture<byte[]>> futures = new HashMap<>();
+    private final class Provider implements OperatorCoordinator.Provider {
+        private static final long serialVersionUID = 1L;
 
         @Override
         public OperatorID getOperatorId() {
@@ -426,58 +415,8 @@ public final class HolderOracle {
         }
 
         @Override
-        public OperatorCoordinator create(Context context) {
-            return this;
-        }
-
-        @Override
-        public void start() {
-            print("coord start");
-        }
-
-        @Override
-        public void close() {}
-
-        @Override
-        public void handleEventFromOperator(int subtask, int attempt, OperatorEvent event) {
-            print("coord event " + subtask + " " + attempt + " " + ((Event) event).name());
-        }
-
-        @Override
-        public void checkpointCoordinator(long id, CompletableFuture<byte[]> result) {
-            print("coord checkpoint " + id);
-            futures.put(id, result);
-        }
-
-        @Override
-        public void notifyCheckpointComplete(long id) {
-            print("coord complete " + id);
-        }
-
-        @Override
-        public void notifyCheckpointAborted(long id) {
-            print("coord aborted " + id);
-        }
-
-        @Override
-        public void resetToCheckpoint(long id, byte[] state) {
-            print("coord resetTo " + id + " " + text(state));
-        }
-
-        @Override
-        public void subtaskReset(int subtask, long id) {
-            print("coord subtaskReset " + subtask + " " + id);
-        }
-
-        @Override
-        public void executionAttemptFailed(int subtask, int attempt, Throwable cause) {
-            print("coord failed " + subtask + " " + attempt);
-        }
-
-        @Override
-        public void executionAttemptReady(int subtask, int attempt, SubtaskGateway gateway) {
-            print("coord ready " + subtask + " " + attempt);
-            gateways.put(subtask + " " + attempt, gateway);
+        public OperatorCoordinator create(OperatorCoordinator.Context context) {
+            return new TalkingCoordinator(HolderOracle.this::print, gateways, futures);
         }
     }
 }
