@@ -42,7 +42,9 @@ class SubtaskGateway(Protocol):
 
         An event sent before the coordinator completes its checkpoint is part of the subtask's state
         in that checkpoint, an event sent later is not. Any thread; events of one thread keep their
-        order.
+        order. A send to an attempt that is not running fails its future and nothing else. Raises
+        ValueNotPlain when `event` itself is of another type; what is inside it is looked at where
+        it is packed, and there fails the job.
         """
         ...
 

@@ -78,8 +78,23 @@ class CoordinatorStore:
         """Take the value out and return it; None when there was none."""
         return self.put(key, None)
 
+    def fenced(self, is_open: Callable[[], bool]) -> CoordinatorStore:
+        """Return another access to the same values, which changes nothing once `is_open()` is
+        false.
+        """
+        return _FencedStore(self, is_open)
+
     def _set(self, key: Hashable, value: Any) -> None:
         if value is None:
             self._values.pop(key, None)
         else:
             self._values[key] = value
+
+
+class _FencedStore(CoordinatorStore):
+    def __init__(self, store: CoordinatorStore, is_open: Callable[[], bool]) -> None:
+        self._lock, self._values, self._is_open = store._lock, store._values, is_open
+
+    def _set(self, key: Hashable, value: Any) -> None:
+        if self._is_open():
+            super()._set(key, value)

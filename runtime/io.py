@@ -62,6 +62,7 @@ class ThreadedWork:
         self._post = post
         self._lanes: dict[str, ThreadPoolExecutor] = {}
         self._guests: dict[str, GuestLane] = {}
+        self.guest_patience_s = GUEST_PATIENCE_S
         self._loop: LoopThread | None = None
 
     def submit(
@@ -89,7 +90,7 @@ class ThreadedWork:
             self._loop.close()
         for executor in self._lanes.values():
             executor.shutdown(wait=True, cancel_futures=True)
-        deadline_s = time.monotonic() + GUEST_PATIENCE_S
+        deadline_s = time.monotonic() + self.guest_patience_s
         for guest in self._guests.values():
             guest.close()
         for guest in self._guests.values():

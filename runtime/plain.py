@@ -13,6 +13,7 @@ from typing import Any, Final
 from epochgate.errors import UsageError
 
 DEPTH_MAX: Final = 100
+PLAIN_TYPES: Final = frozenset({type(None), bool, int, float, str, bytes, list, tuple, dict})
 _ATOMS: Final = frozenset({type(None), bool, float, str, bytes})
 _KEYS: Final = frozenset({str, bytes})
 _LEAST, _GREATEST = -(2**63), 2**64 - 1
@@ -51,6 +52,12 @@ def _problem_of_items(items: Iterable[Any], depth: int) -> str | None:
         if type(item) not in _ATOMS and (problem := problem_of(item, depth)) is not None:
             return problem
     return None
+
+
+def insist_on_plain_type(what: str, value: Any) -> None:
+    """Raise ValueNotPlain, which begins with `what`, for a type that can never travel."""
+    if not isinstance(value, tuple(PLAIN_TYPES)):
+        insist_on_plain(what, value)
 
 
 def insist_on_plain(what: str, value: Any) -> None:
