@@ -1,0 +1,1 @@
+NAMES = frozenset({"unseen","mixed-close","forgotten","orphaned","newest"})

@@ -1,0 +1,288 @@
+"""One coordinator's machines, the queue of what is posted, and the wires to the subtasks.
+
+Decides nothing of the protocol: a schedule says what happens, and this calls the machines' triggers
+in the place where Flink calls its holder. What Flink posts is a step that waits in the queue; what
+runs inline there runs at once here, before all that waits (flink-semantics, sections 1 and 4: H1 to
+H17 and G1 to G9). Everything that can be observed is a line.
+
+The wire is Flink's RPC layer: a call is answered once, whether its attempt has handled the event;
+calls of an attempt that ends fail with it. Calls are answered one by one and in any order; the
+machine is told the number up to which all are answered, as a receiver in order would say it. An
+answer is known when it comes in and has its effect when its step runs, unless the attempt is
+replaced before: then it has its effect first, so that nothing overtakes, and the lines that it
+brought about keep their place in the queue.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from epochgate.fsm import TransitionRefused
+from tests.conformance.standins import Coordinator, HolderAlone
+from tests.conformance.wire import Answer, Send, Wire
+
+CREATED, RUNNING, FINISHED, FAILED = "created", "running", "finished", "failed"
+
+
+class World:
+    """One holder with its gateways; `lines` is what was observed and not taken yet."""
+
+    def __init__(self, subtasks: int, is_manual: bool) -> None:
+        self.lines: list[str] = []
+        self.is_manual = is_manual
+        self.machines = HolderAlone(subtasks=subtasks)
+        self.machines.surroundings = self
+        self.holder = self.machines.holder[0]
+        self.gateways = [self.machines.gateway[0, s] for s in range(subtasks)]
+        self.coordinator = Coordinator(self._say)
+        self.holder.user = self.coordinator
+        self.stages = [CREATED] * subtasks
+        self.is_announced = [False] * subtasks
+        self.wires = [Wire(self._call) for _ in range(subtasks)]
+        self.unanswered: dict[str, deque[Send]] = {}
+        self.queue: deque[Any] = deque()
+        self.newest = 0
+        self._states: dict[int, str] = {}
+        self._answering: Answer | None = None
+        for subtask, gateway in enumerate(self.gateways):
+            gateway.sender = self
+            self.machines.attempt[subtask].task = self.wires[subtask]
+        for snapshot in self.machines.snapshot.values():
+            snapshot.results = self
+
+    def _say(self, line: str) -> None:
+        self.lines.append(line)
+
+    # the queue
+
+    def post(self, step: Callable[..., None], *arguments: Any) -> None:
+        self.queue.append((step, arguments))
+
+    def drain(self) -> None:
+        """Run what is posted, in order; what is refused is a line, as for an actor that goes on."""
+        while self.queue:
+            step = self.queue.popleft()
+            try:
+                if isinstance(step, Answer):
+                    self._hear(step)
+                elif isinstance(step, list):
+                    self.lines += step
+                else:
+                    step[0](*step[1])
+            except TransitionRefused as refused:
+                self._say(f"EXC TransitionRefused: {refused}")
+
+    # attempts: what is inline
+
+    def run(self, subtask: int) -> None:
+        """The attempt restores or runs; the coordinator hears of it if it still does."""
+        if self.stages[subtask] == CREATED:
+            self.stages[subtask] = RUNNING
+        if not self.is_announced[subtask]:
+            self.is_announced[subtask] = True
+            if self.stages[subtask] == RUNNING:
+                self.holder.attempt_ready(subtask, self.number(subtask))
+
+    def finish(self, subtask: int) -> None:
+        self._end(subtask, FINISHED)
+
+    def fail(self, subtask: int) -> None:
+        if self.stages[subtask] != FAILED:
+            self._end(subtask, FAILED)
+            self.holder.attempt_failed(subtask, self.number(subtask))
+
+    def reset(self, subtask: int, checkpoint: int) -> None:
+        """A new attempt of one subtask, and what its coordinator hears."""
+        self._end(subtask, FAILED)
+        self._let_answers_take_effect()
+        self._renew(subtask)
+        self.holder.subtask_reset(subtask, checkpoint)
+
+    def restore(self, checkpoint: int, state: str) -> None:
+        """New attempts of all subtasks, and a coordinator that goes back."""
+        for subtask in range(len(self.stages)):
+            self._end(subtask, FAILED)
+        self._let_answers_take_effect()
+        self.coordinator.state = state
+        self.holder.reset(checkpoint)
+        for subtask in range(len(self.stages)):
+            self._renew(subtask)
+
+    def event(self, subtask: int, attempt: int, event: str) -> None:
+        if self._is_refused(subtask, attempt):
+            return
+        self.holder.event(subtask, attempt, event)
+
+    def acknowledge(self, subtask: int, attempt: int, checkpoint: int) -> None:
+        if self._is_refused(subtask, attempt):
+            return
+        self.gateways[subtask].reopen(checkpoint)
+
+    def number(self, subtask: int) -> int:
+        """The number of the subtask's present attempt."""
+        return self.machines.attempt[subtask].number
+
+    def _is_refused(self, subtask: int, attempt: int) -> bool:
+        if attempt == self.number(subtask) and self.stages[subtask] == RUNNING:
+            return False
+        self._say(f"EXC TaskNotRunning: attempt {attempt} of {subtask}")
+        return True
+
+    def _end(self, subtask: int, stage: str) -> None:
+        if self.stages[subtask] != FAILED:
+            self.stages[subtask] = stage
+            for send in self.wires[subtask].calls:
+                self._answer(send, is_ok=False)
+
+    def _renew(self, subtask: int) -> None:
+        attempt = self.machines.attempt[subtask]
+        attempt.number += 1
+        self.stages[subtask], self.is_announced[subtask] = CREATED, False
+        attempt.task = self.wires[subtask] = Wire(self._call)
+        first = len(self.queue)
+        brought = self._captured(lambda: self.gateways[subtask].renew(attempt.number))
+        if brought:  # the part of a checkpoint has failed with the first of the sends given up
+            self.queue.insert(first, brought)
+
+    # sending
+
+    def send(self, subtask: int, attempt: int, name: str) -> None:
+        """Post a send through a gateway that the coordinator was handed."""
+        if (subtask, attempt) not in self.coordinator.gateways:
+            self._say(f"EXC no gateway: attempt {attempt} of {subtask} was never ready")
+            return
+        send = Send(subtask, attempt, name)
+        self.post(self.gateways[subtask].send, attempt, send)
+
+    def answer(self, name: str, is_ok: bool) -> None:
+        """Answer the oldest unanswered call with an event of this name, if there is one."""
+        if calls := self.unanswered.get(name):
+            self._answer(calls.popleft(), is_ok)
+
+    def _call(self, send: Send) -> None:
+        """Call the attempt, which has to run."""
+        if self.stages[send.subtask] != RUNNING:
+            self._answer(send, is_ok=False)
+            return
+        self._say(f"deliver {send.subtask} {send.attempt} {send.name}")
+        if self.is_manual:
+            self.unanswered.setdefault(send.name, deque()).append(send)
+        else:
+            self._answer(send, is_ok=True)
+
+    def _answer(self, send: Send, is_ok: bool) -> None:
+        if send.is_ok is None:
+            send.is_ok = is_ok
+            self.queue.append(Answer(send))
+
+    def _hear(self, answer: Answer) -> None:
+        self._let_take_effect(answer)
+        send = answer.send
+        if answer.has_fault and (send.attempt, RUNNING) == (
+            self.number(send.subtask),
+            self.stages[send.subtask],
+        ):
+            self._say(f"failover {send.subtask} {send.attempt}")
+        self.lines += answer.lines or ()
+        self._say(f"sent {send.name} {'ok' if send.is_ok else 'FAILED'}")
+
+    def _let_answers_take_effect(self) -> None:
+        for step in self.queue:
+            if isinstance(step, Answer):
+                self._let_take_effect(step)
+
+    def _let_take_effect(self, answer: Answer) -> None:
+        if answer.lines is None:
+            self._answering = answer
+            answer.lines = self._captured(lambda: self._tell_gateway(answer.send))
+            self._answering = None
+
+    def _tell_gateway(self, send: Send) -> None:
+        wire, gateway = self.wires[send.subtask], self.gateways[send.subtask]
+        if not send.is_ok:
+            gateway.lose(send.attempt, send.number)
+        if number := wire.number_confirmed_with(send):
+            gateway.confirm(send.attempt, number)
+
+    def _captured(self, action: Callable[[], object]) -> list[str]:
+        outer, self.lines = self.lines, []
+        try:
+            action()
+        finally:
+            outer, self.lines = self.lines, outer
+        return outer
+
+    # checkpoints: what is posted
+
+    def ask(self, checkpoint: int) -> None:
+        self.post(self._ask, checkpoint)
+
+    def _ask(self, checkpoint: int) -> None:
+        snapshots = self.machines.snapshot.values()
+        try:
+            next(s for s in snapshots if s.state == "idle").ask(checkpoint)
+            self.newest = checkpoint
+        except TransitionRefused as refused:
+            self.part_has_failed(checkpoint)
+            self._say(f"GLOBAL TransitionRefused: {refused}")
+        except StopIteration:
+            self._say(f"EXC TooManyCheckpoints: {len(snapshots)} are unfinished")
+
+    def future(self, checkpoint: int, state: str | None) -> None:
+        """The coordinator's future succeeds with a state, or fails; only the first time counts."""
+        if checkpoint not in self.coordinator.futures:
+            self._say(f"EXC NoSuchFuture: the coordinator was not asked for {checkpoint}")
+            return
+        lane = self.coordinator.futures[checkpoint]
+        if lane is None:
+            return
+        self.coordinator.futures[checkpoint] = None
+        snapshot = self.machines.snapshot[0, lane]
+        if state is None:
+            self.post(snapshot.fail, checkpoint)
+        else:
+            self.post(snapshot.succeed, checkpoint, state)
+
+    def abort_triggering(self) -> None:
+        """The abort names the checkpoint that was triggered last."""
+        self.post(lambda: self._reopen(self.newest))
+
+    def complete(self, checkpoint: int) -> None:
+        self.post(self._conclude, checkpoint, self.holder.checkpoint_complete)
+
+    def abort(self, checkpoint: int) -> None:
+        self.post(self._conclude, checkpoint, self.holder.checkpoint_aborted)
+
+    def _conclude(self, checkpoint: int, tell: Callable[[int], object]) -> None:
+        self._reopen(checkpoint)
+        tell(checkpoint)
+
+    def _reopen(self, checkpoint: int) -> None:
+        for gateway in self.gateways:
+            gateway.reopen(checkpoint)
+
+    # what the machines ask of their surroundings
+
+    def attempt_failed_by_loss(self, subtask: int) -> None:
+        assert self._answering is not None
+        self._answering.has_fault = True
+
+    def part_is_ready(self, checkpoint: int) -> None:
+        self._say(f"ckptfuture {checkpoint} {self._states.pop(checkpoint)}")
+
+    def part_has_failed(self, checkpoint: int) -> None:
+        self._say(f"ckptfuture {checkpoint} FAILED")
+
+    def keep(self, checkpoint: int, state: str) -> None:
+        self._states[checkpoint] = state
+
+    # what gateways tell the sender, and send
+
+    def confirmed(self, count: int) -> None: ...
+
+    def lost(self, count: int) -> None: ...
+
+    def turned_away(self, send: Send) -> None:
+        self.queue.append([f"sent {send.name} FAILED"])
