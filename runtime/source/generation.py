@@ -35,6 +35,8 @@ class Generation:
 
     def __init__(self, context: CoordinatorContext) -> None:
         self._context = context
+        self._assigned = context.metrics.counter("splits_assigned")
+        self._taken_back = context.metrics.counter("splits_taken_back")
         self.tracker: SplitAssignmentTracker[SourceSplit] = SplitAssignmentTracker()
         self._readers: dict[int, ReaderInfo] = {}
         self._gateways: dict[int, SubtaskGateway] = {}
@@ -74,7 +76,7 @@ class Generation:
         for subtask, splits in wanted.items():
             self._had_no_more.discard(subtask)
             self.tracker.record(subtask, splits)
-            self.metrics.counter("splits_assigned").add(len(splits))
+            self._assigned.add(len(splits))
             if subtask in self._readers:
                 self._gateways[subtask].send_event([events.SPLITS, packed[subtask]])
             else:
@@ -197,7 +199,7 @@ class Generation:
         self._unsent.pop(subtask, None)
         splits = self.tracker.take_back(subtask, checkpoint_id)
         if splits:
-            self.metrics.counter("splits_taken_back").add(len(splits))
+            self._taken_back.add(len(splits))
             self._has_no_more.discard(subtask)
             self._had_no_more.discard(subtask)
         return splits

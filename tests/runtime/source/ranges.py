@@ -72,7 +72,7 @@ class RangeReader(SourceReader):
         for number in range(first if position is None else position, end):
             if number - first == self._rest_after:
                 yield None
-            yield Fetched([number], number + 1, watermark=number)
+            yield Fetched([number], number + 1, watermark=number - first)
 
 
 class CollectingOperator(Operator):
@@ -127,9 +127,13 @@ class NumberCommitter(Committer):
         again = self.committed.setdefault(checkpoint_id, numbers)
         assert again == numbers, f"checkpoint {checkpoint_id} was committed with other numbers"
 
+    def numbers(self) -> list[int]:
+        """Everything that was committed."""
+        return [number for numbers in self.committed.values() for number in numbers]
+
     def problems(self, count: int) -> list[str]:
         """What is not exactly once, of the numbers from 0 to `count`."""
-        times = Counter(number for numbers in self.committed.values() for number in numbers)
+        times = Counter(self.numbers())
         return [f"{n}: {times[n]} times" for n in sorted({*range(count), *times}) if times[n] != 1]
 
 

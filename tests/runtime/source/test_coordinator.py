@@ -11,16 +11,12 @@ import pytest
 
 from epochgate.runtime.coordinator import BATCH_CHECKPOINT, NO_CHECKPOINT
 from epochgate.runtime.source import (
-    EnumeratorReplaced,
     NotPlain,
     ReaderNotRegistered,
     SourceNotRunning,
-    SourceSplit,
     SourceStateRefused,
-    SplitsAfterNoMore,
-    UnknownSubtask,
 )
-from tests.runtime.source.by_hand import HandGateway, HandJob, HandSource
+from tests.runtime.source.by_hand import HandJob, HandSource
 
 CALLS: list[tuple[str, Callable[[HandJob], Any]]] = [
     ("event", lambda job: job.say(0, "request")),
@@ -192,120 +188,6 @@ def test_the_end_and_the_abort_of_a_checkpoint_are_passed_on() -> None:
     assert job.enumerator.heard[-2:] == [("aborted", 1), ("complete", 2)]
 
 
-# assignments to readers that are not there
-
-
-def test_a_split_for_a_reader_that_is_gone_comes_back_at_its_reset() -> None:
-    job = HandJob().started()
-    gateway = job.registered(0)
-    job.coordinator.execution_attempt_failed(0, 0, "killed")
-    job.enumerator.assign("1", to=0)
-    assert gateway.sent == []
-    job.coordinator.subtask_reset(0, NO_CHECKPOINT)
-    assert job.enumerator.heard[-1] == ("back", ["1"], 0)
-    assert job.registered(0, attempt=1).splits == []
-
-
-def test_a_split_for_a_reader_to_come_is_sent_when_it_registers() -> None:
-    job = HandJob().started()
-    job.enumerator.assign("1", to=0)
-    job.enumerator.context.signal_no_more_splits(0)
-    gateway = job.ready(0)
-    assert gateway.sent == []
-    job.say(0, "register", "host")
-    assert gateway.splits == ["1"]
-    assert gateway.sent[-1] == ["no more"]
-    job.failed(0, back_to=NO_CHECKPOINT)
-    assert job.enumerator.heard[-1] == ("back", ["1"], 0)
-
-
-def test_a_checkpoint_with_splits_that_no_reader_came_for_fails() -> None:
-    job = HandJob().started()
-    job.enumerator.assign("1", to=2)
-    with pytest.raises(ReaderNotRegistered, match=r"readers \[2\].*have never registered"):
-        job.checkpoint(1)
-
-
-def test_only_subtasks_of_the_job_can_be_assigned_splits() -> None:
-    job = HandJob().started()
-    with pytest.raises(UnknownSubtask, match="named subtask 3; the job has 0 to 2"):
-        job.enumerator.assign("1", to=3)
-    with pytest.raises(UnknownSubtask, match="named subtask -1; the job has 0 to 2"):
-        job.enumerator.context.signal_no_more_splits(-1)
-
-
-def test_a_split_that_is_not_plain_is_refused_and_no_other_of_the_call_assigned() -> None:
-    job = HandJob().started()
-    gateway = job.registered(0)
-    splits = {0: [SourceSplit("1")], 1: [SourceSplit("2", object())]}
-    with pytest.raises(NotPlain, match="which cannot be kept or sent"):
-        job.enumerator.context.assign_splits(splits)
-    assert gateway.sent == []
-    job.failed(0, back_to=NO_CHECKPOINT)
-    assert job.enumerator.heard[-1] == ("reader", 0)
-
-
-# no more splits
-
-
-def test_a_restarted_reader_gets_its_splits_and_the_end_again() -> None:
-    job = HandJob().started()
-
-    def give(gateway: HandGateway) -> list[Any]:
-        for split in ("1", "2"):
-            job.say(0, "request", attempt=gateway.attempt)
-            job.enumerator.assign(split, to=0)
-        job.say(0, "request", attempt=gateway.attempt)
-        job.enumerator.context.signal_no_more_splits(0)
-        return gateway.sent
-
-    first = give(job.registered(0))
-    job.failed(0, back_to=99)
-    assert job.enumerator.heard[-1] == ("back", ["1", "2"], 0)
-    again = job.registered(0, attempt=1)
-    assert again.sent == [], "it may get them, so the end is not repeated of itself"
-    assert give(again) == first
-
-
-def test_a_restarted_reader_without_splits_is_told_again_that_there_are_no_more() -> None:
-    job = HandJob().started()
-    assert job.registered(1).sent == []
-    job.enumerator.context.signal_no_more_splits(1)
-    for attempt in (1, 2):
-        job.failed(1, back_to=99, attempt=attempt - 1)
-        assert job.registered(1, attempt=attempt).sent == [["no more"]]
-
-
-def test_a_restarted_reader_that_is_given_more_is_not_told_so_before() -> None:
-    job = HandJob().started()
-    job.registered(1)
-    job.enumerator.context.signal_no_more_splits(1)
-    job.failed(1, back_to=99)
-    job.enumerator.assign("5", to=1)
-    gateway = job.registered(1, attempt=1)
-    assert (gateway.splits, gateway.told) == (["5"], [])
-    job.enumerator.context.signal_no_more_splits(1)
-    assert gateway.told == [["no more"]]
-
-
-def test_a_request_that_crosses_the_end_is_not_asked_of_the_enumerator() -> None:
-    job = HandJob().started()
-    gateway = job.registered(1)
-    job.enumerator.context.signal_no_more_splits(1)
-    job.enumerator.context.signal_no_more_splits(1)
-    job.say(1, "request")
-    assert gateway.sent == [["no more"]]
-    assert job.enumerator.heard[-1] == ("reader", 1)
-
-
-def test_a_reader_that_may_have_ended_cannot_be_given_more() -> None:
-    job = HandJob().started()
-    job.registered(1)
-    job.enumerator.context.signal_no_more_splits(1)
-    with pytest.raises(SplitsAfterNoMore, match=r"assigned \['4'\] to reader 1"):
-        job.enumerator.assign("4", to=1)
-
-
 # errors of the user's code
 
 
@@ -416,93 +298,3 @@ def test_state_of_another_version_is_upgraded_or_refused() -> None:
 def test_a_state_that_no_source_wrote_is_refused(state: bytes, why: str) -> None:
     with pytest.raises(SourceStateRefused, match=f"in checkpoint 5 {why}"):
         HandJob().coordinator.reset_to_checkpoint(5, state)
-
-
-# work elsewhere
-
-
-def test_work_runs_elsewhere_and_its_result_comes_back() -> None:
-    job = HandJob().started()
-    results: list[Any] = []
-    job.enumerator.context.call_async(lambda: 7, results.append)
-    assert results == []
-    job.context.finish_work()
-    assert results == [7]
-    assert (job.context.work, job.context.timers) == ([], [])
-
-
-def test_periodic_work_begins_again_when_it_has_ended() -> None:
-    job = HandJob().started()
-    results: list[Any] = []
-    job.enumerator.context.call_async(lambda: 7, results.append, delay_s=5.0, every_s=2.0)
-    assert [delay for delay, _ in job.context.timers] == [5.0]
-    for _ in range(3):
-        assert job.context.work == []
-        job.context.tick()
-        job.context.finish_work()
-        assert [delay for delay, _ in job.context.timers] == [2.0]
-    assert results == [7, 7, 7]
-
-
-def test_work_that_raises_fails_the_job_unless_the_enumerator_wants_to_hear_of_it() -> None:
-    job = HandJob().started()
-    errors: list[BaseException] = []
-    context = job.enumerator.context
-    context.call_async(lambda: 1 // 0, errors.append, on_error=errors.append, every_s=1.0)
-    job.context.finish_work()
-    assert [type(error) for error in errors] == [ZeroDivisionError]
-    assert len(job.context.timers) == 1, "it is tried again"
-    context.call_async(lambda: 1 // 0, errors.append)
-    with pytest.raises(ZeroDivisionError):
-        job.context.finish_work()
-
-
-def test_nothing_of_a_replaced_enumerator_reaches_the_next() -> None:
-    job = HandJob().started()
-    gateway = job.registered(0)
-    old, heard = job.enumerator.context, list[Any]()
-    old.call_async(lambda: 7, heard.append)
-    old.call_async(lambda: 7, heard.append, delay_s=1.0)
-    job.coordinator.reset_to_checkpoint(NO_CHECKPOINT, None)
-    job.context.finish_work()
-    job.context.tick()
-    old.post(heard.append, 8)
-    old.fail_job("too late")
-    assert (heard, job.context.work, job.context.failures) == ([], [], [])
-    for call in (
-        lambda: old.assign_split(SourceSplit("1"), 0),
-        lambda: old.signal_no_more_splits(0),
-        lambda: old.send_event_to_source_reader(0, "x"),
-    ):
-        with pytest.raises(EnumeratorReplaced, match="after it was closed"):
-            call()
-    assert gateway.sent == []
-    job.enumerator.context.post(heard.append, 9)
-    job.enumerator.context.fail_job("now")
-    assert (heard, job.context.failures) == ([9], ["now"])
-
-
-# other coordinators
-
-
-def test_other_coordinators_find_the_source_in_the_store_and_may_speak_to_it() -> None:
-    job = HandJob(listening_id="filter").started()
-    assert job.context.coordinator_store.get("filter") is job.coordinator
-    job.coordinator.handle_coordinator_event([1, 2])
-    assert job.enumerator.heard[-1] == ("coordinator", [1, 2])
-
-
-def test_what_another_coordinator_left_before_the_start_is_heard_first() -> None:
-    job = HandJob(listening_id="filter")
-    job.context.coordinator_store.put("filter", [1, 2])
-    job.started()
-    assert job.enumerator.heard == [("start",), ("coordinator", [1, 2])]
-    assert job.context.coordinator_store.get("filter") is job.coordinator
-
-
-def test_assignments_are_counted() -> None:
-    job = HandJob().started()
-    job.registered(0)
-    job.enumerator.assign("1", "2", to=0)
-    job.failed(0, back_to=NO_CHECKPOINT)
-    assert dict(job.context.metrics) == {"splits_assigned": 2, "splits_taken_back": 2}

@@ -1,0 +1,65 @@
+"""A source of a user's own on real Spark: every record once, though a worker dies in the middle."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from epochgate.runtime import JobConfiguration
+from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.source import SourceProvider, WatermarkAlignment
+from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.spark.job import run_job
+from epochgate.spark.session import local_session
+from tests.runtime.source import ranges
+from tests.runtime.source.ranges import SOURCE, NumberCommitter, RangeProgram, RangeSource
+from tests.spark.running import WAIT_S, send_signal, wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+
+SPLITS, NUMBERS = 6, 2000
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with local_session("local[4]") as session:
+        yield session
+
+
+def test_a_followed_source_is_read_once_although_a_worker_is_killed(spark: Any) -> None:
+    source = RangeSource(SPLITS, NUMBERS, every_s=0.5, looks=3)
+    alignment = WatermarkAlignment("ranges", drift=1000, every_s=0.1)
+    committer = NumberCommitter()
+    configuration = JobConfiguration(
+        "ranges",
+        2,
+        (SourceProvider(SOURCE, source, alignment=alignment),),
+        checkpoint_interval_s=0.1,
+        restart_strategy=FixedDelay(100, 0.0),
+    )
+    with run_job(
+        spark,
+        configuration,
+        lambda subtask: RangeProgram(RangeSource(SPLITS, NUMBERS)),
+        store=InMemoryCheckpointStore(CheckpointShelf(), job_id="ranges"),
+        committer=committer,
+        by_value=[ranges],
+    ) as handle:
+        wait_for(lambda: committer.numbers() != [], "a commit of some numbers")
+        pid = handle.status().tasks[0].pid
+        assert pid is not None
+        send_signal(pid, signal.SIGKILL)
+        committed = len(committer.numbers())
+        assert committed < SPLITS * NUMBERS, "it was killed in the middle"
+        wait_for(lambda: len(committer.numbers()) >= SPLITS * NUMBERS, "all numbers")
+        handle.stop()
+        result = handle.wait(WAIT_S)
+    assert result.state == "finished", result.reason
+    assert committer.problems(SPLITS * NUMBERS) == []
+    assert (result.report.regional_restarts, result.report.global_restarts) == (1, 0)
+    figures = result.report.coordinator_metrics[SOURCE]
+    assert figures["splits_assigned"] == SPLITS + figures["splits_taken_back"]
+    assert source.looked >= 3
