@@ -13,7 +13,7 @@ from typing import Any
 
 from epochgate.errors import EpochgateError
 from epochgate.fsm import EventQueue, VirtualClock
-from epochgate.models.task import TaskSystem
+from epochgate.models.task import Task, TaskSystem
 from epochgate.runtime.operator import FatalTaskError, OperatorContext, Program, Work
 from epochgate.runtime.transport import Message
 
@@ -49,6 +49,11 @@ class Worker:
         self._system.bind("task", "operators", self)
         self._queue = EventQueue(self._system, VirtualClock())
         self._triggers = {tag: getattr(self._system.task, tag) for tag in DRIVER_TAGS}
+
+    @property
+    def task(self) -> Task:
+        """The machine that decides what the attempt takes notice of."""
+        return self._system.task
 
     def handle(self, messages: list[Message]) -> None:
         """Process messages of the driver, in order, and confirm the events among them."""

@@ -97,6 +97,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         help="write a sequence diagram; in Markdown, one for each system, to FILE.md",
     )
+    add(
+        "--pytest",
+        type=Path,
+        metavar="FILE",
+        help="write a counterexample as a test: on the runtime, or on machines of your own",
+    )
     add("--list", action="store_true", help="list the systems and stop")
 
 
@@ -137,6 +143,8 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             arguments.json.write_text(text + "\n", encoding="utf-8")
     write_reports(results, arguments)
+    if arguments.pytest is not None:
+        write_tests(results, chosen, arguments.pytest)
     worst = min(results.values(), key=lambda result: WORST_FIRST.index(result.verdict.value))
     return worst.exit_code
 
@@ -158,6 +166,19 @@ def write_reports(results: dict[str, Result], arguments: argparse.Namespace) -> 
             ((name, result),) = results.items()
             text = reports.sequence_diagram(name, result)
         arguments.mermaid.write_text(text, encoding="utf-8")
+
+
+def write_tests(
+    results: dict[str, Result], systems: dict[str, type[ClosedSystem]], path: Path
+) -> None:
+    """Write a pytest file, if there is anything for it to play."""
+    from epochgate.reports import pytest_module
+
+    text = pytest_module(results, systems, path.parent)
+    if text:
+        path.write_text(text, encoding="utf-8")
+    else:
+        print(f"no counterexample was found: {path} is not written", file=sys.stderr)
 
 
 def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace) -> Result:

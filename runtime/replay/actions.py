@@ -1,0 +1,252 @@
+"""Which step of the closed job is which action of the production runtime.
+
+An action is what really happens outside the machines: a message arrives, a process dies, a save
+ends, a timer fires, a user's future completes. `is_there` looks whether there is something for it
+to happen to, in the runtime's own objects and not in the model, so a step that the model excludes
+must be one that the runtime has nothing for; `else_` says what that means for each. Some steps the
+model rules out although they could happen, to stay finite: `bound` holds these, by what the runtime
+has done so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from epochgate.runtime.replay.scripted import ScriptedJob
+
+
+@dataclass(frozen=True)
+class Action:
+    """One step's counterpart; the callables take the job and the instance's index.
+
+    `is_failure` steps spend one of the `F` failures that the closed job allows.
+    """
+
+    do: Callable[..., None]
+    is_there: Callable[..., Any]
+    else_: str
+    bound: Callable[..., bool] | None = None
+    is_failure: bool = False
+
+    def is_possible(self, job: ScriptedJob, *index: int) -> bool:
+        """Whether it can happen now, and the closed job would let it."""
+        if self.is_failure and job.failures >= job.constants["F"]:
+            return False
+        is_within = self.bound is None or self.bound(job, *index)
+        return is_within and bool(self.is_there(job, *index))
+
+    def happen(self, job: ScriptedJob, *index: int) -> None:
+        """Let it happen, and what follows from it at once."""
+        job.failures += self.is_failure
+        self.do(job, *index)
+        job.settle()
+
+
+def _launch(job: ScriptedJob) -> None:
+    for trigger, arguments in job.beginning:
+        job.master.queue.post(trigger, *arguments)
+    job.beginning.clear()
+
+
+def _may_send(job: ScriptedJob, coordinator: int, subtask: int) -> bool:
+    return job.coordinator(coordinator).sent[subtask] < job.constants["events"]
+
+
+def _hear(job: ScriptedJob, subtask: int) -> None:
+    step = job.words(subtask)
+    assert step is not None
+    job.transport.step(*step)
+
+
+def _die(job: ScriptedJob, subtask: int) -> None:
+    job.transport.kill(job.identities[subtask][-1])
+
+
+def _may_be_silent(job: ScriptedJob, subtask: int) -> bool:
+    process = job.living(subtask)
+    said = process.to_driver[0][0] if process is not None and process.to_driver else ""
+    return said in ("initialize", "run")
+
+
+def _die_silently(job: ScriptedJob, subtask: int) -> None:
+    """It handled its restore at once; with what it said taken back, nobody can tell."""
+    process = job.living(subtask)
+    assert process is not None
+    process.to_driver.clear()
+    _die(job, subtask)
+
+
+def _usurp(job: ScriptedJob, subtask: int) -> None:
+    _die(job, subtask)
+    job.connect(subtask)
+
+
+def _hear_again(job: ScriptedJob, subtask: int) -> None:
+    checkpoint, identity = job.job.checkpoint, job.identities[subtask][-1]
+    newest = checkpoint.number
+    for number in range(1, newest + 1):
+        if number < newest or checkpoint.has_acknowledged[subtask]:
+            job.say(subtask, identity, job.acknowledgement(subtask, number))
+
+
+def _hear_zombie(job: ScriptedJob, subtask: int) -> None:
+    """Everything that a process can say, of the one before the last."""
+    identity, ids = job.identities[subtask][-2], range(1, job.constants["checkpoints"] + 1)
+    for tag in ("initialize", "run", "lost", "ended", "finished"):
+        job.say(subtask, identity, [tag])
+    for is_final in (False, True):
+        for number in ids:
+            job.say(subtask, identity, job.acknowledgement(subtask, number, is_final))
+    for coordinator in range(job.coordinators):
+        for number in range(1, job.constants["events"] + 1):
+            job.say(subtask, identity, ["confirm", coordinator, number])
+
+
+def _may_end_input(job: ScriptedJob, subtask: int) -> bool:
+    process: Any = job.living(subtask)
+    is_up = process is not None and process.worker.task.state == "running"
+    return is_up and not process.worker.program.has_ended
+
+
+def _end_input(job: ScriptedJob, subtask: int) -> None:
+    process: Any = job.living(subtask)
+    process.worker.program.has_ended = True
+    job.transport.step("work", process.identity)
+
+
+def _want(job: ScriptedJob) -> None:
+    if job.master.is_over:
+        # The job master asks for nothing any more; the machine would still take it.
+        job.master.queue.post(job.job.request.submit_periodic)
+    elif job.timers(job.master):
+        job.fire(job.timers(job.master))
+    else:  # the first interval has not begun
+        job.master.request_checkpoint()
+
+
+def _answer(job: ScriptedJob, coordinator: int, how: str = "succeed") -> None:
+    job.coordinator(coordinator).answer(job.coordinator(coordinator).pending[-1], how)
+
+
+def _fail_save(job: ScriptedJob) -> None:
+    job.simulated.store.fail_next_save()
+    job.run("store")
+
+
+def _expire(job: ScriptedJob) -> None:
+    job.failures += job.constants["timeouts_cost"]
+    job.fire(job.timers(job.master.checkpoints))
+
+
+def _may_expire(job: ScriptedJob) -> bool:
+    return job.failures + job.constants["timeouts_cost"] <= job.constants["F"]
+
+
+def _end(how: str) -> Action:
+    def do(job: ScriptedJob) -> None:
+        job.is_person_done = True
+        getattr(job.master, how)(*(["the schedule gives it up"] if how == "fail" else []))
+
+    return Action(do, lambda job: not job.is_person_done, "somebody ends the job once")
+
+
+ACTIONS: dict[str, Action] = {
+    "launch.launch": Action(_launch, lambda job: job.beginning, "the job master begins once"),
+    "sender.send": Action(
+        lambda job, c, s: job.coordinator(c).send(s),
+        lambda job, c, s: s in job.coordinator(c).gateways,
+        "the coordinator has no gateway to an attempt of the subtask",
+        bound=_may_send,
+    ),
+    "process.arrive": Action(
+        lambda job, s: job.connect(s),
+        lambda job, s: job.newcomer(s) and not job.living(s),
+        "nobody has asked for a process since the last one came, or that one lives",
+    ),
+    "process.tell": Action(
+        lambda job, s: job.tell(s),
+        lambda job, s: job.may_be_told(s),
+        "no message is on its way to the process, not counting notices, or it is an event and the "
+        "driver has not heard everything that the process said",
+    ),
+    "process.hear": Action(
+        _hear,
+        lambda job, s: job.words(s),
+        "everything that the process has said was heard, its end included",
+    ),
+    "process.hear_again": Action(
+        _hear_again,
+        lambda job, s: job.job.checkpoint.number > 0,
+        "there was no checkpoint that could have been acknowledged",
+        bound=lambda job, s: job.constants["repeats"] > 0,
+    ),
+    "process.hear_zombie": Action(
+        _hear_zombie,
+        lambda job, s: len(job.identities[s]) > 1,
+        "no process of the subtask was ever replaced",
+    ),
+    "process.die": Action(
+        _die, lambda job, s: job.living(s), "no process is there to die", is_failure=True
+    ),
+    "process.die_silently": Action(
+        _die_silently,
+        _may_be_silent,
+        "no process is there, or the driver has heard that it runs",
+        is_failure=True,
+    ),
+    "process.usurp": Action(
+        _usurp, lambda job, s: job.living(s), "no process is there to be replaced", is_failure=True
+    ),
+    "process.end_input": Action(
+        _end_input, _may_end_input, "no restored process is there, or its input has ended before"
+    ),
+    "requester.want": Action(
+        _want,
+        lambda job: job.job.request.state == "idle",
+        "a request is under way, and another by the timer changes nothing",
+        bound=lambda job: job.job.checkpoint.number < job.constants["wanted"],
+    ),
+    "user.take_snapshot": Action(
+        _answer, lambda job, c: job.coordinator(c).pending, "no future waits to be completed"
+    ),
+    "user.fail_snapshot": Action(
+        lambda job, c: _answer(job, c, "fail"),
+        lambda job, c: job.coordinator(c).pending,
+        "no future waits to be completed",
+        is_failure=True,
+    ),
+    "user.fail_everything": Action(
+        lambda job, c: job.coordinator(c).context.fail_job("the schedule says so"),
+        lambda job, c: True,
+        "it can always happen",
+        is_failure=True,
+    ),
+    "store.finish_save": Action(
+        lambda job: job.run("store"), lambda job: job.is_waiting("store"), "nothing is being saved"
+    ),
+    "store.fail_save": Action(
+        _fail_save, lambda job: job.is_waiting("store"), "nothing is being saved", is_failure=True
+    ),
+    "store.expire": Action(
+        _expire,
+        lambda job: job.timers(job.master.checkpoints) and not job.is_waiting("store"),
+        "no checkpoint is under way, or it is being saved, and its timer changes nothing",
+        bound=_may_expire,
+    ),
+    "backoff.elapse": Action(
+        lambda job, s: job.fire(job.timers(job.job.attempt[s])),
+        lambda job, s: job.timers(job.job.attempt[s]),
+        "no timer runs for the subtask since a process was asked for",
+    ),
+    "restarter.back_off": Action(
+        lambda job: job.fire(job.timers(job.job.lifecycle)),
+        lambda job: job.timers(job.job.lifecycle),
+        "no timer runs for the job as a whole",
+    ),
+    "person.stop": _end("stop"),
+    "person.cancel": _end("cancel"),
+    "person.give_up": _end("fail"),
+}
+"""`machine.trigger` of the closed job -> what it is to the runtime."""

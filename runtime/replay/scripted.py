@@ -1,0 +1,229 @@
+"""The production job on which a schedule is played: what is there to happen, and how it is made to
+happen.
+
+Job master, transport, queue, store and clock are those of `SimulatedJob`; messages move, timers
+fire and saves end only when an action says so. Which step is which action is `actions`' affair.
+
+Simplifications of the closed job are taken over: a commit takes no time; a restore arrives as soon
+as it is sent; an event is handled in the step in which its confirmation is heard, after all that
+the process said before. Notices of completed and aborted checkpoints decide nothing; they arrive
+together with the message behind them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+from epochgate.fsm import Timer
+from epochgate.models.closed_job import ClosedJob
+from epochgate.models.job import Job
+from epochgate.runtime.configuration import JobConfiguration
+from epochgate.runtime.fuzzing.actors import Orders, TableCommitter
+from epochgate.runtime.fuzzing.record import InvariantViolated, Record, operator_id
+from epochgate.runtime.inprocess import Process
+from epochgate.runtime.replay.actors import ScriptedCoordinator, ScriptedProgram, ScriptedProvider
+from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.transport import Message
+
+AT_ONCE = ("restore",)
+NOTICES = ("complete", "aborted")
+NEVER = 10**9
+
+
+class ScriptedJob:
+    """One production job with the constants of a closed one, before the driver begins.
+
+    `job` is the class of its machines, which may be a variant.
+    """
+
+    def __init__(self, system: ClosedJob, job: type[Job] = Job) -> None:
+        self.constants = dict(system.constants)
+        self.subtasks, self.coordinators = system.subtasks, system.coordinators
+        self.record = Record(self.coordinators, self.subtasks, self._read_store)
+        self._providers: list[ScriptedProvider] = []
+        self.simulated = SimulatedJob(
+            self._configuration,
+            lambda _: ScriptedProgram(self.record),
+            committer=lambda: TableCommitter(self.record, Orders()),
+            job=job,
+            retained=NEVER,
+        )
+        self.master = self.simulated.master
+        self.transport = self.simulated.transport
+        self.beginning = self.master.queue.abandon()
+        """What the job master does first, until the schedule has it begin."""
+        self.identities: list[list[int]] = [[] for _ in range(self.subtasks)]
+        """For each subtask the processes that have connected, oldest first."""
+        self._asked_for = [0] * self.subtasks
+        self._acknowledged: dict[tuple[int, int], Message] = {}
+        self.failures = 0
+        """How much of the budget of failures is spent."""
+        self.is_person_done = False
+
+    def _configuration(self, start: int) -> JobConfiguration:
+        self._providers = [
+            ScriptedProvider(number, f"run-{start}", self.record)
+            for number in range(self.coordinators)
+        ]
+        return JobConfiguration(
+            "replayed",
+            self.subtasks,
+            tuple(self._providers),
+            tolerable_checkpoint_failures=self.constants["tolerable_failures"],
+            overlapping_checkpoints_max=self.constants["overlap"],
+            commit_retries_max=self.constants["commit_retries"],
+            restart_strategy=FixedDelay(NEVER, 1.0),
+        )
+
+    @property
+    def job(self) -> Job:
+        """The machines."""
+        return self.master.job
+
+    def coordinator(self, number: int) -> ScriptedCoordinator:
+        """The user's coordinator."""
+        return self._providers[number].coordinator
+
+    # processes
+
+    def process(self, subtask: int) -> Process | None:
+        """The process that connected last, as long as anything of it is left."""
+        identities = self.identities[subtask]
+        return self.transport.processes.get(identities[-1]) if identities else None
+
+    def living(self, subtask: int) -> Process | None:
+        """The same, if it lives."""
+        process = self.process(subtask)
+        return process if process is not None and process.is_alive else None
+
+    def newcomer(self, subtask: int) -> int | None:
+        """The newest process that was asked for since one connected, and has not connected."""
+        last = self.identities[subtask][-1] if self.identities[subtask] else 0
+        found = [
+            identity
+            for identity, process in self.transport.processes.items()
+            if process.subtask == subtask and not process.is_connected and identity > last
+        ]
+        return max(found, default=None)
+
+    def connect(self, subtask: int) -> None:
+        """A process speaks for the subtask, one that nobody asked for if need be."""
+        identity = self.newcomer(subtask) or self.transport.launch(subtask)
+        self.identities[subtask].append(identity)
+        self.transport.step("connect", identity)
+
+    def may_be_told(self, subtask: int) -> bool:
+        """Whether anything but notices is on its way to the living process; an event has to wait
+        until the driver has heard everything that was said before.
+        """
+        process = self.living(subtask)
+        if process is None:
+            return False
+        tag = next((m[0] for m in process.to_task if m[0] not in NOTICES), None)
+        return tag is not None and not (tag == "event" and process.to_driver)
+
+    def tell(self, subtask: int) -> None:
+        """The oldest message arrives, and the notices before it; what confirms it is heard."""
+        process, tag = self.living(subtask), NOTICES[0]
+        while process is not None and tag in NOTICES:
+            tag = process.to_task[0][0]
+            self.transport.step("tell", process.identity)
+        if process is not None:
+            self._note_said(subtask, process)
+            if tag == "event" and process.to_driver:
+                self.transport.step("hear", process.identity)
+
+    def _note_said(self, subtask: int, process: Process) -> None:
+        for message in process.to_driver:
+            if message[0] == "acknowledge":
+                self._acknowledged[subtask, message[1]] = message
+            elif message[0] == "failed":
+                account = f"the process of subtask {subtask} cannot go on: {message[1].strip()}"
+                raise InvariantViolated("I1", account)
+
+    def words(self, subtask: int) -> tuple[str, int] | None:
+        """What the transport can do to let the driver hear the process that connected last: the
+        oldest message, or at last that it is gone.
+        """
+        identity = self.identities[subtask][-1] if self.identities[subtask] else 0
+        kinds = ("hear", identity), ("lose", identity)
+        return next((step for step in self.transport.steps() if step in kinds), None)
+
+    def say(self, subtask: int, identity: int, message: Message) -> None:
+        """Let the driver hear a message that has been said before, or could have been."""
+        if message[0] == "lost":
+            self.transport.inbox.lost(subtask, identity, "its connection broke")
+        else:
+            self.transport.inbox.received(subtask, identity, [message])
+        self.settle()
+
+    def acknowledgement(self, subtask: int, checkpoint: int, is_final: bool = False) -> Message:
+        """An acknowledgement as some process of the subtask has made it, or of an empty state."""
+        empty = {operator_id(c): msgpack.packb([]) for c in range(self.coordinators)}
+        said = self._acknowledged.get((subtask, checkpoint), ["acknowledge", 0, False, empty, []])
+        return ["acknowledge", checkpoint, is_final, said[3], said[4]]
+
+    # timers, store and commits
+
+    def timers(self, owner: object) -> list[Timer]:
+        """The timers that wait to call this machine, or part of the job master."""
+        waiting = self.master.queue.timers()
+        return [timer for timer in waiting if getattr(timer.trigger, "__self__", None) is owner]
+
+    def fire(self, timers: list[Timer]) -> None:
+        """Time passes for these."""
+        for timer in timers:
+            self.master.queue.hasten(timer)
+
+    def is_waiting(self, lane: str) -> bool:
+        """Whether a save (`store`) or a commit (`commit`) waits to be run."""
+        return any(waiting == lane for waiting, *_ in self.simulated.blocking.waiting)
+
+    def run(self, lane: str) -> None:
+        """Run the oldest work of a lane, whatever waits before it."""
+        waiting = self.simulated.blocking.waiting
+        position = [name for name, *_ in waiting].index(lane)
+        waiting.rotate(-position)
+        self.simulated.run_blocking()
+        waiting.rotate(position)
+
+    def settle(self) -> None:
+        """Let happen what a step of the closed job includes, and look at what it came to."""
+        while self.master.queue.step() or self._restore() or self._commit():
+            pass
+        for subtask in range(self.subtasks):
+            self._forget_back_off(subtask)
+        self._read_store()
+        self.record.check()
+
+    def _forget_back_off(self, subtask: int) -> None:
+        """A process was asked for: what the attempts before were to wait for makes no difference
+        any more, and the closed job does not let it elapse.
+        """
+        newcomer = self.newcomer(subtask)
+        if newcomer is not None and newcomer != self._asked_for[subtask]:
+            self._asked_for[subtask] = newcomer
+            for timer in self.timers(self.job.attempt[subtask]):
+                timer.cancel()
+
+    def _restore(self) -> bool:
+        for subtask in range(self.subtasks):
+            process = self.living(subtask)
+            if process is not None and process.to_task and process.to_task[0][0] in AT_ONCE:
+                return self.transport.step("tell", process.identity)
+        return False
+
+    def _commit(self) -> bool:
+        is_due = self.is_waiting("commit")
+        if is_due:
+            self.run("commit")
+        return is_due
+
+    def _read_store(self) -> None:
+        store: Any = self.simulated.store
+        for number in store.ids():
+            if number not in self.record.stored:
+                self.record.note_stored(store.load(number))

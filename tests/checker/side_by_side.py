@@ -1,0 +1,133 @@
+"""One closed system in all its forms, which have to take the same steps to the same states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from epochgate.fsm import Machine, TransitionRefused
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.compiler.layout import Packing
+from epochgate.fsm.compiler.lowering import Lowering
+from epochgate.fsm.compiler.numpy_target import NumpyTarget
+from epochgate.fsm.compiler.python_target import PythonTarget
+from epochgate.fsm.explore.compiled import Functions, Worker, address, compiled_target
+from epochgate.fsm.explore.interpreted import InterpretedTarget
+from epochgate.fsm.library import LibraryTwin
+
+Words = tuple[int, ...]
+NO_STEP = 0xFFFF
+
+
+def again(system: ClosedSystem) -> ClosedSystem:
+    """Another one with the same constants, in its initial state."""
+    settable = {n: v for n, v in system.constants.items() if n not in system.DERIVED}
+    return type(system)(**settable)
+
+
+def by_the_library(system: ClosedSystem) -> ClosedSystem:
+    """Let `transitions` itself fire every trigger of every machine, those that actions fire too."""
+
+    def fired_by(machine: Machine, twin: LibraryTwin, trigger: str) -> Callable[..., bool]:
+        def fire(*arguments: Any) -> bool:
+            if not twin.fire(trigger, *arguments):
+                raise TransitionRefused(repr(machine), machine.state, trigger, ())
+            return True
+
+        return fire
+
+    for name in system.MACHINES:
+        for machine in system.instances(name):
+            if machine.ROWS:
+                twin = LibraryTwin(machine)
+                for trigger in machine.triggers():
+                    setattr(machine, trigger, fired_by(machine, twin, trigger))
+    return system
+
+
+class MachineCode:
+    """The successors of one state by the LLVM target."""
+
+    def __init__(self, program: Any) -> None:
+        self._walk, self._worker = (
+            Functions(compiled_target(program, None, 1)).walk,
+            Worker(program),
+        )
+        self._state = np.zeros(program.words, np.int64)
+        self._taken, self._random = np.zeros(1, np.uint16), np.ones(1, np.uint64)
+        self._held = np.zeros(2, np.int64)
+
+    def successors(self, state: Words) -> dict[int, Words]:
+        """The possible steps, and where each leads."""
+        worker = self._worker
+        self._state[:] = state
+        worker.act[:] = NO_STEP
+        arrays = (self._state, worker.status, worker.out, worker.act, self._taken, self._random)
+        # A walk of one step has all its successors made first.
+        self._walk(*map(address, arrays), 0, address(self._held), address(worker.covered), 1)
+        steps = [int(step) for step in worker.act[: np.argmax(worker.act == NO_STEP)]]
+        return {s: tuple(int(w) for w in worker.out[at]) for at, s in enumerate(steps)}
+
+
+class SideBySide:
+    """One system in all its forms, in the same state."""
+
+    def __init__(self, system: ClosedSystem) -> None:
+        lowering = Lowering(system)
+        self.program = lowering.program()
+        self.python = PythonTarget(self.program)
+        self.numpy = NumpyTarget(self.program)
+        self.llvm = MachineCode(self.program)
+        self.interpreted = InterpretedTarget(system, self.program, lowering.layout)
+        self.library = by_the_library(again(system))
+        self.packing = Packing(self.library, lowering.layout)
+        self.names = [step.label for step in self.program.steps]
+
+    def possible(self, state: Words) -> list[int]:
+        """The possible steps, as all see them."""
+        found = self.python.enabled(state)
+        assert self.interpreted.enabled(state) == found
+        columns = [np.array([word], np.int64) for word in state]
+        numbers = range(len(self.program.steps))
+        assert [n for n in numbers if self.numpy.enabled(columns, n)[0][0]] == found
+        assert [*self.llvm.successors(state)] == found
+        return found
+
+    def taken(self, state: Words, number: int) -> Words:
+        """The state after a step, as all see it."""
+        after = self.python.take(state, number)
+        assert self.interpreted.take(state, number) == after
+        columns, faults = self.numpy.take([np.array([word], np.int64) for word in state], number)
+        assert tuple(int(column[0]) for column in columns) == after
+        assert faults[0] == -1
+        assert self.llvm.successors(state)[number] == after
+        assert self.through_the_library(state, number) == (True, after)
+        return after
+
+    def refused(self, state: Words, number: int) -> None:
+        """A step that is not possible is none by the library either: the state stays."""
+        if not self.ignores(state, number):
+            assert self.through_the_library(state, number) == (False, state)
+
+    def through_the_library(self, state: Words, number: int) -> tuple[bool, Words]:
+        """Whether `transitions` takes a step, and the state then."""
+        self.packing.load(state)
+        step, machine = self.library.step_instances()[number]
+        try:
+            is_taken = bool(getattr(machine, step.trigger)())
+        except TransitionRefused as refusal:
+            assert refusal.machine == repr(machine), "an action was refused, not the step"
+            is_taken = False
+        return is_taken, self.packing.words()
+
+    def ignores(self, state: Words, number: int) -> bool:
+        """Whether a row takes note of the step without doing anything."""
+        self.packing.load(state)
+        step, machine = self.library.step_instances()[number]
+        return any(
+            row.is_ignored
+            for source, row in machine.expanded_rows()
+            if row.trigger == step.trigger and source == machine.state
+        )
