@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from epochgate.runtime.loop import JobLoop
     from epochgate.runtime.operator import FatalTaskError, Operator, OperatorContext, Program, Work
     from epochgate.runtime.plain import ValueNotPlain
+    from epochgate.runtime.quiesced_context import CoordinatorReplaced
+    from epochgate.runtime.recreate_on_reset import CoordinatorNotClosed, RecreateOnReset
     from epochgate.runtime.reports import JobReport, JobResult
     from epochgate.runtime.send_future import EventLost, SendFuture
     from epochgate.runtime.transport import TaskInbox, Transport
@@ -42,6 +44,7 @@ __getattr__ = lazily(
     {
         "checkpoints": ("CheckpointAborted",),
         "client_requests": (
+            "ClientRequests",
             "JobOver",
             "UnknownOperator",
         ),
@@ -67,6 +70,7 @@ __getattr__ = lazily(
         ),
         "coordinator_metrics": (
             "CoordinatorMetrics",
+            "Counter",
             "MetricNameTaken",
         ),
         "coordinator_store": ("CoordinatorStore",),
@@ -80,6 +84,11 @@ __getattr__ = lazily(
             "Work",
         ),
         "plain": ("ValueNotPlain",),
+        "quiesced_context": ("CoordinatorReplaced",),
+        "recreate_on_reset": (
+            "CoordinatorNotClosed",
+            "RecreateOnReset",
+        ),
         "reports": (
             "JobReport",
             "JobResult",
@@ -106,7 +115,9 @@ __all__ = [
     "Committer",
     "CoordinatorContext",
     "CoordinatorMetrics",
+    "CoordinatorNotClosed",
     "CoordinatorProvider",
+    "CoordinatorReplaced",
     "CoordinatorStore",
     "EventLost",
     "FatalTaskError",
@@ -122,6 +133,7 @@ __all__ = [
     "OperatorContext",
     "OperatorCoordinator",
     "Program",
+    "RecreateOnReset",
     "RequestNotHandled",
     "RetryLater",
     "RunningCoroutine",

@@ -1,0 +1,469 @@
+"""A coordinator that is made anew at every reset, and how the old one is kept from doing harm."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from epochgate.runtime import (
+    CoordinatorContext,
+    CoordinatorProvider,
+    CoordinatorReplaced,
+    EventLost,
+    JobConfiguration,
+    OperatorCoordinator,
+    RecreateOnReset,
+    SubtaskGateway,
+)
+from epochgate.runtime.recreate_on_reset import RecreatedCoordinator
+from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.simulation import SimulatedJob
+from tests.runtime.scripted import Script, ScriptedProgram
+
+
+class Told(OperatorCoordinator):
+    """Keeps what it was told, in order."""
+
+    def __init__(self, number: int, context: CoordinatorContext, maker: Maker) -> None:
+        self.number, self.context, self.maker = number, context, maker
+        self.calls: list[Any] = []
+        self.results: dict[int, Future[bytes]] = {}
+        self.gateways: dict[int, SubtaskGateway] = {}
+        self.answers: list[Future[Any]] = []
+
+    def _told(self, *call: Any) -> None:
+        self.calls.append(call if len(call) > 1 else call[0])
+        if errors := self.maker.errors.get(call[0]):
+            raise errors.pop(0)
+
+    def start(self) -> None:
+        self._told("start")
+
+    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
+        self._told("checkpoint", checkpoint_id)
+        self.results[checkpoint_id] = result
+        if self.maker.answers:
+            result.set_result(b"%d" % self.number)
+
+    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
+        self._told("reset", checkpoint_id, state)
+
+    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
+        self._told("event", event)
+
+    def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
+        self._told("ready", subtask)
+        self.gateways[subtask] = gateway
+
+    def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
+        self._told("failed", subtask)
+
+    def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
+        self._told("subtask reset", subtask)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._told("complete", checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self._told("aborted", checkpoint_id)
+
+    def handle_client_request(self, request: Any) -> Any:
+        self._told("request", request)
+        if request == "later":
+            self.answers.append(Future())
+            return self.answers[-1]
+        return self.number
+
+    def close(self) -> None:
+        self._told("close")
+
+
+class Maker(CoordinatorProvider):
+    """Keeps every coordinator that it makes."""
+
+    operator_id = "op"
+
+    def __init__(self) -> None:
+        self.made: list[Told] = []
+        self.errors: dict[str, list[Exception]] = {}
+        self.answers = True
+
+    def create(self, context: CoordinatorContext) -> Told:
+        if errors := self.errors.get("create"):
+            raise errors.pop(0)
+        self.made.append(Told(len(self.made), context, self))
+        return self.made[-1]
+
+
+class Staged:
+    """A simulated job with a coordinator that is made anew; up unless told otherwise."""
+
+    def __init__(self, *, is_up: bool = True, subtasks: int = 1, **settings: Any) -> None:
+        self.maker = Maker()
+        script = Script()
+        self.job = SimulatedJob(
+            lambda _: JobConfiguration(
+                "staged",
+                subtasks,
+                (RecreateOnReset(self.maker, **settings),),
+                checkpoint_interval_s=None,
+                restart_strategy=FixedDelay(2000, 1.0),
+            ),
+            lambda _: ScriptedProgram(script),
+        )
+        if is_up:
+            self.job.settle()
+
+    @property
+    def wrapper(self) -> RecreatedCoordinator:
+        found = self.job.master.coordinators[0]
+        assert isinstance(found, RecreatedCoordinator)
+        return found
+
+    @property
+    def newest(self) -> Told:
+        return self.maker.made[-1]
+
+    @property
+    def restarts(self) -> int:
+        return self.job.master.report.global_restarts
+
+    def reset(self, checkpoint: int = 0, state: bytes | None = None) -> None:
+        """Reset the coordinator alone, as the holder would; its close waits to be run."""
+        self.wrapper.reset_to_checkpoint(checkpoint, state)
+
+    def failed(self) -> list[str]:
+        return [failure.reason for failure in self.job.master.report.failures]
+
+
+def test_the_fenced_context_knows_operator_and_parallelism() -> None:
+    context = Staged(subtasks=2).newest.context
+    assert (context.operator_id, context.parallelism) == ("op", 2)
+    assert context.load("json:dumps")(1) == "1"
+    assert context.checkpoints.last_completed_id == 0
+
+
+def test_a_coordinator_that_is_not_replaced_may_fail_the_job() -> None:
+    staged = Staged()
+    staged.newest.context.fail_job("count is off")
+    staged.job.settle()
+    assert staged.restarts == 1
+    assert "count is off" in staged.failed()[0]
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_a_replaced_coordinator_cannot_fail_the_job(is_before: bool) -> None:
+    staged = Staged()
+    old = staged.newest
+    if is_before:  # its turn comes after the reset
+        old.context.fail_job("count is off")
+    staged.reset()
+    if not is_before:
+        old.context.fail_job(ValueError("count is off"))
+    staged.job.settle()
+    assert (staged.restarts, staged.failed()) == (0, [])
+
+
+def test_a_reset_makes_a_new_coordinator_with_the_state_and_never_restores_the_old() -> None:
+    staged = Staged()
+    staged.reset(2, b"state")
+    staged.job.settle()
+    first, second = staged.maker.made
+    assert first.calls == ["start", ("ready", 0), "close"]
+    assert second.calls == [("reset", 2, b"state"), "start"]
+    assert staged.wrapper.inner is second
+
+
+def test_a_job_that_resumes_restores_the_first_coordinator_before_it_starts() -> None:
+    staged = Staged()
+    wanted = staged.job.master.request_checkpoint()
+    staged.job.settle(wanted.done)
+    staged.job.crash_driver()
+    staged.job.settle()
+    assert staged.newest.calls == [("reset", 1, b"0"), "start", ("ready", 0)]
+    assert len(staged.maker.made) == 2
+
+
+def test_a_close_that_takes_too_long_fails_the_job_and_holds_nobody_up() -> None:
+    staged = Staged(close_timeout_s=7.0)
+    staged.reset(0, b"state")
+    staged.job.flow(("blocking",))
+    assert staged.wrapper.inner is None
+    staged.job.wait(7.0)
+    staged.job.drain()
+    assert staged.maker.made[1].calls[:2] == [("reset", 0, b"state"), "start"]
+    assert "did not close within 7 s" in staged.failed()[0]
+    staged.job.settle()
+    assert staged.restarts == 1
+    assert staged.wrapper.inner is staged.newest
+
+
+def test_a_close_that_fails_fails_the_job() -> None:
+    staged = Staged()
+    staged.maker.errors["close"] = [OSError("socket is gone")]
+    staged.reset()
+    staged.job.settle()
+    assert staged.restarts == 1
+    assert "failed to close: OSError('socket is gone')" in staged.failed()[0]
+    assert staged.wrapper.inner is staged.newest
+
+
+def test_calls_made_during_a_long_close_reach_the_new_coordinator_in_order() -> None:
+    staged = Staged()
+    staged.reset(5, b"state")
+    wrapper = staged.wrapper
+    result: Future[bytes] = Future()
+    wrapper.handle_event_from_operator(0, 0, "hello")
+    wrapper.execution_attempt_failed(0, 0, "killed")
+    wrapper.subtask_reset(0, 5)
+    wrapper.notify_checkpoint_complete(5)
+    wrapper.notify_checkpoint_aborted(6)
+    wrapper.checkpoint(7, result)
+    answer = wrapper.handle_client_request("who")
+    assert len(staged.maker.made) == 1
+    assert not result.done()
+    staged.job.settle()
+    assert staged.newest.calls == [
+        ("reset", 5, b"state"),
+        "start",
+        ("event", "hello"),
+        ("failed", 0),
+        ("subtask reset", 0),
+        ("complete", 5),
+        ("aborted", 6),
+        ("checkpoint", 7),
+        ("request", "who"),
+    ]
+    assert (result.result(0), answer.result(0)) == (b"1", 1)
+
+
+def test_an_aborted_checkpoint_is_told() -> None:
+    staged = Staged()
+    staged.wrapper.notify_checkpoint_aborted(3)
+    assert staged.newest.calls[-1] == ("aborted", 3)
+
+
+def test_a_replaced_coordinator_reaches_neither_tasks_nor_the_job_nor_its_peers() -> None:
+    staged = Staged()
+    old, told = staged.newest, list[Any]()
+    context, gateway = old.context, old.gateways[0]
+    context.coordinator_store.put("leader", 0)
+    context.post_later(5, told.append, "timer")
+    context.run_async(lambda: 1, lambda result, error: told.append(result))
+    context.post(told.append, "posted")
+    staged.reset()
+    context.post(told.append, "posted later")
+    context.run_async(lambda: told.append("work"), lambda *_: None)
+    context.coordinator_store.put("leader", 1)
+    lost = gateway.send_event("from the past")
+    asked = context.checkpoints.request()
+    staged.job.wait(5)
+    staged.job.settle()
+    assert told == []
+    assert context.coordinator_store.get("leader") == 0
+    assert isinstance(lost.exception(), EventLost)
+    assert isinstance(asked.exception(0), CoordinatorReplaced)
+    assert staged.job.master.job.gateway[0, 0].sent == 0
+    assert staged.job.master.report.checkpoints == []
+
+
+def test_a_replaced_coordinators_coroutines_are_cancelled() -> None:
+    staged, told = Staged(), list[Any]()
+    context = staged.newest.context
+
+    async def poll() -> None:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            told.append("cancelled")
+            raise
+
+    context.run_coroutine(poll(), lambda *_: told.append("then"))
+    staged.job.settle()
+    staged.reset()
+    context.run_coroutine(poll(), lambda *_: told.append("then")).cancel()
+    staged.job.settle()
+    assert told == ["cancelled"]
+
+
+def test_who_waits_for_a_replaced_coordinator_learns_it() -> None:
+    staged = Staged()
+    answer = staged.wrapper.handle_client_request("later")
+    staged.reset()
+    assert isinstance(answer.exception(0), CoordinatorReplaced)
+    result: Future[bytes] = Future()
+    staged.wrapper.checkpoint(1, result)
+    staged.reset()
+    assert isinstance(result.exception(0), CoordinatorReplaced)
+    staged.newest.answers[0].set_result("too late")
+
+
+def test_a_future_of_an_old_coordinator_completes_no_later_checkpoint() -> None:
+    staged = Staged()
+    staged.maker.answers = False
+    first = staged.job.master.request_checkpoint()
+    staged.job.flow()
+    old = staged.newest
+    old.context.fail_job("count is off")
+    staged.job.settle()
+    assert first.exception(0) is not None
+    second = staged.job.master.request_checkpoint()
+    staged.job.flow()
+    old.results[1].set_result(b"of the past")
+    staged.job.flow()
+    assert not second.done()
+    staged.newest.results[2].set_result(b"of now")
+    staged.job.settle(second.done)
+    assert staged.job.store.load(2).coordinators == {"op": b"of now"}
+
+
+@pytest.mark.parametrize("place", ["create", "reset", "start"])
+def test_a_successor_that_cannot_be_made_fails_the_job_which_makes_another(place: str) -> None:
+    staged = Staged()
+    staged.maker.errors[place] = [OSError("no such table")]
+    staged.reset(0, None)
+    staged.job.drain()
+    staged.job.run_blocking()
+    staged.job.drain()
+    assert staged.wrapper.inner is None
+    result: Future[bytes] = Future()
+    staged.wrapper.checkpoint(1, result)
+    assert isinstance(result.exception(0), CoordinatorReplaced)
+    with pytest.raises(CoordinatorReplaced):
+        staged.wrapper.handle_client_request("who")
+    staged.job.settle()
+    assert staged.restarts == 1
+    assert "no such table" in staged.failed()[0]
+    assert staged.newest.calls[-1] == ("ready", 0)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_resets_in_a_row_make_one_successor(is_there: bool) -> None:
+    staged = Staged()
+    if not is_there:
+        staged.maker.errors["create"] = [OSError("no such table")]
+        staged.reset()
+        staged.job.run_blocking()
+        staged.job.drain(1)
+    before = len(staged.maker.made)
+    for state in (b"one", b"two", b"three"):
+        staged.reset(1, state)
+    staged.job.flow()
+    made = [told.calls[0] for told in staged.maker.made[before:]]
+    assert made[0] == ("reset", 1, b"three")
+    assert b"one" not in str(made).encode()
+    assert b"two" not in str(made).encode()
+
+
+def test_a_deferred_call_that_raises_fails_the_job_and_the_others_are_made() -> None:
+    staged = Staged()
+    staged.maker.errors["event"] = [KeyError("split 7")]
+    staged.reset()
+    staged.wrapper.handle_event_from_operator(0, 0, "hello")
+    staged.wrapper.notify_checkpoint_complete(1)
+    staged.job.settle()
+    assert ("complete", 1) in staged.maker.made[1].calls
+    assert staged.restarts == 1
+
+
+def test_a_job_that_ends_while_a_close_runs_gives_up_who_waits() -> None:
+    staged = Staged()
+    staged.reset()
+    answer = staged.job.master.request("op", "who")
+    staged.job.drain()
+    staged.job.master.cancel()
+    staged.job.settle(lambda: staged.job.is_over)
+    staged.job.settle()
+    assert len(staged.maker.made) == 1
+    assert staged.maker.made[0].calls[-1] == "close"
+    assert answer.exception(0) is not None
+
+
+def test_an_old_coordinators_thread_cannot_get_in_between() -> None:
+    staged = Staged()
+    old = staged.newest
+    ready, go = threading.Barrier(2), threading.Event()
+
+    def insist() -> None:
+        ready.wait(10)
+        while not go.is_set():
+            old.context.fail_job("again")
+            old.gateways[0].send_event("again")
+        old.context.fail_job("once more")
+
+    staged.reset()
+    thread = threading.Thread(target=insist)
+    thread.start()
+    ready.wait(10)
+    staged.job.drain(2000)
+    go.set()
+    thread.join(10)
+    staged.job.settle()
+    assert (staged.restarts, staged.failed()) == (0, [])
+    assert staged.job.master.job.gateway[0, 0].sent == 0
+
+
+class Rounds:
+    """Resets, events, failures and checkpoints at random, and what each generation is due."""
+
+    def __init__(self, staged: Staged, seed: int) -> None:
+        self.staged, self.wrapper = staged, staged.wrapper
+        self._chance = random.Random(seed)
+        self.due: list[list[Any]] = [list(staged.newest.calls)]
+        self.taken: list[tuple[int, Future[bytes]]] = []
+
+    def play(self, number: int) -> None:
+        kind = self._chance.choice(["reset", "event", "failed", "checkpoint", "close", "old fails"])
+        if kind == "reset":
+            self.wrapper.reset_to_checkpoint(number, b"%d" % number)
+            self.due.append([("reset", number, b"%d" % number), "start"])
+        elif kind == "event":
+            self.wrapper.handle_event_from_operator(0, 0, number)
+            self.due[-1].append(("event", number))
+        elif kind == "failed":
+            self.wrapper.execution_attempt_failed(0, number, "killed")
+            self.due[-1].append(("failed", 0))
+        elif kind == "checkpoint":
+            result: Future[bytes] = Future()
+            self.wrapper.checkpoint(number, result)
+            self.taken.append((len(self.due) - 1, result))
+            self.due[-1].append(("checkpoint", number))
+        elif kind == "close":
+            self.staged.job.run_blocking()
+            self.staged.job.drain()
+        else:
+            for old in self.staged.maker.made[:-1]:
+                old.context.fail_job("of the past")
+            self.staged.job.drain()
+
+    def made(self, generation: int) -> Told | None:
+        """The coordinator of a generation; None if it was replaced before it could be made."""
+        first = self.due[generation][0]
+        found = [made for made in self.staged.maker.made if made.calls[:1] == [first]]
+        return found[0] if found else None
+
+
+def test_a_thousand_rounds_let_each_coordinator_see_its_own_generation_only() -> None:
+    staged = Staged()
+    rounds = Rounds(staged, seed=7)
+    for number in range(1, 1001):
+        rounds.play(number)
+    staged.job.settle()
+    for generation, due in enumerate(rounds.due):
+        made = rounds.made(generation)
+        assert made is None or [call for call in made.calls if call != "close"] == due
+    assert staged.newest.calls == rounds.due[-1]
+    assert len(staged.maker.made) > 50
+    for generation, result in rounds.taken:
+        made = rounds.made(generation)
+        outcome = None if result.exception(0) is not None else result.result(0)
+        assert outcome == (None if made is None else b"%d" % made.number)
+    assert (staged.restarts, staged.failed()) == (0, [])
+    staged.job.master.cancel()
+    staged.job.settle(lambda: staged.job.is_over)
+    assert all(made.calls.count("close") == 1 for made in staged.maker.made)
