@@ -1,0 +1,155 @@
+"""A source whose splits are given out by a coordinator, one at a time, to the readers that ask.
+
+After Apache Flink's OperatorEventSendingCheckpointITCase: what it demands, in our own words and on
+our own API. A split that gets lost on its way leaves its reader waiting, since a reader asks for
+one only when it has read the one before. In the end each element was listed by one reader, once.
+
+The module travels to the tasks by value; what is here for the driver is not used there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import msgpack
+
+from epochgate.runtime import (
+    CoordinatorContext,
+    CoordinatorProvider,
+    Operator,
+    OperatorContext,
+    OperatorCoordinator,
+    Program,
+    SubtaskGateway,
+    Work,
+)
+from tests.integration.ledger import Ledger
+
+READER = "reader"
+NO_MORE = "no more"
+
+
+class SplitCoordinator(OperatorCoordinator):
+    """Knows which splits are left, and which each subtask has got."""
+
+    def __init__(self, context: CoordinatorContext, splits: int) -> None:
+        self.context = context
+        self.left = list(range(splits))
+        self.given: dict[int, list[int]] = {s: [] for s in range(context.parallelism)}
+        self._gateways: dict[int, SubtaskGateway] = {}
+        self._snapshots = {0: self._given_so_far()}
+        self._beginning = self._state()
+
+    def start(self) -> None:
+        """Nothing to do."""
+
+    def _given_so_far(self) -> dict[int, list[int]]:
+        return {subtask: list(splits) for subtask, splits in self.given.items()}
+
+    def _state(self) -> bytes:
+        return bytes(msgpack.packb([self.left, self.given]))
+
+    def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
+        self._gateways[subtask] = gateway
+
+    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
+        split = self.left.pop(0) if self.left else NO_MORE
+        if split != NO_MORE:
+            self.given[subtask].append(split)
+        self._gateways[subtask].send_event(split)
+
+    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
+        self._snapshots[checkpoint_id] = self._given_so_far()
+        result.set_result(self._state())
+
+    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
+        self.left, self.given = msgpack.unpackb(state or self._beginning, strict_map_key=False)
+        self._snapshots = {checkpoint_id: self._given_so_far()}
+
+    def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
+        known = self._snapshots[checkpoint_id][subtask]
+        self.left = self.given[subtask][len(known) :] + self.left
+        self.given[subtask] = list(known)
+
+
+class SplitProvider(CoordinatorProvider):
+    operator_id = READER
+
+    def __init__(self, splits: int) -> None:
+        self._splits = splits
+        self.coordinator: SplitCoordinator
+
+    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
+        self.coordinator = SplitCoordinator(context, self._splits)
+        return self.coordinator
+
+
+class SplitReader(Operator):
+    """Lists the elements of its splits, and writes down what happens to it."""
+
+    def __init__(self, ledger: Ledger, split_size: int) -> None:
+        self._ledger, self._split_size = ledger, split_size
+        self.values: list[int] = []
+        self.rest: list[int] = []
+        """The elements of the present split that it has not read."""
+        self.is_ended = False
+        self._has_asked = False
+
+    def open(self, context: OperatorContext, state: bytes | None) -> None:
+        super().open(context, state)
+        if state is not None:
+            self.values, self.rest, self.is_ended = msgpack.unpackb(state)
+        self._write = self._ledger.open(context.operator_id, context.subtask, context.attempt)
+        self._write(["began", self.values])
+
+    def handle_event(self, event: Any) -> None:
+        self._has_asked = False
+        if event == NO_MORE:
+            self.is_ended = True
+        else:
+            first = event * self._split_size
+            self.rest += range(first, first + self._split_size)
+
+    def read_one(self) -> Work:
+        """Read an element, or ask for a split when there is none."""
+        if self.rest:
+            self.values.append(self.rest.pop(0))
+            self._write(["handled", self.values[-1]])
+            return Work.DONE
+        if self.is_ended:
+            return Work.ENDED
+        if not self._has_asked:
+            self._has_asked = True
+            self.context.send_to_coordinator("more")
+        return Work.IDLE
+
+    def snapshot(self, checkpoint_id: int) -> bytes:
+        self._write(["snapshot", checkpoint_id])
+        return bytes(msgpack.packb([self.values, self.rest, self.is_ended]))
+
+
+class SplitProgram(Program):
+    """One reader, which takes `pace_s` for an element; the first of all subtasks that comes to the
+    element `poison` raises there.
+    """
+
+    def __init__(
+        self, ledger: Ledger, split_size: int, poison: int | None, *, pace_s: float = 0.0
+    ) -> None:
+        self._reader = SplitReader(ledger, split_size)
+        self._ledger, self._poison, self._pace_s = ledger, poison, pace_s
+
+    @property
+    def operators(self) -> Mapping[str, Operator]:
+        return {READER: self._reader}
+
+    def work(self) -> Work:
+        if self._reader.rest[:1] == [self._poison] and not self._ledger.is_told("poisoned"):
+            self._ledger.tell("poisoned")
+            raise RuntimeError("by order of the test")
+        if self._pace_s and self._reader.rest:
+            time.sleep(self._pace_s)
+        return self._reader.read_one()
