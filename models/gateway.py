@@ -123,7 +123,7 @@ class Gateway(Machine):
         Ignore("confirm", ANY,                      "is_bound and not is_news",                                                                          "a repeated or overtaken confirmation"),
         Ignore("confirm", ANY,                      "not is_bound",                                                                                      "it comes from an earlier attempt"),
 
-        Row("lose",       ANY,              STAY,   "is_bound",                                                  "fail_attempt",                         "an event that may be in no state makes its attempt useless"),
+        Row("lose",       ANY,              STAY,   "is_bound",                                                  "fail_attempt, fail_waiting",           "an event that may be in no state makes its attempt useless"),
         Ignore("lose",    ANY,                      "not is_bound",                                                                                      "the attempt is gone already"),
 
         Row("disconnect", ANY,              STAY,   None,                                                        "give_up_in_flight",                    "the attempt has ended: what is on the wire will not be handled"),
@@ -235,6 +235,11 @@ class Gateway(Machine):
 
     def fail_attempt(self, attempt: int) -> None:
         self.system.attempt[self.subtask].fault()
+
+    def fail_waiting(self, attempt: int, number: int) -> None:
+        for lane in range(self.system.overlap):
+            if 0 < number - self.confirmed and number - self.confirmed <= self.awaited[lane]:
+                self.system.snapshot[self.coordinator, lane].lose()
 
     def give_up_in_flight(self) -> None:
         count = self.sent - self.confirmed

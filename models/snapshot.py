@@ -54,7 +54,7 @@ class CoordinatorSnapshot(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("ask",        IDLE,                ASKED,      None,                                             "mark_gateways, ask_coordinator",           "a checkpoint was triggered"),
+        Row("ask",        IDLE,                ASKED,      "may_mark",                                       "mark_gateways, ask_coordinator",           "a checkpoint was triggered"),
 
         Row("succeed",    ASKED,               CONFIRMING, "is_current and may_close and has_in_flight",     "keep_state, close_gateways",               "the snapshot is taken; sends from before it are still on their way"),
         Row("succeed",    ASKED,               IDLE,       "is_current and may_close and not has_in_flight", "keep_state, close_gateways, report_ready", "the snapshot is taken, and everything sent before it was handled"),
@@ -77,6 +77,13 @@ class CoordinatorSnapshot(Machine):
         Ignore("cancel",  IDLE,                            None,                                                                                         "this coordinator's part is over"),
     )
     # fmt: on
+
+    def may_mark(self, checkpoint: int) -> bool:
+        return all(
+            self.system.gateway[self.coordinator, s].is_newer(checkpoint)
+            and self.system.gateway[self.coordinator, s].has_room()
+            for s in range(self.system.subtasks)
+        )
 
     def is_current(self, checkpoint: int) -> bool:
         return checkpoint == self.checkpoint
