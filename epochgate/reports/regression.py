@@ -56,7 +56,7 @@ def pytest_module(
     ]
     if not found:
         return ""
-    names = ", ".join(f"`epochgate check {name}`" for name, *_ in found)
+    names = ", ".join(f"`epochgate check {_quoted(name)}`" for name, *_ in found)
     title = textwrap.fill(f"What {names} found, as tests.", 97, break_on_hyphens=False)
     aliases = dict(_aliases(found))
     parts = [HEAD.format(title=title), *_imports(found, aliases, folder)]
@@ -157,7 +157,7 @@ def _claim(result: Result, found: Counterexample) -> str:
 
 def _step(step: TraceStep, margin: str) -> str:
     """One line: the step, and as much of what it did as fits."""
-    because = " ".join(step.because.split())
+    because = _on_one_line(step.because)
     line = f'{margin}"{step.instance}.{step.trigger}",  # {step.number}. {because}'
     for place, (_, after) in step.changed.items():
         if place.endswith(".state"):
@@ -191,5 +191,9 @@ def _slug(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Text for a docstring, on one line."""
-    return " ".join(text.split()).replace("\\", "\\\\").replace('"', "'")
+    """Text for a docstring."""
+    return _on_one_line(text).replace("\\", "\\\\").replace('"', "'")
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
