@@ -11,6 +11,7 @@ from epochgate.lazy import lazily
 
 if TYPE_CHECKING:
     from epochgate.models.attempt import Attempt
+    from epochgate.models.batch_snapshot import BatchSnapshot, BatchSnapshots
     from epochgate.models.catalogue import MACHINES
     from epochgate.models.checkpoint import Checkpoint
     from epochgate.models.committer import GlobalCommitter
@@ -26,6 +27,7 @@ __getattr__ = lazily(
     __name__,
     {
         "attempt": ("Attempt",),
+        "batch_snapshot": ("BatchSnapshot", "BatchSnapshots"),
         "catalogue": ("MACHINES",),
         "checkpoint": ("Checkpoint",),
         "committer": ("GlobalCommitter",),
@@ -45,6 +47,8 @@ __getattr__ = lazily(
 __all__ = [
     "MACHINES",
     "Attempt",
+    "BatchSnapshot",
+    "BatchSnapshots",
     "Checkpoint",
     "CheckpointRequest",
     "CoordinatorSnapshot",

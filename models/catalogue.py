@@ -7,6 +7,7 @@ from __future__ import annotations
 from epochgate.fsm import Machine
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.acknowledged import Acknowledged
+from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed_job import ClosedJob, EndingJob
 from epochgate.models.commit import Commit
 from epochgate.models.flink.system import Flink
@@ -16,7 +17,11 @@ from epochgate.models.replay import Replay
 from epochgate.models.task import TaskSystem
 from epochgate.models.valve import Valve
 
-MACHINES: dict[str, type[Machine]] = {**Job.MACHINES, **TaskSystem.MACHINES}
+MACHINES: dict[str, type[Machine]] = {
+    **Job.MACHINES,
+    **TaskSystem.MACHINES,
+    **BatchSnapshots.MACHINES,
+}
 
 SYSTEMS: dict[str, type[ClosedSystem]] = {
     "reference": Reference,

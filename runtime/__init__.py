@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from epochgate.lazy import lazily
 
 if TYPE_CHECKING:
+    from epochgate.runtime.batch_snapshots import BatchSnapshotFailed, BatchSnapshotRefused
     from epochgate.runtime.checkpoints import CheckpointAborted
     from epochgate.runtime.client_requests import JobOver, UnknownOperator
     from epochgate.runtime.committer import Committables, Committer, RetryLater
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 __getattr__ = lazily(
     __name__,
     {
+        "batch_snapshots": (
+            "BatchSnapshotFailed",
+            "BatchSnapshotRefused",
+        ),
         "checkpoints": ("CheckpointAborted",),
         "client_requests": (
             "ClientRequests",
@@ -108,6 +113,8 @@ __getattr__ = lazily(
 __all__ = [
     "BATCH_CHECKPOINT",
     "NO_CHECKPOINT",
+    "BatchSnapshotFailed",
+    "BatchSnapshotRefused",
     "CannotLoad",
     "CheckpointAborted",
     "CheckpointAccess",

@@ -15,7 +15,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from epochgate.runtime.client_requests import ClientRequests
-from epochgate.runtime.coordinator import CoordinatorContext, OperatorCoordinator, SubtaskGateway
+from epochgate.runtime.coordinator import (
+    BATCH_CHECKPOINT,
+    NO_CHECKPOINT,
+    CoordinatorContext,
+    OperatorCoordinator,
+    SubtaskGateway,
+)
 from epochgate.runtime.coordinator_context import BoundContext, BoundGateway
 from epochgate.runtime.coordinator_store import CoordinatorStore
 from epochgate.runtime.event_loop import CoroutineRunner
@@ -117,11 +123,17 @@ class Coordinators:
 
     def start(self, number: int) -> None:
         try:
+            self._begin_from_batch_snapshot(number)
             self._coordinators[number].start()
         except Exception as error:  # noqa: BLE001  # user code may raise anything
             self._master.fail(
                 f"coordinator {self.operator_id(number)!r} could not start: {error!r}"
             )
+
+    def _begin_from_batch_snapshot(self, number: int) -> None:
+        state = self._master.batch_states.get(self.operator_id(number))
+        if state is not None and self._master.job.checkpoint.completed == NO_CHECKPOINT:
+            self._coordinators[number].reset_to_checkpoint(BATCH_CHECKPOINT, state)
 
     def close(self, number: int) -> None:
         try:
@@ -132,7 +144,11 @@ class Coordinators:
             )
 
     def reset_to(self, number: int, checkpoint: int) -> None:
+        self._master.batch_snapshots.cancel(number, "the coordinator went back to a checkpoint")
         state = self._master.checkpoints.coordinator_state(self.operator_id(number), checkpoint)
+        if checkpoint == NO_CHECKPOINT:
+            state = self._master.batch_states.get(self.operator_id(number))
+            checkpoint = NO_CHECKPOINT if state is None else BATCH_CHECKPOINT
         self.guarded(number, self._coordinators[number].reset_to_checkpoint, checkpoint, state)
 
     def checkpoint(self, number: int, checkpoint: int, lane: int) -> None:
@@ -190,6 +206,15 @@ class Coordinators:
         self._master.checkpoints.keep_coordinator(self.operator_id(number), checkpoint, state)
 
     # port `sender`
+
+    def pending(self, number: int) -> list[SendFuture]:
+        """What a coordinator has sent that is neither confirmed nor lost, held events included."""
+        found: list[SendFuture] = []
+        for (coordinator, subtask), gateway in self._master.job.gateway.items():
+            if coordinator == number:
+                found += self.on_wire[coordinator, subtask]
+                found += [event for held in gateway.held for event in held]
+        return found
 
     def confirmed(self, number: int, subtask: int, count: int) -> None:
         on_wire = self.on_wire[number, subtask]

@@ -8,12 +8,13 @@ blocking work, real or simulated.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
 from epochgate.fsm import Clock, EventQueue, Journal
 from epochgate.models.job import Job
+from epochgate.runtime.batch_snapshots import BatchSnapshots
 from epochgate.runtime.checkpoints import Checkpoints
 from epochgate.runtime.client_requests import JobOver
 from epochgate.runtime.commits import Commits
@@ -32,7 +33,8 @@ from epochgate.runtime.transport import Transport
 
 class JobMaster:
     """Runs one job. `blocking` is given the queue's post and makes the place where blocking work
-    runs.
+    runs. `batch_states`: operator id -> a snapshot taken without a checkpoint, from which that
+    operator's coordinator begins when there is no checkpoint to go back to.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class JobMaster:
         clock: Clock,
         blocking: Callable[[Post], BlockingWork],
         committer: Committer | None = None,
+        batch_states: Mapping[str, bytes] | None = None,
         journal: Callable[[Job], Journal] | None = None,
         job: Callable[..., Job] = Job,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.configuration = configuration
         self.transport, self.store, self.wall_clock = transport, store, wall_clock
+        self.batch_states = dict(batch_states or {})
         self.report = JobReport()
         self.result: Future[JobResult] = Future()
         self._cause: str | None = None
@@ -70,6 +74,7 @@ class JobMaster:
         self.queue = EventQueue(self.job, clock, None if journal is None else journal(self.job))
         self.blocking = blocking(self.queue.post)
         self.coordinators = Coordinators(self)
+        self.batch_snapshots = BatchSnapshots(self)
         self.checkpoints = Checkpoints(self, restored)
         self.commits = Commits(self, committer, restored)
         self.restarts = Failover(self)
@@ -107,6 +112,16 @@ class JobMaster:
             reject(wanted, JobOver("the checkpoint was asked for after the job's end"))
         else:
             self.checkpoints.request(wanted)
+
+    def request_batch_snapshot(self, operator_id: str) -> Future[bytes]:
+        """Ask for a coordinator's snapshot in a job that takes no checkpoints: its bytes once every
+        event sent before it was handled.
+
+        Fails with UnknownOperator, BatchSnapshotRefused, BatchSnapshotFailed or JobOver.
+        """
+        wanted: Future[bytes] = Future()
+        self.queue.post(self.batch_snapshots.request, operator_id, wanted)
+        return wanted
 
     def request(self, operator_id: str, request: Any) -> Future[Any]:
         """Ask the coordinator of an operator; the answer, a plain value as the request is.
@@ -168,6 +183,8 @@ class JobMaster:
         """The job is over: nobody is answered any more, and no figure changes."""
         self.checkpoints.forget_requests(reason)
         self.coordinators.requests.close(reason)
+        for number in range(len(self.configuration.providers)):
+            self.batch_snapshots.cancel(number, reason)
         self.coordinators.freeze_metrics()
 
     def close(self) -> None:

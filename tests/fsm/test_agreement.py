@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from epochgate.fsm import STAY, Ignore, Machine, Outcome, Row, System, TransitionRefused
 from epochgate.fsm.library import LibraryTwin
-from epochgate.models import MACHINES, Job, TaskSystem
+from epochgate.models import MACHINES, BatchSnapshots, Job, TaskSystem
 from tests.fsm.turnstile import Station, Turnstile, declared
 
 ALL: dict[str, type[Machine]] = {**MACHINES, "turnstile": Turnstile}
@@ -55,11 +55,8 @@ def probing(machine: type[Machine]) -> type[Probe]:
 def system_of(machine: type[Machine]) -> System:
     if machine is Turnstile:
         return Station()
-    return (
-        TaskSystem(coordinators=1)
-        if machine in TaskSystem.MACHINES.values()
-        else Job(coordinators=1)
-    )
+    systems: tuple[type[System], ...] = (Job, TaskSystem, BatchSnapshots)
+    return next(s for s in systems if machine in s.MACHINES.values())(coordinators=1)
 
 
 def assert_agreement(machine: type[Machine], system: System) -> int:

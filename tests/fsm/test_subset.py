@@ -15,7 +15,16 @@ import pytest
 
 from epochgate.fsm import DeclarationError
 from epochgate.fsm.subset import Interaction, check_system
-from epochgate.models import MACHINES, Attempt, Checkpoint, Gateway, Job, JobLifecycle, TaskSystem
+from epochgate.models import (
+    MACHINES,
+    Attempt,
+    BatchSnapshots,
+    Checkpoint,
+    Gateway,
+    Job,
+    JobLifecycle,
+    TaskSystem,
+)
 
 MODULE = """
 from __future__ import annotations
@@ -372,7 +381,7 @@ def test_a_machine_in_an_archive_is_checked_as_well(tmp_path: Path) -> None:
 
 def test_all_machines_of_the_protocol_are_checked() -> None:
     assert all(machine.IS_CHECKED for machine in MACHINES.values())
-    for system in (Job, TaskSystem):
+    for system in (Job, TaskSystem, BatchSnapshots):
         check_system(system)
 
 

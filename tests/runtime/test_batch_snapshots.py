@@ -1,0 +1,248 @@
+"""A coordinator's snapshot in a job that takes no checkpoints, and a job that begins from one."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from epochgate.fsm import VirtualClock
+from epochgate.runtime import (
+    BATCH_CHECKPOINT,
+    NO_CHECKPOINT,
+    BatchSnapshotFailed,
+    BatchSnapshotRefused,
+    CoordinatorContext,
+    JobConfiguration,
+    JobMaster,
+    JobOver,
+    OperatorCoordinator,
+    UnknownOperator,
+)
+from epochgate.runtime.io import SimulatedWork
+from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.store import InMemoryCheckpointStore
+from tests.runtime.scripted import (
+    Script,
+    ScriptedCoordinator,
+    ScriptedProgram,
+    ScriptedProvider,
+    simulated,
+)
+from tests.runtime.test_loop import OneTask
+
+
+class Batch(ScriptedCoordinator):
+    """Supports snapshots without checkpoints, and keeps what it is reset to."""
+
+    def __init__(self, context: CoordinatorContext, script: Script) -> None:
+        super().__init__(context, script)
+        self.ids: list[int] = []
+        self.resets: list[tuple[int, bytes | None]] = []
+
+    def supports_batch_snapshot(self) -> bool:
+        return True
+
+    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
+        self.ids.append(checkpoint_id)
+        super().checkpoint(checkpoint_id, result)
+
+    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
+        super().reset_to_checkpoint(checkpoint_id, state)
+        self.resets.append((checkpoint_id, state))
+
+
+class BatchProvider(ScriptedProvider):
+    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
+        self.coordinator = Batch(context, self._script)
+        return self.coordinator
+
+
+def batch(script: Script, **settings: Any) -> SimulatedJob:
+    job = SimulatedJob(
+        lambda _: JobConfiguration(
+            "batch",
+            1,
+            (BatchProvider(script),),
+            restart_strategy=FixedDelay(5, 1.0),
+            **{"checkpoint_interval_s": None, **settings},
+        ),
+        lambda _: ScriptedProgram(script),
+    )
+    job.settle()
+    return job
+
+
+def coordinator(job: SimulatedJob) -> Batch:
+    found = job.master.coordinators[0]
+    assert isinstance(found, Batch)
+    return found
+
+
+def asked(job: SimulatedJob) -> Future[bytes]:
+    wanted = job.master.request_batch_snapshot("op")
+    job.drain()
+    return wanted
+
+
+def test_the_ids_of_no_checkpoint_and_of_a_batch_snapshot_differ() -> None:
+    assert NO_CHECKPOINT != BATCH_CHECKPOINT
+    assert not {NO_CHECKPOINT, BATCH_CHECKPOINT} & set(range(1, 1000))
+
+
+def test_a_snapshot_without_a_checkpoint_has_its_own_id_and_leaves_the_gateways_open() -> None:
+    script = Script(answers=False)
+    job = batch(script)
+    wanted = asked(job)
+    assert coordinator(job).ids == [BATCH_CHECKPOINT]
+    assert job.master.job.gateway[0, 0].state == "open"
+    script.results[BATCH_CHECKPOINT].set_result(b"state")
+    job.drain()
+    assert wanted.result(timeout=0) == b"state"
+    sent = script.gateways[0].send_event("later")
+    job.settle()
+    sent.result(timeout_s=0)
+    assert job.master.report.checkpoints == []
+
+
+def test_it_waits_for_what_was_sent_before_and_not_for_what_is_sent_after() -> None:
+    script = Script()
+    job = batch(script)
+    gateway = script.gateways[0]
+    for event in ("one", "two"):
+        gateway.send_event(event)
+    wanted = asked(job)
+    gateway.send_event("three")
+    job.drain()
+    number = next(step for step in job.steps() if step[0] == "tell")[1]
+    job.step(("tell", number))
+    job.flow(("tell",))
+    assert not wanted.done()
+    job.step(("tell", number))
+    job.flow(("tell",))
+    assert wanted.result(timeout=0) == b"state"
+
+
+def test_an_event_lost_on_its_way_fails_it() -> None:
+    script = Script()
+    job = batch(script)
+    script.gateways[0].send_event("one")
+    wanted = asked(job)
+    job.transport.kill(1)
+    job.settle()
+    with pytest.raises(BatchSnapshotFailed, match=r"'op' has no snapshot: an event .* was lost"):
+        wanted.result(timeout=0)
+    again = asked(job)
+    assert again.result(timeout=0) == b"state"
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        (lambda result: result.set_exception(OSError("no space")), "no space"),
+        (lambda result: result.cancel(), "cancelled"),
+    ],
+)
+def test_a_future_that_fails_or_is_cancelled_fails_it(end: Any, reason: str) -> None:
+    script = Script(answers=False)
+    job = batch(script)
+    wanted = asked(job)
+    end(script.results[BATCH_CHECKPOINT])
+    job.drain()
+    with pytest.raises(BatchSnapshotFailed, match=reason):
+        wanted.result(timeout=0)
+
+
+def test_a_dropped_future_fails_it() -> None:
+    script = Script(answers=False)
+    job = batch(script)
+    wanted = asked(job)
+    script.results.clear()
+    job.drain()
+    with pytest.raises(BatchSnapshotFailed, match="dropped uncompleted"):
+        wanted.result(timeout=0)
+
+
+def test_a_future_of_the_past_completes_no_later_snapshot() -> None:
+    script = Script(answers=False)
+    job = batch(script)
+    first = asked(job)
+    old = script.results[BATCH_CHECKPOINT]
+    coordinator(job).context.fail_job("count is off")
+    job.settle()
+    with pytest.raises(BatchSnapshotFailed, match="went back to a checkpoint"):
+        first.result(timeout=0)
+    second = asked(job)
+    old.set_result(b"of the past")
+    job.drain()
+    assert not second.done()
+    script.results[BATCH_CHECKPOINT].set_result(b"of now")
+    job.drain()
+    assert second.result(timeout=0) == b"of now"
+
+
+def test_one_is_taken_at_a_time() -> None:
+    job = batch(Script(answers=False))
+    asked(job)
+    with pytest.raises(BatchSnapshotRefused, match="is being taken already"):
+        asked(job).result(timeout=0)
+
+
+def test_a_coordinator_that_raises_takes_the_job_back_and_fails_it() -> None:
+    script = Script(errors={"checkpoint": [KeyError("split 7")]})
+    job = batch(script)
+    wanted = asked(job)
+    job.settle()
+    assert wanted.exception(0) is not None
+    assert job.master.report.global_restarts == 1
+
+
+def test_it_is_refused_where_it_makes_no_sense() -> None:
+    job = simulated(Script())
+    job.settle()
+    with pytest.raises(BatchSnapshotRefused, match="override supports_batch_snapshot"):
+        asked(job).result(timeout=0)
+    unknown = job.master.request_batch_snapshot("counter")
+    job.drain()
+    with pytest.raises(UnknownOperator, match="those that do are: 'op'"):
+        unknown.result(timeout=0)
+    with pytest.raises(BatchSnapshotRefused, match="takes a checkpoint every 3 s"):
+        asked(batch(Script(), checkpoint_interval_s=3.0)).result(timeout=0)
+
+
+def test_the_end_of_the_job_fails_it() -> None:
+    job = batch(Script(answers=False))
+    wanted = asked(job)
+    job.master.cancel("enough")
+    job.settle(lambda: job.is_over)
+    with pytest.raises(BatchSnapshotFailed, match="the job is canceled: enough"):
+        wanted.result(timeout=0)
+    with pytest.raises(JobOver):
+        asked(job).result(timeout=0)
+
+
+def test_a_job_begins_from_one_and_goes_back_to_it() -> None:
+    script = Script()
+    provider = BatchProvider(script)
+    master = JobMaster(
+        JobConfiguration("batch", 1, (provider,), checkpoint_interval_s=None),
+        transport=OneTask(),
+        store=InMemoryCheckpointStore(job_id="batch"),
+        clock=VirtualClock(),
+        blocking=SimulatedWork,
+        batch_states={"op": b"state"},
+    )
+    master.start()
+    master.queue.drain()
+    assert script.calls[:2] == ["reset_to_checkpoint", "start"]
+    made = master.coordinators[0]
+    assert isinstance(made, Batch)
+    made.context.fail_job("count is off")
+    master.queue.drain()
+    master.queue.clock.advance(1.0)  # type: ignore[attr-defined]
+    master.queue.post_due()
+    master.queue.drain()
+    assert made.resets == [(BATCH_CHECKPOINT, b"state")] * 2
+    master.close()
