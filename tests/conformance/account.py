@@ -1,10 +1,11 @@
 """What Flink's holder prints for a schedule, retold in a page of Python, each listed difference a
 switch.
 
-It is how a difference is explained: with no switch set the account has to print what the real holder
-prints, with all of them what our machines print, over whole schedules and line by line; so nothing
-but the listed conditions can make the two differ. It is written from the rules H1 to H17 and G1 to
-G9 and shares no code with the machines. The switches are the names in `differences.py`.
+It is how a difference is explained: with no switch set the account has to print what the real
+holder prints, with all of them what our machines print, over whole schedules and line by line; so
+nothing but the listed conditions can make the two differ. It is written from what Flink's holder
+and gateways do, and shares no code with the machines. The switches are the names in
+`differences.py`.
 """
 
 from __future__ import annotations

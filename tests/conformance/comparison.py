@@ -3,7 +3,7 @@
 A schedule is explained only as a whole: the account with no switch set must print every line that
 Flink printed, and with all set every line that we printed. What it is explained by is then the
 smallest set of switches found that still gives our lines, dropping one name after the other.
-Of a line that begins with EXC or GLOBAL only that word is compared, since what follows is a message.
+Of a line that begins with EXC or GLOBAL only that word is compared: what follows is a message.
 """
 
 from __future__ import annotations

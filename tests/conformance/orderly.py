@@ -2,9 +2,9 @@
 
 Coordinators are asked while all subtasks run; barriers follow when a part is ready, and a second
 checkpoint may begin then. A failure aborts what is under way, names the newest as the one that is
-being triggered, and everything posted is done before a reset. Calls are answered: a lost event fails
-its attempt in the next command, and what an aborted checkpoint waited for is answered before the
-next one begins. Acknowledgements and futures of aborted checkpoints come late, others again.
+being triggered, and everything posted is done before a reset. Calls are answered: a lost event
+fails its attempt in the next command, and what an aborted checkpoint waited for is answered before
+the next one begins. Acknowledgements and futures of aborted checkpoints come late, others again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Orderly(Maker):
         name = self.chance.choice(under_way)
         if self.happens(0.04):
             self._settle()
-            (failover,) = (l for l in self.say(f"sendack {name} lost") if l.startswith("failover"))
+            failover = self.say(f"sendack {name} lost")[0]
             self._fail_one(int(failover.split()[1]))
         else:
             self.say(f"sendack {name}")

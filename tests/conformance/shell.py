@@ -3,8 +3,8 @@
     python -m tests.conformance.shell < commands
 
 One command a line, its lines of output, then a line `.`; see README.md beside this. Decides what a
-command's words mean; what they do is `World`'s. Odd input is answered with a line `EXC ...`, and the
-next command is read: the shell ends with its input alone.
+command's words mean; what they do is `World`'s. Odd input is answered with a line `EXC ...`, and
+the next command is read: the shell ends with its input alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The machines of one coordinator without the job around them: what surrounds them is a stand-in.
 
-`HolderAlone` holds the very machines that run in a job: holder, gateways and snapshots. Its attempts,
-checkpoint and lifecycle decide nothing; they pass on to `Surroundings` what the machines tell them,
-and what they answer is what lets a schedule decide in their place. An attempt can always be reached,
-because whether a call reaches it is for the wire to find out, as Flink's is.
+`HolderAlone` holds the very machines that run in a job: holder, gateways and snapshots. Its
+attempts, checkpoint and lifecycle decide nothing; they pass on to `Surroundings` what the machines
+tell them, and what they answer is what lets a schedule decide in their place. An attempt can always
+be reached, because whether a call reaches it is for the wire to find out, as in Flink.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 from epochgate.fsm import Int, Machine, System, machines, output
 from epochgate.models.attempt import TaskPort
 from epochgate.models.gateway import Gateway
-from epochgate.models.holder import Holder
+from epochgate.models.holder import Holder, UserPort
 from epochgate.models.snapshot import CoordinatorSnapshot
 
 LANES = 24
@@ -91,7 +91,7 @@ class HolderAlone(System):
     lifecycle: Lifecycle = machines(Lifecycle)
 
 
-class Coordinator:
+class Coordinator(UserPort):
     """The user's coordinator: says what it is told, keeps what it is handed."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -103,8 +103,6 @@ class Coordinator:
 
     def start(self) -> None:
         self.say("coord start")
-
-    def close(self) -> None: ...
 
     def reset_to(self, checkpoint: int) -> None:
         self.say(f"coord resetTo {checkpoint} {self.state}")

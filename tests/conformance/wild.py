@@ -53,7 +53,7 @@ class Wild(Maker):
     def _checkpoint_for(self, gateways: list[Gateway]) -> int | None:
         """One of the last checkpoints; rarely one that some of the gateways have not seen."""
         seen = [id for id in self.asked[-3:] if all(g.latest >= id for g in gateways)]
-        if seen and not self.happens(self.rarely / 4):
+        if seen and not self.happens(self.rarely / 2):
             return self.chance.choice(seen)
         return self.last or 1 if self.happens(self.rarely) else None
 

@@ -1,11 +1,13 @@
 """The wire to one attempt of a subtask: events, calls that carry them, and answers to the calls.
 
-Decides nothing: it knows which calls were made in which order, and how far all of them are answered.
+Decides nothing: it knows which calls were made, in which order, and how far all are answered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+from epochgate.models.attempt import TaskPort
 
 
 class Send:
@@ -31,7 +33,7 @@ class Answer:
         self.has_fault = False
 
 
-class Wire:
+class Wire(TaskPort):
     """The calls to one attempt, in order; `call` makes each of them."""
 
     def __init__(self, call: Callable[[Send], None]) -> None:
@@ -40,12 +42,12 @@ class Wire:
         self._is_settled: list[bool] = []
         self._confirmed = 0
 
-    def event(self, coordinator: int, number: int, send: Send) -> None:
+    def event(self, coordinator: int, number: int, event: Send) -> None:
         """An event that leaves its gateway with its number; events count from 1."""
-        send.number = number
-        self.calls.append(send)
+        event.number = number
+        self.calls.append(event)
         self._is_settled.append(False)
-        self._call(send)
+        self._call(event)
 
     def number_confirmed_with(self, send: Send) -> int:
         """Settle one call; the number up to which all are settled now, 0 if it did not grow."""

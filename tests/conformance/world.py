@@ -2,8 +2,8 @@
 
 Decides nothing of the protocol: a schedule says what happens, and this calls the machines' triggers
 in the place where Flink calls its holder. What Flink posts is a step that waits in the queue; what
-runs inline there runs at once here, before all that waits (flink-semantics, sections 1 and 4: H1 to
-H17 and G1 to G9). Everything that can be observed is a line.
+runs inline there runs at once here, before all that waits. Everything that can be observed is a
+line.
 
 The wire is Flink's RPC layer: a call is answered once, whether its attempt has handled the event;
 calls of an attempt that ends fail with it. Calls are answered one by one and in any order; the
@@ -20,13 +20,15 @@ from collections.abc import Callable
 from typing import Any
 
 from epochgate.fsm import TransitionRefused
+from epochgate.models.gateway import SenderPort
+from epochgate.models.snapshot import SnapshotPort
 from tests.conformance.standins import Coordinator, HolderAlone
 from tests.conformance.wire import Answer, Send, Wire
 
 CREATED, RUNNING, FINISHED, FAILED = "created", "running", "finished", "failed"
 
 
-class World:
+class World(SenderPort, SnapshotPort):
     """One holder with its gateways; `lines` is what was observed and not taken yet."""
 
     def __init__(self, subtasks: int, is_manual: bool) -> None:
@@ -57,7 +59,7 @@ class World:
 
     # the queue
 
-    def post(self, step: Callable[..., None], *arguments: Any) -> None:
+    def post(self, step: Callable[..., object], *arguments: Any) -> None:
         self.queue.append((step, arguments))
 
     def drain(self) -> None:
@@ -275,14 +277,13 @@ class World:
     def part_has_failed(self, checkpoint: int) -> None:
         self._say(f"ckptfuture {checkpoint} FAILED")
 
+    def job_fails(self) -> None:
+        self._say("GLOBAL the coordinator has failed the job")
+
+    # what the machines say through their ports; of calls on the wire the wire tells
+
     def keep(self, checkpoint: int, state: str) -> None:
         self._states[checkpoint] = state
 
-    # what gateways tell the sender, and send
-
-    def confirmed(self, count: int) -> None: ...
-
-    def lost(self, count: int) -> None: ...
-
-    def turned_away(self, send: Send) -> None:
-        self.queue.append([f"sent {send.name} FAILED"])
+    def turned_away(self, event: Send) -> None:
+        self.queue.append([f"sent {event.name} FAILED"])

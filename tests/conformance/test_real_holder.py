@@ -1,0 +1,76 @@
+"""Our machines against the real holder of Flink 2.3.0, schedule by schedule; `make conformance`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conformance.account import NAMES
+from tests.conformance.comparison import Comparison, comparable
+from tests.conformance.differences import DIFFERENCES, Difference
+from tests.conformance.oracle.oracle import FlinkOracle
+from tests.conformance.schedules import schedule
+from tests.conformance.shell import Shell
+from tests.conformance.traces import COUNTS, FOLDER, recorded
+
+pytestmark = pytest.mark.conformance
+
+WILD, ORDERLY = 20_000, 8_000
+FIRST_SEED = 1_000_000
+"""Other seeds than those of the golden traces."""
+BATCH = 200
+
+
+@pytest.fixture(scope="module")
+def flink() -> Iterator[FlinkOracle]:
+    with FlinkOracle() as oracle:
+        yield oracle
+
+
+def compared(flink: FlinkOracle, kind: str, count: int) -> Comparison:
+    comparison = Comparison()
+    for first in range(FIRST_SEED, FIRST_SEED + count, BATCH):
+        made = [
+            schedule(seed, kind) for seed in range(first, min(first + BATCH, FIRST_SEED + count))
+        ]
+        answers = iter(flink.run([command for commands in made for command in commands]))
+        for commands in made:
+            theirs = [next(answers) for _ in commands]
+            comparison.add(commands, theirs, Shell().run(commands))
+    return comparison
+
+
+def tell(request: pytest.FixtureRequest, kind: str, found: Comparison) -> None:
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line(f"\n{kind}: {found}")
+
+
+def test_wild_schedules_differ_only_as_listed(
+    flink: FlinkOracle, request: pytest.FixtureRequest
+) -> None:
+    found = compared(flink, "wild", WILD)
+    tell(request, "wild", found)
+    assert found.compared == WILD
+    assert not found.unexplained, found.unexplained[0]
+    assert set(found.explained) == NAMES
+
+
+def test_orderly_schedules_do_not_differ(
+    flink: FlinkOracle, request: pytest.FixtureRequest
+) -> None:
+    found = compared(flink, "orderly", ORDERLY)
+    tell(request, "orderly", found)
+    assert found.same == found.compared == ORDERLY, found.unexplained
+
+
+@pytest.mark.parametrize("entry", DIFFERENCES, ids=lambda entry: entry.name)
+def test_the_real_holder_prints_what_the_list_says(flink: FlinkOracle, entry: Difference) -> None:
+    answers = comparable(flink.run([command for command, _, _ in entry.transcript]))
+    assert [" | ".join(answer) for answer in answers] == [said for _, said, _ in entry.transcript]
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+def test_the_golden_traces_are_what_the_real_holder_prints(flink: FlinkOracle, kind: str) -> None:
+    assert (FOLDER / f"{kind}.txt").read_text(encoding="utf-8") == recorded(kind, flink)
