@@ -21,7 +21,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from epochgate.runtime.transport import Message, TaskInbox, Transport
 
@@ -155,7 +155,7 @@ class FaultyTransport(Transport):
                 inbox.received(strike.subtask, strike.identity, [strike.message])
 
 
-def _tag(message: Message) -> str:
+def _tag(message: Any) -> str:
     """What a message begins with; what a task sends may have no form at all."""
     return str(message[0]) if isinstance(message, list) and message else ""
 

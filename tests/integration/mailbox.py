@@ -22,14 +22,11 @@ class Mailbox:
         self._changed = threading.Condition()
         self._is_stalled = self._is_closed = False
         self._thread: threading.Thread | None = None
-        self.length_max = 0
-        """How many calls have waited at the same time."""
 
     def put(self, call: Callable[..., None], *arguments: Any) -> None:
         """Let `call` be made after those that wait."""
         with self._changed:
             self._calls.append((call, arguments))
-            self.length_max = max(self.length_max, len(self._calls))
             self._changed.notify()
 
     def stall(self) -> None:
@@ -42,10 +39,6 @@ class Mailbox:
         with self._changed:
             self._is_stalled = False
             self._changed.notify()
-
-    @property
-    def is_stalled(self) -> bool:
-        return self._is_stalled
 
     def run_next(self) -> bool:
         """Make the oldest call; False when none waits or it stands still."""

@@ -56,9 +56,11 @@ class SplitCoordinator(OperatorCoordinator):
         self._gateways[subtask] = gateway
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        split = self.left.pop(0) if self.left else NO_MORE
-        if split != NO_MORE:
-            self.given[subtask].append(split)
+        if not self.left:
+            self._gateways[subtask].send_event(NO_MORE)
+            return
+        split = self.left.pop(0)
+        self.given[subtask].append(split)
         self._gateways[subtask].send_event(split)
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:

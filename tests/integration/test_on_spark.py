@@ -6,6 +6,7 @@ What comes out is read from the files that the tasks have written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,8 @@ def test_each_element_is_read_once_though_there_are_lost(
     transports: list[FaultyTransport] = []
 
     def in_front(transport: Transport) -> FaultyTransport:
-        transports.append(FaultyTransport(transport, loss.faults))
+        faults = [replace(fault, subtask=0) for fault in loss.faults]
+        transports.append(FaultyTransport(transport, faults))
         return transports[0]
 
     result = run(
