@@ -76,29 +76,29 @@ class BatchSnapshot(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("ask",        IDLE,                ASKED,      None,                             "begin, ask_coordinator",   "somebody wants a snapshot without a checkpoint"),
-        Row("ask",        (ASKED, CONFIRMING), STAY,       None,                             "refuse",                   "one is being taken, of an earlier moment"),
+        Row("ask",        IDLE,                ASKED,      None,                               "begin, ask_coordinator",      "somebody wants a snapshot without a checkpoint"),
+        Row("ask",        (ASKED, CONFIRMING), STAY,       None,                               "refuse",                      "one is being taken, of an earlier moment"),
 
-        Row("succeed",    ASKED,               CONFIRMING, "is_current and has_in_flight",   "keep_state, await_sends",  "the snapshot is taken; sends from before it are still on their way"),
-        Row("succeed",    ASKED,               IDLE,       "is_current and not has_in_flight", "keep_state, report_taken", "the snapshot is taken, and everything sent before it was handled"),
-        Ignore("succeed", ASKED,                           "not is_current",                                             "the future of an earlier snapshot"),
-        Ignore("succeed", (IDLE, CONFIRMING),              None,                                                         "the future of a snapshot that is over"),
+        Row("succeed",    ASKED,               CONFIRMING, "is_current and has_in_flight",     "keep_state, await_sends",     "the snapshot is taken; sends from before it are still on their way"),
+        Row("succeed",    ASKED,               IDLE,       "is_current and not has_in_flight", "keep_state, report_taken",    "the snapshot is taken, and everything sent before it was handled"),
+        Ignore("succeed", ASKED,                           "not is_current",                                                  "the future of an earlier snapshot"),
+        Ignore("succeed", (IDLE, CONFIRMING),              None,                                                              "the future of a snapshot that is over"),
 
-        Row("fail",       ASKED,               IDLE,       "is_current",                     "report_failed",            "the coordinator could not take its snapshot"),
-        Ignore("fail",    ASKED,                           "not is_current",                                             "the future of an earlier snapshot"),
-        Ignore("fail",    (IDLE, CONFIRMING),              None,                                                         "the future of a snapshot that is over"),
+        Row("fail",       ASKED,               IDLE,       "is_current",                       "report_failed",               "the coordinator could not take its snapshot"),
+        Ignore("fail",    ASKED,                           "not is_current",                                                  "the future of an earlier snapshot"),
+        Ignore("fail",    (IDLE, CONFIRMING),              None,                                                              "the future of a snapshot that is over"),
 
-        Row("confirm",    CONFIRMING,          STAY,       "is_current and not is_last",     "count_down",               "more sends are on their way"),
-        Row("confirm",    CONFIRMING,          IDLE,       "is_current and is_last",         "count_down, report_taken", "everything sent before the snapshot was handled"),
-        Ignore("confirm", CONFIRMING,                      "not is_current",                                             "it was awaited by an earlier snapshot"),
-        Ignore("confirm", (IDLE, ASKED),                   None,                                                         "it was awaited by a snapshot that is over"),
+        Row("confirm",    CONFIRMING,          STAY,       "is_current and not is_last",       "count_down",                  "more sends are on their way"),
+        Row("confirm",    CONFIRMING,          IDLE,       "is_current and is_last",           "count_down, report_taken",    "everything sent before the snapshot was handled"),
+        Ignore("confirm", CONFIRMING,                      "not is_current",                                                  "it was awaited by an earlier snapshot"),
+        Ignore("confirm", (IDLE, ASKED),                   None,                                                              "it was awaited by a snapshot that is over"),
 
-        Row("lose",       CONFIRMING,          IDLE,       "is_current",                     "stop_waiting, report_failed", "an event from before the snapshot is in no state"),
-        Ignore("lose",    CONFIRMING,                      "not is_current",                                             "it was awaited by an earlier snapshot"),
-        Ignore("lose",    (IDLE, ASKED),                   None,                                                         "it was awaited by a snapshot that is over"),
+        Row("lose",       CONFIRMING,          IDLE,       "is_current",                       "stop_waiting, report_failed", "an event from before the snapshot is in no state"),
+        Ignore("lose",    CONFIRMING,                      "not is_current",                                                  "it was awaited by an earlier snapshot"),
+        Ignore("lose",    (IDLE, ASKED),                   None,                                                              "it was awaited by a snapshot that is over"),
 
-        Row("cancel",     (ASKED, CONFIRMING), IDLE,       None,                             "stop_waiting, report_failed", "the coordinator goes back, or the job is over"),
-        Ignore("cancel",  IDLE,                            None,                                                         "none is being taken"),
+        Row("cancel",     (ASKED, CONFIRMING), IDLE,       None,                               "stop_waiting, report_failed", "the coordinator goes back, or the job is over"),
+        Ignore("cancel",  IDLE,                            None,                                                              "none is being taken"),
     )
     # fmt: on
 
