@@ -150,6 +150,8 @@ class SourceCoordinator(OperatorCoordinator):
         self._context.post(self._hear_coordinator, event)
 
     def _hear_coordinator(self, event: Any) -> None:
+        if self._is_closed:
+            return  # it was said while the job still ran
         enumerator = self._running(f"take {event!r} from another coordinator")
         if enumerator is not None:
             enumerator.handle_coordinator_event(event)

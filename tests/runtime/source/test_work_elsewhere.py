@@ -80,6 +80,9 @@ def test_other_coordinators_find_the_source_in_the_store_and_may_speak_to_it() -
     assert job.context.coordinator_store.get("filter") is job.coordinator
     job.coordinator.handle_coordinator_event([1, 2])
     assert job.enumerator.heard[-1] == ("coordinator", [1, 2])
+    job.coordinator.close()
+    job.coordinator.handle_coordinator_event([3, 4])
+    assert job.enumerator.heard[-1] == ("close",)
 
 
 def test_what_another_coordinator_left_before_the_start_is_heard_first() -> None:
