@@ -182,7 +182,7 @@ class RangeCommitter(Committer):
 
 
 def number_configuration(
-    provider: NumberProvider, parallelism: int = 4, **changes: Any
+    provider: CoordinatorProvider, parallelism: int = 4, **changes: Any
 ) -> JobConfiguration:
     settings: dict[str, Any] = {
         "checkpoint_interval_s": 0.15,
