@@ -1,4 +1,4 @@
-"""A source whose splits are given out by a coordinator, one at a time, to the readers that ask.
+"""A source whose splits are given out by a coordinator, one at a time, to the reader that asks.
 
 After Apache Flink's OperatorEventSendingCheckpointITCase: what it demands, in our own words and on
 our own API. A split that gets lost on its way leaves its reader waiting, since a reader asks for
@@ -33,12 +33,14 @@ NO_MORE = "no more"
 
 
 class SplitCoordinator(OperatorCoordinator):
-    """Knows which splits are left, and which each subtask has got."""
+    """Knows which splits are left for each subtask, and which it has got; each has its own share,
+    so that none reads those of another while that one starts again.
+    """
 
     def __init__(self, context: CoordinatorContext, splits: int) -> None:
-        self.context = context
-        self.left = list(range(splits))
-        self.given: dict[int, list[int]] = {s: [] for s in range(context.parallelism)}
+        shares = range(context.parallelism)
+        self.left = {subtask: list(range(subtask, splits, len(shares))) for subtask in shares}
+        self.given: dict[int, list[int]] = {subtask: [] for subtask in shares}
         self._gateways: dict[int, SubtaskGateway] = {}
         self._snapshots = {0: self._given_so_far()}
         self._beginning = self._state()
@@ -56,10 +58,10 @@ class SplitCoordinator(OperatorCoordinator):
         self._gateways[subtask] = gateway
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        if not self.left:
+        if not self.left[subtask]:
             self._gateways[subtask].send_event(NO_MORE)
             return
-        split = self.left.pop(0)
+        split = self.left[subtask].pop(0)
         self.given[subtask].append(split)
         self._gateways[subtask].send_event(split)
 
@@ -73,7 +75,7 @@ class SplitCoordinator(OperatorCoordinator):
 
     def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
         known = self._snapshots[checkpoint_id][subtask]
-        self.left = self.given[subtask][len(known) :] + self.left
+        self.left[subtask] = self.given[subtask][len(known) :] + self.left[subtask]
         self.given[subtask] = list(known)
 
 

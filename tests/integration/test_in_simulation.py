@@ -35,7 +35,7 @@ from tests.stateful.broken import BROKEN
 SEEDS = 100
 SUBTASKS = 2
 RECORDS = 10
-SPLITS, SPLIT_SIZE = 10, 2
+SPLITS, SPLIT_SIZE = 12, 2
 
 
 class SequenceRun:

@@ -35,9 +35,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(120)]
 
 SUBTASKS = 2
 RECORDS = 100
-SPLITS, SPLIT_SIZE = 14, 5
-PACE_S = 0.005
-"""For one element: a checkpoint begins while a split is read."""
+SPLITS, SPLIT_SIZE = 14, 10
+PACE_S = 0.01
+"""For one element, so that a checkpoint begins while a split is read."""
 JOB_PATIENCE_S = 60.0
 
 
