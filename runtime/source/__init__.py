@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         SplitEnumeratorContext,
     )
     from epochgate.runtime.source.errors import (
+        AssignmentsForgotten,
         EnumeratorReplaced,
         NotPlain,
         ReaderNotRegistered,
@@ -56,6 +57,7 @@ __getattr__ = lazily(
             "SplitEnumeratorContext",
         ),
         "errors": (
+            "AssignmentsForgotten",
             "EnumeratorReplaced",
             "NotPlain",
             "ReaderNotRegistered",
@@ -79,6 +81,7 @@ __getattr__ = lazily(
 
 __all__ = [
     "AlignmentMisconfigured",
+    "AssignmentsForgotten",
     "EnumeratorReplaced",
     "Fetched",
     "NotPlain",

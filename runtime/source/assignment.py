@@ -15,8 +15,8 @@ Pure; lives on the driver's protocol thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 Split = TypeVar("Split")
 
@@ -69,33 +69,11 @@ class SplitAssignmentTracker(Generic[Split]):
         returned.extend(self._uncheckpointed.pop(subtask, ()))
         return returned
 
-    def to_list(self, plain: Callable[[Split], Any]) -> list[Any]:
-        """Everything remembered as plain values, for msgpack."""
-        return [
-            _plain(self._uncheckpointed, plain),
-            [
-                [checkpoint, _plain(assigned, plain)]
-                for checkpoint, assigned in sorted(self._by_checkpoint.items())
-            ],
-        ]
-
-    @classmethod
-    def from_list(
-        cls, values: Sequence[Any], split: Callable[[Any], Split]
-    ) -> SplitAssignmentTracker[Split]:
-        """Inverse of `to_list`."""
-        uncheckpointed, by_checkpoint = values
-        tracker = cls()
-        tracker._uncheckpointed = _assigned(uncheckpointed, split)
-        tracker._by_checkpoint = {
-            checkpoint: _assigned(assigned, split) for checkpoint, assigned in by_checkpoint
-        }
-        return tracker
-
-
-def _plain(assigned: Mapping[int, Sequence[Split]], plain: Callable[[Split], Any]) -> list[Any]:
-    return [[subtask, [plain(split) for split in splits]] for subtask, splits in assigned.items()]
-
-
-def _assigned(values: Sequence[Any], split: Callable[[Any], Split]) -> dict[int, list[Split]]:
-    return {subtask: [split(value) for value in splits] for subtask, splits in values}
+    def assigned(self) -> dict[int, list[Split]]:
+        """Everything that is remembered, by subtask, in the order in which it was assigned."""
+        everything: dict[int, list[Split]] = {}
+        by_time = [self._by_checkpoint[known] for known in sorted(self._by_checkpoint)]
+        for of_time in (*by_time, self._uncheckpointed):
+            for subtask, splits in of_time.items():
+                everything.setdefault(subtask, []).extend(splits)
+        return everything

@@ -22,9 +22,9 @@ from epochgate.runtime.coordinator import (
 )
 from epochgate.runtime.source import events
 from epochgate.runtime.source.alignment import Aligner, WatermarkAlignment
-from epochgate.runtime.source.assignment import SplitAssignmentTracker
 from epochgate.runtime.source.enumerator import SplitEnumerator
 from epochgate.runtime.source.errors import (
+    AssignmentsForgotten,
     ReaderNotRegistered,
     SourceNotRunning,
     SourceStateRefused,
@@ -52,6 +52,10 @@ class SourceCoordinator(OperatorCoordinator):
         self._generation = Generation(context)
         self._enumerator: SplitEnumerator | None = None
         """None before the first is made, and after one could not be made."""
+        self._to_return: list[tuple[int, list[SourceSplit]]] = []
+        """Assigned before the snapshot that this enumerator begins from, to readers that begin from
+        nothing; it gets them back once it has started.
+        """
         self._is_started = self._is_closed = self._is_broken = False
         self._aligner: Aligner | None = None
         if alignment is not None:
@@ -98,7 +102,7 @@ class SourceCoordinator(OperatorCoordinator):
         self._end()
 
     def _begin(self, state: Any) -> None:
-        self._generation = Generation(self._context)
+        self._generation, self._to_return = Generation(self._context), []
         self._enumerator = self._source.create_enumerator(self._generation, state)
         self._is_broken = False
 
@@ -106,6 +110,8 @@ class SourceCoordinator(OperatorCoordinator):
         assert self._enumerator is not None
         try:
             self._enumerator.start()
+            for subtask, splits in self._to_return:
+                self._enumerator.add_splits_back(splits, subtask)
         except BaseException:
             self._is_broken = True
             raise
@@ -188,21 +194,38 @@ class SourceCoordinator(OperatorCoordinator):
             result.set_result(state)
 
     def _snapshot(self, enumerator: SplitEnumerator, checkpoint_id: int) -> bytes:
+        if checkpoint_id == BATCH_CHECKPOINT:
+            return self._batch_snapshot(enumerator)
         if unsent := self._generation.unsent():
             raise ReaderNotRegistered(
                 f"readers {unsent} of {self._context.operator_id!r} were assigned splits and have "
                 "never registered, so that the splits would be in no state. Give every subtask's "
                 f"program a SourceOperator under the id {self._context.operator_id!r}"
             )
-        state = enumerator.snapshot_state(checkpoint_id)
-        tracker, assigned = self._generation.tracker, None
-        if checkpoint_id == BATCH_CHECKPOINT:
-            assigned = tracker.to_list(lambda split: [split.split_id, split.value])
-        content = [FORMAT_VERSION, self._source.state_version, state, assigned]
-        packed = pack(content, f"the state of {type(enumerator).__name__}, with versions around it")
-        if checkpoint_id != BATCH_CHECKPOINT:
-            tracker.on_checkpoint(checkpoint_id)
+        packed = self._packed(enumerator, checkpoint_id, [])
+        self._generation.tracker.on_checkpoint(checkpoint_id)
         return packed
+
+    def _batch_snapshot(self, enumerator: SplitEnumerator) -> bytes:
+        """Also what is assigned: a job that begins from it has readers that begin from nothing."""
+        if self._generation.has_forgotten:
+            raise AssignmentsForgotten(
+                f"source {self._context.operator_id!r} has given out splits that are in the "
+                "readers' state of a completed checkpoint alone. Resume from that checkpoint; a "
+                "snapshot without one is for jobs that complete none"
+            )
+        assigned = [
+            [subtask, [[split.split_id, split.value] for split in splits]]
+            for subtask, splits in self._generation.tracker.assigned().items()
+        ]
+        return self._packed(enumerator, BATCH_CHECKPOINT, assigned)
+
+    def _packed(
+        self, enumerator: SplitEnumerator, checkpoint_id: int, assigned: list[Any]
+    ) -> bytes:
+        state = enumerator.snapshot_state(checkpoint_id)
+        content = [FORMAT_VERSION, self._source.state_version, state, assigned]
+        return pack(content, f"the state of {type(enumerator).__name__}, with versions around it")
 
     def _restore(self, checkpoint_id: int, data: bytes) -> None:
         try:
@@ -217,10 +240,10 @@ class SourceCoordinator(OperatorCoordinator):
         if version != self._source.state_version:
             state = self._source.upgrade_state(version, state)
         self._begin(state)
-        if assigned is not None:
-            self._generation.tracker = SplitAssignmentTracker.from_list(
-                assigned, lambda plain: SourceSplit(*plain)
-            )
+        self._generation.has_forgotten = checkpoint_id != BATCH_CHECKPOINT
+        self._to_return = [
+            (subtask, [SourceSplit(*plain) for plain in splits]) for subtask, splits in assigned
+        ]
 
     def _refused(self, checkpoint_id: int, what: str) -> SourceStateRefused:
         return SourceStateRefused(
@@ -237,7 +260,7 @@ class SourceCoordinator(OperatorCoordinator):
         """No reader goes back behind this one any more."""
         enumerator = self._running(f"hear that checkpoint {checkpoint_id} is complete")
         if enumerator is not None:
-            self._generation.tracker.complete(checkpoint_id)
+            self._generation.complete(checkpoint_id)
             enumerator.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:

@@ -154,8 +154,9 @@ class SplitEnumerator(ABC):
         """
 
     def supports_batch_snapshot(self) -> bool:
-        """Whether `snapshot_state(BATCH_CHECKPOINT)` may be asked, between checkpoints; then what
-        is assigned to whom is kept with it.
+        """Whether `snapshot_state(BATCH_CHECKPOINT)` may be asked in a job that completes no
+        checkpoints. What is assigned is kept with it, and comes back by `add_splits_back` in a job
+        that begins from it.
         """
         return False
 

@@ -18,6 +18,10 @@ class SourceStateRefused(FatalTaskError, EpochgateError):
     """A checkpoint holds a state of the source that this version cannot read."""
 
 
+class AssignmentsForgotten(EpochgateError):
+    """A snapshot without a checkpoint was asked for after a checkpoint was completed."""
+
+
 class SplitAssignedTwice(FatalTaskError, EpochgateError):
     """A reader was given a split that it is reading already."""
 

@@ -45,6 +45,8 @@ class Generation:
         self._had_no_more: set[int] = set()
         """Subtasks whose attempt before had been told, and which got nothing since."""
         self._is_over = False
+        self.has_forgotten = False
+        """Whether readers' states hold splits whose assignment nobody remembers."""
 
     # for the enumerator
 
@@ -203,6 +205,11 @@ class Generation:
             self._has_no_more.discard(subtask)
             self._had_no_more.discard(subtask)
         return splits
+
+    def complete(self, checkpoint_id: int) -> None:
+        """No reader goes back behind this checkpoint any more."""
+        self.tracker.complete(checkpoint_id)
+        self.has_forgotten = True
 
     def unsent(self) -> list[int]:
         """The subtasks that were assigned splits and have no reader."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgpack
 import pytest
 
 from epochgate.runtime import NO_CHECKPOINT
@@ -84,11 +83,14 @@ def test_a_completed_checkpoint_gives_nothing_back(tracker: SplitAssignmentTrack
     assert tracker.by_checkpoint == {}
 
 
-def test_a_tracker_survives_its_plain_form(tracker: SplitAssignmentTracker[str]) -> None:
+def test_everything_remembered_can_be_listed(tracker: SplitAssignmentTracker[str]) -> None:
     tracker.record(0, ["a"])
+    tracker.record(1, ["x"])
     tracker.on_checkpoint(5)
-    tracker.record(3, ["b", "c"])
-    plain = msgpack.unpackb(msgpack.packb(tracker.to_list(str.upper)))
-    restored = SplitAssignmentTracker.from_list(plain, str.lower)
-    assert restored.uncheckpointed == tracker.uncheckpointed
-    assert restored.by_checkpoint == tracker.by_checkpoint
+    tracker.record(0, ["b"])
+    tracker.on_checkpoint(6)
+    tracker.record(0, ["c"])
+    assert tracker.assigned() == {0: ["a", "b", "c"], 1: ["x"]}
+    tracker.complete(5)
+    assert tracker.assigned() == {0: ["b", "c"]}
+    assert tracker.uncheckpointed == {0: ["c"]}, "nothing has changed"

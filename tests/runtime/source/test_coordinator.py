@@ -11,6 +11,7 @@ import pytest
 
 from epochgate.runtime.coordinator import BATCH_CHECKPOINT, NO_CHECKPOINT
 from epochgate.runtime.source import (
+    AssignmentsForgotten,
     NotPlain,
     ReaderNotRegistered,
     SourceNotRunning,
@@ -111,20 +112,37 @@ def test_a_restored_coordinator_has_what_was_not_assigned_and_no_readers() -> No
     assert ("back", ["1", "2"], 0) not in restored.enumerator.heard, "the reader has them"
 
 
-def test_a_batch_snapshot_also_keeps_what_was_assigned_to_whom() -> None:
+def test_a_snapshot_without_a_checkpoint_also_keeps_what_was_assigned() -> None:
     job = HandJob().started()
     job.registered(0)
     job.enumerator.assign("1", "2", to=0)
+    job.checkpoint(1)
+    job.enumerator.assign("3", to=0)
+    job.enumerator.assign("4", to=2)
     assert job.coordinator.supports_batch_snapshot()
     state = job.checkpoint(BATCH_CHECKPOINT)
     job.failed(0, back_to=NO_CHECKPOINT)
-    assert job.enumerator.heard[-1] == ("back", ["1", "2"], 0), "they belong to no checkpoint"
+    assert job.enumerator.heard[-1] == ("back", ["1", "2", "3"], 0), "it is in no checkpoint"
     restored = HandJob()
     restored.coordinator.reset_to_checkpoint(BATCH_CHECKPOINT, state)
+    assert restored.enumerator.unassigned == ["5", "6"]
     restored.started()
-    assert restored.enumerator.unassigned == ["3", "4", "5", "6"]
-    restored.coordinator.subtask_reset(0, NO_CHECKPOINT)
-    assert restored.enumerator.heard[-1] == ("back", ["1", "2"], 0)
+    # Readers begin from nothing there, so whatever was given out is to be given out again.
+    given_back = [("back", ["1", "2", "3"], 0), ("back", ["4"], 2)]
+    assert restored.enumerator.heard == [("start",), *given_back]
+    restored.checkpoint(BATCH_CHECKPOINT)
+
+
+def test_a_snapshot_without_a_checkpoint_is_refused_once_there_is_one() -> None:
+    job = HandJob().started()
+    state = job.checkpoint(1)
+    job.coordinator.notify_checkpoint_complete(1)
+    with pytest.raises(AssignmentsForgotten, match="Resume from that checkpoint"):
+        job.checkpoint(BATCH_CHECKPOINT)
+    restored = HandJob()
+    restored.coordinator.reset_to_checkpoint(1, state)
+    with pytest.raises(AssignmentsForgotten):
+        restored.started().checkpoint(BATCH_CHECKPOINT)
 
 
 def test_a_subtask_that_goes_back_returns_what_it_got_in_uncompleted_checkpoints() -> None:
@@ -289,8 +307,8 @@ def test_state_of_another_version_is_upgraded_or_refused() -> None:
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        (msgpack.packb([0, 1, [], None]), "has format 0, expected 1"),
-        (msgpack.packb(["1", 1, [], None]), "has format '1', expected 1"),
+        (msgpack.packb([0, 1, [], []]), "has format 0, expected 1"),
+        (msgpack.packb(["1", 1, [], []]), "has format '1', expected 1"),
         (msgpack.packb(7), "is no state of a source"),
         (b"", "is no state of a source"),
     ],
