@@ -90,6 +90,16 @@ class CoordinatorContext(Protocol):
     @property
     def operator_id(self) -> str: ...
     @property
+    def job_id(self) -> str:
+        """The name under which this job's checkpoints are kept; the same after a restart."""
+        ...
+
+    @property
+    def run_id(self) -> str:
+        """Tells the starts of the driver apart."""
+        ...
+
+    @property
     def parallelism(self) -> int:
         """The number of subtasks."""
         ...

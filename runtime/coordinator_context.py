@@ -74,6 +74,8 @@ class BoundContext:
     ) -> None:
         self._master, self._coordinators, self._coordinator = master, coordinators, coordinator
         self.operator_id = operator_id
+        self.job_id = master.configuration.job_id
+        self.run_id = master.configuration.run_id
         self.parallelism = master.configuration.parallelism
         self.coordinator_store = coordinators.store
         self.metrics = CoordinatorMetrics()

@@ -44,6 +44,7 @@ class QuiescableContext:
         self._coroutines: dict[int, RunningCoroutine] = {}
         self.is_quiesced = False
         self.operator_id, self.parallelism = context.operator_id, context.parallelism
+        self.job_id, self.run_id = context.job_id, context.run_id
         self.metrics = context.metrics
         self.coordinator_store = context.coordinator_store.fenced(lambda: not self.is_quiesced)
         self.checkpoints: CheckpointAccess = _FencedCheckpoints(context.checkpoints, self)

@@ -35,9 +35,10 @@ def context_of(job: SimulatedJob, number: int = 0) -> CoordinatorContext:
     return context
 
 
-def test_the_context_knows_its_operator_and_the_parallelism() -> None:
+def test_the_context_knows_its_operator_its_job_and_the_parallelism() -> None:
     context = context_of(up(subtasks=3))
     assert (context.operator_id, context.parallelism) == ("op", 3)
+    assert (context.job_id, context.run_id) == ("scripted", "run-0")
 
 
 def test_coordinators_of_a_job_share_one_store() -> None:
