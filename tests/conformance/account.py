@@ -15,6 +15,9 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 CREATED, RUNNING, FINISHED, FAILED = range(4)
+BATCH = -1
+"""The id of a snapshot without a checkpoint, which closes nothing."""
+LAST_LANE = 1_000
 REFUSED_ACKNOWLEDGEMENT = "refused-acknowledgement"
 SKIPPED_NOTICE = "skipped-notice"
 UNTOLD_NOTICE = "untold-notice"
@@ -263,6 +266,12 @@ class Account:
         self.queue.append(lambda: self._ask(checkpoint))
 
     def _ask(self, checkpoint: int) -> None:
+        if checkpoint == BATCH:
+            for gateway in self.gateways:
+                if gateway.latest < BATCH:
+                    self._mark(gateway, BATCH)
+            self._begin(Part(BATCH, LAST_LANE))
+            return
         if any(gateway.latest >= checkpoint for gateway in self.gateways):
             # Those before it stay marked in Flink; nothing of the protocol can tell.
             for gateway in self.gateways:
@@ -276,9 +285,12 @@ class Account:
         self.newest = checkpoint
         busy = {part.lane for part in self.lanes}
         lane = next(lane for lane in range(len(busy) + 1) if lane not in busy)
-        self.parts[checkpoint] = Part(checkpoint, lane)
-        self.lanes.append(self.parts[checkpoint])
-        self.lines.append(f"coord checkpoint {checkpoint}")
+        self._begin(Part(checkpoint, lane))
+
+    def _begin(self, part: Part) -> None:
+        self.parts[part.checkpoint] = part
+        self.lanes.append(part)
+        self.lines.append(f"coord checkpoint {part.checkpoint}")
 
     def _mark(self, gateway: Gateway, checkpoint: int) -> None:
         gateway.marked.add(checkpoint)
@@ -299,17 +311,12 @@ class Account:
             self.queue.append(lambda: self._close(part))
 
     def _close(self, part: Part) -> None:
-        has_mark = [part.checkpoint in gateway.marked for gateway in self.gateways]
         if part.state is None:
             self._conclude(part, "FAILED")
             return
-        if not all(has_mark):
-            if any(has_mark) and MIXED_CLOSE not in self.corrected:
-                raise Exited
+        if part.checkpoint != BATCH and not self._has_closed(part.checkpoint):
             self._conclude(part, "FAILED")
             return
-        for gateway in self.gateways:
-            gateway.held.setdefault(part.checkpoint, [])
         part.awaited = set(self.tracked)
         for send in self.tracked:
             send.waiting.append(part)
@@ -317,6 +324,16 @@ class Account:
             self.tracked.clear()
         if not part.awaited:
             self._conclude(part, part.state)
+
+    def _has_closed(self, checkpoint: int) -> bool:
+        has_mark = [checkpoint in gateway.marked for gateway in self.gateways]
+        if not all(has_mark):
+            if any(has_mark) and MIXED_CLOSE not in self.corrected:
+                raise Exited
+            return False
+        for gateway in self.gateways:
+            gateway.held.setdefault(checkpoint, [])
+        return True
 
     def _conclude(self, part: Part, state: str | None) -> None:
         if not part.is_over:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -41,27 +41,36 @@ def compared(flink: FlinkOracle, kind: str, count: int) -> Comparison:
     return comparison
 
 
-def tell(request: pytest.FixtureRequest, kind: str, found: Comparison) -> None:
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        reporter.write_line(f"\n{kind}: {found}")
+@pytest.fixture
+def tell(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str, Comparison], None]:
+    """Print the figures although pytest captures."""
+
+    def told(kind: str, found: Comparison) -> None:
+        reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+        assert reporter is not None
+        with capsys.disabled():
+            reporter.write_line(f"\n{kind}: {found}")
+
+    return told
 
 
 def test_wild_schedules_differ_only_as_listed(
-    flink: FlinkOracle, request: pytest.FixtureRequest
+    flink: FlinkOracle, tell: Callable[[str, Comparison], None]
 ) -> None:
     found = compared(flink, "wild", WILD)
-    tell(request, "wild", found)
+    tell("wild", found)
     assert found.compared == WILD
     assert not found.unexplained, found.unexplained[0]
     assert set(found.explained) == NAMES
 
 
 def test_orderly_schedules_do_not_differ(
-    flink: FlinkOracle, request: pytest.FixtureRequest
+    flink: FlinkOracle, tell: Callable[[str, Comparison], None]
 ) -> None:
     found = compared(flink, "orderly", ORDERLY)
-    tell(request, "orderly", found)
+    tell("orderly", found)
     assert found.same == found.compared == ORDERLY, found.unexplained
 
 

@@ -83,6 +83,17 @@ def test_a_checkpoint_id_that_regresses_fails_the_part_and_the_job_and_marks_not
     assert said(*begun, "ckpt 4", "cdone 4 x") == ["ckptfuture 4 x"]
 
 
+def test_a_batch_snapshot_closes_nothing_and_waits_for_sends_on_their_way() -> None:
+    begun = ("new 1 manual", "start", "running 0", "send 0 0 a", "ckpt -1")
+    assert said(*begun) == ["coord checkpoint -1"]
+    assert said(*begun, "cdone -1 s") == []
+    assert said(*begun, "cdone -1 s", "send 0 0 b") == ["deliver 0 0 b"]
+    assert said(*begun, "cdone -1 s", "sendack a") == ["ckptfuture -1 s", "sent a ok"]
+    assert said(*begun, "cdone -1 s", "fail 0")[1:] == ["ckptfuture -1 FAILED", "sent a FAILED"]
+    assert said(*begun, "cfail -1") == ["ckptfuture -1 FAILED"]
+    assert said(*begun, "ckpt -1") == ["ckptfuture -1 FAILED"]  # one at a time
+
+
 def test_more_unfinished_checkpoints_than_there_is_room_for_are_refused() -> None:
     asked = [f"ckpt {id}" for id in range(1, 26)]
     assert said("new 1", "start", *asked)[0].startswith("EXC TooManyCheckpoints")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from tests.conformance.account import Gateway
+from tests.conformance.account import BATCH, Gateway
 from tests.conformance.maker import Maker
 
 
@@ -50,6 +50,11 @@ class Wild(Maker):
         self.asked.append(self.last)
         self.say(f"ckpt {self.last}")
 
+    def _ask_batch(self) -> None:
+        part = self.account.parts.get(BATCH)
+        if self.account.is_automatic and (part is None or part.is_over):
+            self.say(f"ckpt {BATCH}")
+
     def _checkpoint_for(self, gateways: list[Gateway]) -> int | None:
         """One of the last checkpoints; rarely one that some of the gateways have not seen."""
         seen = [id for id in self.asked[-3:] if all(g.latest >= id for g in gateways)]
@@ -58,9 +63,10 @@ class Wild(Maker):
         return self.last or 1 if self.happens(self.rarely) else None
 
     def _complete_future(self) -> None:
-        if not self.asked:
+        asked = [id for id in (*self.asked[-3:], BATCH) if id in self.account.parts]
+        if not asked:
             return
-        checkpoint = self.chance.choice(self.asked[-3:])
+        checkpoint = self.chance.choice(asked)
         marks = {checkpoint in gateway.marked for gateway in self.account.gateways}
         if self.happens(0.06):
             self.say(f"cfail {checkpoint}")
@@ -124,6 +130,7 @@ class Wild(Maker):
         (_send, 24),
         (_answer, 16),
         (_ask, 9),
+        (_ask_batch, 0.7),
         (_complete_future, 12),
         (_acknowledge, 16),
         (_abort, 1.5),

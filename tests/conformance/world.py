@@ -22,6 +22,8 @@ from typing import Any
 from epochgate.fsm import TransitionRefused
 from epochgate.models.gateway import SenderPort
 from epochgate.models.snapshot import SnapshotPort
+from epochgate.runtime.coordinator import BATCH_CHECKPOINT
+from tests.conformance.batch import Batch
 from tests.conformance.standins import Coordinator, HolderAlone
 from tests.conformance.wire import Answer, Send, Wire
 
@@ -44,8 +46,12 @@ class World(SenderPort, SnapshotPort):
         self.is_announced = [False] * subtasks
         self.wires = [Wire(self._call) for _ in range(subtasks)]
         self.unanswered: dict[str, deque[Send]] = {}
+        self.undecided: dict[Send, None] = {}
+        """Sends that have gone through a gateway, and whose senders do not know what became of
+        them."""
         self.queue: deque[Any] = deque()
         self.newest = 0
+        self.batch = Batch(self)
         self._states: dict[int, str] = {}
         self._answering: Answer | None = None
         for subtask, gateway in enumerate(self.gateways):
@@ -155,8 +161,11 @@ class World(SenderPort, SnapshotPort):
         if (subtask, attempt) not in self.coordinator.gateways:
             self._say(f"EXC no gateway: attempt {attempt} of {subtask} was never ready")
             return
-        send = Send(subtask, attempt, name)
-        self.post(self.gateways[subtask].send, attempt, send)
+        self.post(self._send, Send(subtask, attempt, name))
+
+    def _send(self, send: Send) -> None:
+        self.undecided[send] = None
+        self.gateways[send.subtask].send(send.attempt, send)
 
     def answer(self, name: str, is_ok: bool) -> None:
         """Answer the oldest unanswered call with an event of this name, if there is one."""
@@ -188,7 +197,7 @@ class World(SenderPort, SnapshotPort):
         ):
             self._say(f"failover {send.subtask} {send.attempt}")
         self.lines += answer.lines or ()
-        self._say(f"sent {send.name} {'ok' if send.is_ok else 'FAILED'}")
+        self._tell_sender(send)
 
     def _let_answers_take_effect(self) -> None:
         for step in self.queue:
@@ -208,6 +217,11 @@ class World(SenderPort, SnapshotPort):
         if number := wire.number_confirmed_with(send):
             gateway.confirm(send.attempt, number)
 
+    def _tell_sender(self, send: Send) -> None:
+        del self.undecided[send]
+        self.batch.decided(send)
+        self._say(f"sent {send.name} {'ok' if send.is_ok else 'FAILED'}")
+
     def _captured(self, action: Callable[[], object]) -> list[str]:
         outer, self.lines = self.lines, []
         try:
@@ -222,6 +236,9 @@ class World(SenderPort, SnapshotPort):
         self.post(self._ask, checkpoint)
 
     def _ask(self, checkpoint: int) -> None:
+        if checkpoint == BATCH_CHECKPOINT:
+            self.batch.ask()
+            return
         snapshots = self.machines.snapshot.values()
         try:
             next(s for s in snapshots if s.state == "idle").ask(checkpoint)
@@ -241,6 +258,9 @@ class World(SenderPort, SnapshotPort):
         if lane is None:
             return
         self.coordinator.futures[checkpoint] = None
+        if checkpoint == BATCH_CHECKPOINT:
+            self.post(self.batch.answer, state)
+            return
         snapshot = self.machines.snapshot[0, lane]
         if state is None:
             self.post(snapshot.fail, checkpoint)
@@ -286,4 +306,5 @@ class World(SenderPort, SnapshotPort):
         self._states[checkpoint] = state
 
     def turned_away(self, event: Send) -> None:
-        self.queue.append([f"sent {event.name} FAILED"])
+        event.is_ok = False
+        self.post(self._tell_sender, event)

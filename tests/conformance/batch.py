@@ -1,0 +1,67 @@
+"""A snapshot without a checkpoint: its machine, and the sends that it waits for.
+
+Decides nothing: it counts for the machine which sends are on their way when the future completes,
+and tells it of each what became of it, as the runtime does.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from epochgate.models.batch_snapshot import BatchSnapshotPort, BatchSnapshots
+from epochgate.runtime.coordinator import BATCH_CHECKPOINT
+from tests.conformance.standins import Coordinator
+from tests.conformance.wire import Send
+
+
+class Asker(Protocol):
+    """Whose coordinator is asked, and who hears the result."""
+
+    coordinator: Coordinator
+    undecided: dict[Send, None]
+
+    def part_has_failed(self, checkpoint: int) -> None: ...
+    def part_is_ready(self, checkpoint: int) -> None: ...
+    def keep(self, checkpoint: int, state: str) -> None: ...
+
+
+class Batch(BatchSnapshotPort):
+    """One coordinator's snapshots without checkpoints."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        self._machine = BatchSnapshots(coordinators=1).batch_snapshot[0]
+        self._machine.requester = self
+        self._awaited: dict[Send, int] = {}
+
+    def ask(self) -> None:
+        self._machine.ask()
+
+    def answer(self, state: str | None) -> None:
+        """The coordinator's future succeeds with a state, or fails."""
+        number = self._machine.number
+        if state is None:
+            self._machine.fail(number)
+            return
+        self._awaited.update(dict.fromkeys(self._asker.undecided, number))
+        self._machine.succeed(number, len(self._asker.undecided), state)
+
+    def decided(self, send: Send) -> None:
+        """It is known what became of a send."""
+        if number := self._awaited.pop(send, 0):
+            (self._machine.confirm if send.is_ok else self._machine.lose)(number)
+
+    def ask_coordinator(self, number: int) -> None:
+        self._asker.coordinator.checkpoint(BATCH_CHECKPOINT, BATCH_CHECKPOINT)
+
+    def keep(self, state: str) -> None:
+        self._asker.keep(BATCH_CHECKPOINT, state)
+
+    def taken(self) -> None:
+        self._asker.part_is_ready(BATCH_CHECKPOINT)
+
+    def failed(self) -> None:
+        self._asker.part_has_failed(BATCH_CHECKPOINT)
+
+    def refused(self) -> None:
+        self._asker.part_has_failed(BATCH_CHECKPOINT)
