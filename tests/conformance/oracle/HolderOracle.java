@@ -170,8 +170,8 @@ public final class HolderOracle {
         }
         holder =
                 OperatorCoordinatorHolder.create(
-                        OPERATOR, new Provider(), new CoordinatorStoreImpl(), "oracle", HolderOracle.class.getClassLoader(),
-                        parallelism, parallelism, new Attempts(), false,
+                        OPERATOR, new Provider(), new CoordinatorStoreImpl(), "oracle",
+                        HolderOracle.class.getClassLoader(), parallelism, parallelism, new Attempts(), false,
                         new TaskInformation(VERTEX, "oracle", parallelism, parallelism, "none", new Configuration()),
                         METRICS);
         holder.lazyInitialize(this::printGlobal, mainThread, PRESENT);
@@ -232,7 +232,11 @@ public final class HolderOracle {
 
     private void checkpoint(long id) {
         CompletableFuture<byte[]> result = new CompletableFuture<>();
-        result.whenComplete((state, failure) -> print("ckptfuture " + id + " " + (failure == null ? TalkingCoordinator.text(state) : "FAILED")));
+        result.whenComplete(
+                (state, failure) -> {
+                    String outcome = failure == null ? TalkingCoordinator.text(state) : "FAILED";
+                    print("ckptfuture " + id + " " + outcome);
+                });
         holder.checkpointCoordinator(id, result);
     }
 
@@ -356,7 +360,8 @@ public final class HolderOracle {
         @Override
         public Callable<CompletableFuture<Acknowledge>> createEventSendAction(SerializedValue<OperatorEvent> event) {
             return () -> {
-                CompletableFuture<Acknowledge> result = put((Event) event.deserializeValue(HolderOracle.class.getClassLoader()));
+                ClassLoader loader = HolderOracle.class.getClassLoader();
+                CompletableFuture<Acknowledge> result = put((Event) event.deserializeValue(loader));
                 underWay.add(result);
                 return result;
             };
