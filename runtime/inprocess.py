@@ -173,7 +173,7 @@ class InProcessTransport(Transport):
         return steps
 
     def step(self, kind: str, identity: int) -> bool:
-        """Let one thing happen; False when it came to nothing (work of an idle subtask)."""
+        """Let one thing happen; False when it came to nothing (an idle, silent subtask)."""
         if kind == "late":
             subtask, sender, message = self.late.pop(identity)
             self.inbox.received(subtask, sender, [message])
@@ -189,9 +189,11 @@ class InProcessTransport(Transport):
         elif kind == "lose":
             self._lose(process)
         else:
+            unheard = len(process.to_driver)
             outcome = process.worker.work()
+            has_spoken = len(process.to_driver) > unheard
             self._leave_if_over(process)
-            return outcome is not Work.IDLE
+            return has_spoken or outcome is not Work.IDLE
         return True
 
     def _fate(self, message: Message) -> str | None:

@@ -20,6 +20,7 @@ from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
 from epochgate.runtime.clock import MonotonicClock
+from epochgate.runtime.collect import CollectedRows, collect
 from epochgate.runtime.committer import Committer
 from epochgate.runtime.configuration import JobConfiguration
 from epochgate.runtime.io import ThreadedWork
@@ -120,6 +121,15 @@ class JobHandle:
         the coordinator raises.
         """
         return self._master.request(operator_id, request)
+
+    def collect(self, operator_id: str = "results") -> CollectedRows:
+        """Iterate over the rows of the job's collect sink while it runs; see
+        `epochgate.runtime.collect`.
+
+        Raises NothingToCollect, AlreadyCollected; the iteration raises RowsIncomplete when the job
+        fails.
+        """
+        return collect(self._master, operator_id)
 
     def stop(self) -> None:
         """Take a last checkpoint, then end; a later start resumes from it."""

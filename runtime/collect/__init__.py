@@ -1,0 +1,69 @@
+"""Collects the rows of a running job in the driver: exactly once, in order, with back pressure.
+
+A `CollectSinkOperator` in each subtask's program buffers rows, a `CollectSinkProvider` in the job's
+configuration makes their coordinator, and `collect` (on a handle, `job.collect`) gives the rows to
+whoever iterates::
+
+    task      rows 0..  -> buffer  ---[rows 0..7]--->          |snapshot N: 12|  ---[rows 8..]--->
+    driver             <--[send up to 8]--- held back ........ N complete: hand over up to 12
+    client                                                     0 1 2 3 ...
+
+Each subtask numbers its rows. A checkpoint holds the rows that nobody has consumed and the number
+of the next one; what comes after that number is held back until a later checkpoint is complete, and
+is thrown away when the subtask goes back. The idea is Apache Flink's CollectSinkFunction and its
+coordinator; the way of the rows is our own, as tasks and coordinator have an ordered connection.
+
+Names are imported when they are first used: a worker needs few of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epochgate.lazy import lazily
+
+if TYPE_CHECKING:
+    from epochgate.runtime.collect.coordinator import CollectSinkProvider, collect
+    from epochgate.runtime.collect.errors import (
+        AlreadyCollected,
+        BufferFull,
+        CollectMisconfigured,
+        NothingToCollect,
+        RowsIncomplete,
+        RowTooLarge,
+        StateUnreadable,
+    )
+    from epochgate.runtime.collect.operator import CollectSinkOperator
+    from epochgate.runtime.collect.rows import CollectedRows
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "coordinator": ("CollectSinkProvider", "collect"),
+        "errors": (
+            "AlreadyCollected",
+            "BufferFull",
+            "CollectMisconfigured",
+            "NothingToCollect",
+            "RowTooLarge",
+            "RowsIncomplete",
+            "StateUnreadable",
+        ),
+        "operator": ("CollectSinkOperator",),
+        "rows": ("CollectedRows",),
+    },
+)
+
+__all__ = [
+    "AlreadyCollected",
+    "BufferFull",
+    "CollectMisconfigured",
+    "CollectSinkOperator",
+    "CollectSinkProvider",
+    "CollectedRows",
+    "NothingToCollect",
+    "RowTooLarge",
+    "RowsIncomplete",
+    "StateUnreadable",
+    "collect",
+]

@@ -1,0 +1,78 @@
+"""On real Spark: rows collected while workers are killed."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from epochgate.runtime import JobConfiguration
+from epochgate.runtime.collect import CollectSinkProvider, RowsIncomplete
+from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.store import InMemoryCheckpointStore
+from epochgate.spark.job import JobHandle, run_job
+from epochgate.spark.session import local_session
+from tests.runtime.collect import counting
+from tests.runtime.collect.counting import CountingProgram, follows
+from tests.spark.running import send_signal
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with local_session("local[2]") as session:
+        yield session
+
+
+def counting_job(spark: Any, last: int) -> JobHandle:
+    configuration = JobConfiguration(
+        "counting",
+        2,
+        (CollectSinkProvider(window_rows=50),),
+        checkpoint_interval_s=0.2,
+        restart_strategy=FixedDelay(100, 0.0),
+    )
+    store = InMemoryCheckpointStore(job_id="counting")
+    return run_job(
+        spark,
+        configuration,
+        lambda subtask: CountingProgram(last, rows_at_once=7, buffer_rows_max=200),
+        store=store,
+        by_value=[counting],
+    )
+
+
+def kill_a_worker(job: JobHandle, subtask: int) -> None:
+    pid = job.status().tasks[subtask].pid
+    if pid is not None:
+        send_signal(pid, signal.SIGKILL)
+
+
+def test_rows_reach_the_driver_once_and_in_order_while_workers_are_killed(spark: Any) -> None:
+    seen: dict[int, list[list[int]]] = {0: [], 1: []}
+    with counting_job(spark, 1000) as job, job.collect() as rows:
+        for count, row in enumerate(rows):
+            seen[row[0]].append(row)
+            if count in (300, 1100):
+                kill_a_worker(job, count % 2)
+        result = job.wait(60)
+    assert result.state == "finished", result.reason
+    assert result.report.regional_restarts >= 2
+    for of_subtask in seen.values():
+        assert [row[1] for row in of_subtask] == list(range(1, 1001))
+        chain = 0
+        for row in of_subtask:
+            assert follows(row, chain), "made by an attempt that was thrown away"
+            chain = row[3]
+
+
+def test_the_iteration_raises_what_ended_the_job(spark: Any) -> None:
+    with counting_job(spark, 10**6) as job:
+        rows = job.collect()
+        assert next(rows)[1] == 1
+        job.cancel("enough")
+        with pytest.raises(RowsIncomplete, match=r"has been canceled .* enough"):
+            list(rows)
