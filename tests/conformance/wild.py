@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from tests.conformance.account import BATCH, Gateway
+from tests.conformance.account import BATCH, CREATED, RUNNING, Gateway
 from tests.conformance.maker import Maker
 
 
@@ -103,6 +103,21 @@ class Wild(Maker):
         subtask = self.any_subtask()
         if self.happens(0.5):
             self.say(f"fail {subtask}")
+        self._replace(subtask)
+
+    def _recover(self) -> None:
+        """A subtask that does not run gets a new attempt, or the one it has runs."""
+        stages = [attempt.stage for attempt in self.account.attempts]
+        down = [subtask for subtask, stage in enumerate(stages) if stage != RUNNING]
+        if not down:
+            return
+        subtask = self.chance.choice(down)
+        if stages[subtask] == CREATED:
+            self.say(f"running {subtask}")
+        else:
+            self._replace(subtask)
+
+    def _replace(self, subtask: int) -> None:
         if not self.happens(4 * self.rarely):
             self.say("auto 1")
             marked = {id for gateway in self.account.gateways for id in gateway.marked}
@@ -131,7 +146,7 @@ class Wild(Maker):
         (_answer, 16),
         (_ask, 9),
         (_ask_batch, 0.7),
-        (_complete_future, 12),
+        (_complete_future, 14),
         (_acknowledge, 16),
         (_abort, 1.5),
         (_notify, 4),
@@ -139,7 +154,8 @@ class Wild(Maker):
         (_finish, 0.5),
         (_reset, 2),
         (_restore, 1),
-        (_run, 3),
+        (_recover, 12),
+        (_run, 1),
         (Maker.event, 2),
         (Maker.toggle, 6),
         (_drain, 2),
