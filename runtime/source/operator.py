@@ -66,6 +66,7 @@ class SourceOperator(Operator):
         self._source, self._splits_ahead = source, splits_ahead
         self._reader: SourceReader | None = None
         self._splits: deque[OpenSplit] = deque()
+        self._ids: set[str] = set()
         self._has_asked = False
         self._has_no_more = False
         self._limit: int | None = None
@@ -100,7 +101,7 @@ class SourceOperator(Operator):
                 "wrote it, or start anew with an empty checkpoint directory"
             )
         for split_id, value, position in splits:
-            self._splits.append(OpenSplit(SourceSplit(split_id, value), position))
+            self._add(SourceSplit(split_id, value), position)
 
     def snapshot(self, checkpoint_id: int) -> bytes:
         """The splits at hand, and the position in each. Raises NotPlain."""
@@ -137,7 +138,7 @@ class SourceOperator(Operator):
         if event[0] == events.SPLITS:
             self._has_asked = False
             for split in unpack_splits(event[1]):
-                self._add(split)
+                self._add(split, None)
         elif event[0] == events.NO_MORE:
             self._has_no_more = True
         elif event[0] == events.SOURCE_EVENT:
@@ -168,6 +169,7 @@ class SourceOperator(Operator):
             fetched = one.next(self._opened)
         except StopIteration:
             self._splits.popleft()
+            self._ids.remove(one.split.split_id)
             if one.watermark is not None and one.has_moved:
                 self._ended_watermarks.append(one.watermark)
             self._ask_ahead()
@@ -186,14 +188,15 @@ class SourceOperator(Operator):
         assert self._reader is not None, "open has not been called"
         return self._reader
 
-    def _add(self, split: SourceSplit) -> None:
-        if any(one.split.split_id == split.split_id for one in self._splits):
+    def _add(self, split: SourceSplit, position: Any) -> None:
+        if split.split_id in self._ids:
             raise SplitAssignedTwice(
                 f"reader {self.context.subtask} of {self.context.operator_id!r} was given split "
                 f"{split.split_id!r}, which it is reading already; its enumerator must assign a "
                 "split once, and again only when it came back by add_splits_back"
             )
-        self._splits.append(OpenSplit(split, None))
+        self._ids.add(split.split_id)
+        self._splits.append(OpenSplit(split, position))
 
     def _ask_ahead(self) -> None:
         is_short = len(self._splits) <= self._splits_ahead
