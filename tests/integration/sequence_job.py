@@ -72,8 +72,7 @@ class SequenceCoordinator(OperatorCoordinator):
         self._unreported: dict[int, SubtaskGateway] = {}
         self._snapshots = {0: dict(self.next)}
         self._failed_attempts: dict[int, int] = {}
-        self._is_armed = False
-        self._completed = 0
+        self._is_armed = self._has_completed = False
         self._answered = 0
         """The checkpoint whose future it has completed and that is not over; 0 for none."""
 
@@ -102,10 +101,10 @@ class SequenceCoordinator(OperatorCoordinator):
         self.mailbox.put(self._drop_gateway, subtask)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        self.mailbox.put(self._end_checkpoint, checkpoint_id, checkpoint_id)
+        self.mailbox.put(self._end_checkpoint, checkpoint_id, True)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        self.mailbox.put(self._end_checkpoint, checkpoint_id, self._completed)
+        self.mailbox.put(self._end_checkpoint, checkpoint_id, False)
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
         what, count = event
@@ -163,7 +162,8 @@ class SequenceCoordinator(OperatorCoordinator):
         self._is_armed = False
         sent = max((self.next[subtask] for subtask in self.gateways), default=0)
         must_fail = not self.has_failed and sent >= self.sequence.fails_at
-        is_time = self._completed > 0 and (self._answered > 0 or not self.sequence.is_behind_source)
+        is_holding = self._answered > 0 or not self.sequence.is_behind_source
+        is_time = self._has_completed and is_holding
         if must_fail and not is_time:
             for subtask in self.next if self._answered else ():
                 self._tell_held(self._answered, subtask)  # nothing is sent until it fails
@@ -205,8 +205,8 @@ class SequenceCoordinator(OperatorCoordinator):
             if self._is_all_sent(subtask):
                 self._tell_held(checkpoint, subtask)
 
-    def _end_checkpoint(self, checkpoint: int, completed: int) -> None:
-        self._completed = completed
+    def _end_checkpoint(self, checkpoint: int, is_completed: bool) -> None:
+        self._has_completed = self._has_completed or is_completed
         if self._answered == checkpoint:
             self._answered = 0
         for subtask in self.next:
