@@ -298,6 +298,18 @@ def test_the_order_of_an_attempts_life_is_ready_failed_reset_ready() -> None:
     assert heard == ["ready", "failed", "subtask_reset", "ready"]
 
 
+def test_what_an_old_attempt_says_does_not_reach_the_coordinator() -> None:
+    script = Script()
+    job = up(script)
+    old = job.transport.processes[1]
+    job.transport.cut(1)
+    job.settle(lambda: job.master.job.attempt[0].number == 1)
+    old.worker.program.operators["op"].handle_event("from the past")
+    job.settle()
+    assert "operator event" in script.calls
+    assert "event" not in script.calls
+
+
 @pytest.mark.parametrize("seconds", [0, -1.0])
 def test_a_time_limit_for_calls_is_more_than_nothing(seconds: float) -> None:
     with pytest.raises(JobMisconfigured, match="coordinator_call_warn_s"):
