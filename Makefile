@@ -44,7 +44,8 @@ check-deep: $(STAMP) ## check every system at its full bounds, which takes a whi
 	@$(RUN) -m pytest -m deep --timeout 1800
 
 conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2.3.0 (needs a JDK)
-	@$(RUN) -m pytest -m conformance --timeout 900 tests/conformance
+	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) \
+		$(RUN) -m pytest -m conformance --timeout 900 tests/conformance
 
 soak: $(STAMP) ## the long run: at least a hundred kills
 	@$(RUN) -m epochgate soak

@@ -56,18 +56,18 @@ def flink_jar() -> Path:
     return found[0]
 
 
-def java_tool(name: str) -> str:
-    """The path of `java` or `javac`: that of JAVA_HOME before that on PATH.
+def java_compiler() -> str:
+    """The path of `javac`: that of JAVA_HOME before that on PATH.
 
     Raises OracleUnavailable if there is none.
     """
     home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / name).is_file():
-        return str(Path(home) / "bin" / name)
-    found = shutil.which(name)
+    if home and (Path(home) / "bin" / "javac").is_file():
+        return str(Path(home) / "bin" / "javac")
+    found = shutil.which("javac")
     if found is None:
         raise OracleUnavailable(
-            f"no {name} under JAVA_HOME ({home or 'not set'}) and none on PATH: the oracle is "
+            f"no javac under JAVA_HOME ({home or 'not set'}) and none on PATH: the oracle is "
             f"compiled on the spot, so a JDK of 17 or newer is needed (a Java runtime is not "
             f"enough); install one, on Debian and Ubuntu openjdk-17-jdk-headless, or set JAVA_HOME"
         )
@@ -79,7 +79,7 @@ def compiled() -> Path:
 
     Raises OracleUnavailable with the compiler's words.
     """
-    jar, compiler = flink_jar(), java_tool("javac")
+    jar, compiler = flink_jar(), java_compiler()
     sources = sorted(HERE.rglob("*.java"))
     digest = hashlib.sha256(f"{jar.stat().st_size} {compiler}".encode())
     for source in sources:
@@ -93,8 +93,11 @@ def compiled() -> Path:
         classes, replaced = aside / "oracle", aside / "without_exit"
         _compile(compiler, str(jar), classes, [s for s in sources if s.parent == HERE])
         _compile(compiler, str(classes), replaced, [s for s in sources if s.parent != HERE])
-        with suppress(FileExistsError, OSError):  # another process was quicker, with the same
+        try:
             aside.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # otherwise another process was quicker, with the same
+                raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return folder
@@ -126,7 +129,8 @@ def command(*, exits: bool = False, program: str = "HolderOracle") -> list[str]:
     folder = compiled()
     parts = [] if exits else [folder / "without_exit"]
     class_path = os.pathsep.join(map(str, [*parts, folder / "oracle", flink_jar()]))
-    return [java_tool("java"), *JVM_OPTIONS, "-cp", class_path, f"{PACKAGE}.{program}"]
+    java = Path(java_compiler()).with_name("java")  # not another one, which may be older
+    return [str(java), *JVM_OPTIONS, "-cp", class_path, f"{PACKAGE}.{program}"]
 
 
 class FlinkOracle:
@@ -153,8 +157,11 @@ class FlinkOracle:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
-            with suppress(BrokenPipeError):
+            try:
                 self._process.communicate(timeout=10)
+            except (BrokenPipeError, subprocess.TimeoutExpired):
+                self._process.kill()
+                self._process.wait(timeout=10)
             self._process = None
         if self._complaints is not None:
             self._complaints.close()
@@ -177,11 +184,10 @@ class FlinkOracle:
         answers: list[list[str]] = []
         try:
             for batch in _batches(lines):
-                process.stdin.write("".join(f"{line}\n" for line in batch))
-                process.stdin.flush()
+                with suppress(BrokenPipeError):  # its output says how far it came
+                    process.stdin.write("".join(f"{line}\n" for line in batch))
+                    process.stdin.flush()
                 answers += [self._answer(process.stdout, line) for line in batch]
-        except BrokenPipeError:
-            self._answer(process.stdout, "the first of a batch")
         finally:
             watchdog.cancel()
         return answers
