@@ -35,12 +35,16 @@ class ToldCoordinator(OperatorCoordinator):
         self.old: dict[tuple[int, int], SubtaskGateway] = {}
         self.results: dict[int, Future[bytes]] = {}
         self.sent: list[str] = []
+        self.reason = ""
 
     def start(self) -> None:
         self.lines.append(f"{self.name}: start")
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
         self.lines.append(f"{self.name}: asked for checkpoint {checkpoint_id}")
+        if reason := self.reason:
+            self.reason = ""
+            raise ValueError(reason)
         self.results[checkpoint_id] = result
 
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
@@ -206,6 +210,10 @@ class JobWorld:
         """A coordinator's future fails."""
         self._coordinator(coordinator).results[checkpoint].set_exception(ValueError(reason))
         self.simulated.drain()
+
+    def do_raise_next(self, coordinator: int, reason: str) -> None:
+        """A coordinator raises when it is asked for its next checkpoint."""
+        self._coordinator(coordinator).reason = reason
 
     def do_fail_job(self, coordinator: int, reason: str) -> None:
         """A coordinator fails the job."""

@@ -1,29 +1,35 @@
 """Runs the scenario files: commands, a line of dashes, and the output expected of them.
 
 A file is prose and blocks. A block is one or more command lines, a line `----`, and output up to
-the next empty line. The first word of the first command makes the world: `machines` or `job`, with
-its constants. With EPOCHGATE_REFRESH_SCENARIOS=1 the expected output is written anew, for a person
-to review; where CI is set, that is refused.
+the next empty line. The first word of the first command makes the world: `machines`, `job` or
+`holder`, with its constants. With EPOCHGATE_REFRESH_SCENARIOS=1 the expected output is written
+anew, for a person to review; where CI is set, that is refused.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.scenarios.holder_world import HolderWorld
 from tests.scenarios.job_world import JobWorld
 from tests.scenarios.machines_world import MachinesWorld
 
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*/*.txt"))
 DASHES = "----"
-WORLDS = ("machines", "job")
+World = MachinesWorld | JobWorld | HolderWorld
+WORLDS: dict[str, Callable[[dict[str, int]], World]] = {
+    "machines": MachinesWorld,
+    "job": JobWorld,
+    "holder": HolderWorld,
+}
 IS_REFRESHED = os.environ.get("EPOCHGATE_REFRESH_SCENARIOS") == "1"
-
-World = MachinesWorld | JobWorld
 
 
 def value(word: str) -> int | str | bool:
@@ -37,12 +43,13 @@ def run(world: World | None, command: str) -> tuple[World, list[str]]:
     first, *words = shlex.split(command)
     if first in WORLDS:
         constants = {n: int(v) for n, _, v in (word.partition("=") for word in words)}
-        new: World = MachinesWorld(constants) if first == "machines" else JobWorld(constants)
-        return new, []
+        return WORLDS[first](constants), []
     if world is None:
-        raise ValueError(f"{command!r} comes before the line that makes a world: {WORLDS}")
+        raise ValueError(f"{command!r} comes before the line that makes a world: {[*WORLDS]}")
     method = getattr(world, f"do_{first.replace('-', '_')}", None)
-    if method is None:
+    if method is None and isinstance(world, HolderWorld):
+        world.say(command)
+    elif method is None:
         world.do_fire(first, *map(value, words))  # type: ignore[union-attr]
     else:
         method(*map(value, words))
@@ -72,6 +79,16 @@ def replayed(text: str) -> str:
 def test_there_are_scenarios_and_ci_does_not_rewrite_them() -> None:
     assert len(FILES) >= 20
     assert not (IS_REFRESHED and os.environ.get("CI")), "expected output is refreshed by people"
+
+
+def test_the_table_of_flinks_tests_names_scenarios_that_exist() -> None:
+    table = (FOLDER / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+/\w+\.txt)`", table))
+    assert len(named) >= 40
+    assert [name for name in sorted(named) if not (FOLDER / name).is_file()] == []
+    elsewhere = set(re.findall(r"`(tests/\w+/\w+\.py)`", table))
+    root = FOLDER.parents[1]
+    assert [name for name in sorted(elsewhere) if not (root / name).is_file()] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -1,0 +1,25 @@
+"""Scenarios in the line protocol of tests/conformance, which tells posted from inline calls."""
+
+from __future__ import annotations
+
+from tests.conformance.shell import Shell
+
+
+class HolderWorld:
+    """One coordinator's machines behind the shell; `manual=1` leaves sends unanswered."""
+
+    def __init__(self, constants: dict[str, int]) -> None:
+        self._shell = Shell()
+        self.lines: list[str] = []
+        mode = " manual" * constants.get("manual", 0)
+        self.say(f"new {constants.get('subtasks', 1)}{mode}")
+
+    def say(self, command: str) -> None:
+        """Answer one command of the protocol."""
+        self.lines += self._shell.answer(command)
+
+    def do_up(self, subtasks: int) -> None:
+        """Start the coordinator and let so many subtasks run."""
+        for command in ("start", *(f"running {subtask}" for subtask in range(subtasks))):
+            self._shell.answer(command)
+        self.lines[:] = [f"{subtasks} subtasks run"]
