@@ -141,7 +141,7 @@ public final class JobOracle {
         await("coord failed 0 0");
         TASKS.get(1).tell(new Event("work"));
         await("coord event 1 0 work");
-        Thread.sleep(5 * RESTART_DELAY_MS);
+        Thread.sleep(10 * RESTART_DELAY_MS);
         FUTURES.get(1L).complete(bytes("s1"));
         LONG_WORK.complete(null);
         await("savepoint 1 FAILED");
