@@ -2,7 +2,7 @@
 
     python -m tests.conformance.hazards.replay FILE                  both, one beside the other
     python -m tests.conformance.hazards.replay FILE --cluster        a whole Flink led into it
-    python -m tests.conformance.hazards.replay FILE -- COMMAND ...   any program with the protocol
+    python -m tests.conformance.hazards.replay FILE -- COMMAND ...   any program with the protocol, asked as ours
 
 A file is prose and blocks. A block is command lines, a line `----`, and the expected output, up to
 the next empty line. A command with `Flink:` or `epochgate:` before it is for that side alone, and
@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from epochgate.errors import UsageError
+from epochgate.errors import EpochgateError, UsageError
 from tests.conformance.oracle.cluster import cluster_lines
 from tests.conformance.oracle.oracle import command as oracle_command
 
@@ -170,7 +170,10 @@ def conversation(program: Sequence[str], text: str, side: str) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a hazard's conversation; see the module's docstring. 0 unless an error is raised."""
+    """Print a hazard's conversation, as the module's docstring says; the exit code.
+
+    Raises UsageError and OracleUnavailable for what is missing or unreadable.
+    """
     mine, program = list(arguments), []
     if "--" in mine:
         at = mine.index("--")
@@ -200,4 +203,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except EpochgateError as problem:
+        sys.stderr.write(f"{problem}\n")
+        sys.exit(problem.exit_code)
