@@ -132,9 +132,7 @@ def _test(
         "",
         *_wrapped(_quoted(f"Declared at {where}. {how}"), "    "),
         '    """',
-        f"    system = {alias}(",
-        *_wrapped(f"{constants},", "        "),
-        "    )",
+        *_made(f"    system = {alias}({constants})"),
         f"    {'schedule' if why else 'replay'}.play(",
         "        system,",
         *(_step(step, "        ") for step in found.steps),
@@ -166,6 +164,14 @@ def _step(step: TraceStep, margin: str) -> str:
                 return f"{line}; ..." if len(line) + 5 <= LINE_MAX else line
             line += told
     return line
+
+
+def _made(line: str) -> list[str]:
+    """A call, with its arguments on lines of their own if it is too long."""
+    call, _, arguments = line.removesuffix(")").partition("(")
+    if len(line) <= LINE_MAX:
+        return [line]
+    return [f"{call}(", *_wrapped(f"{arguments},", "        "), "    )"]
 
 
 def _wrapped(text: str, margin: str) -> list[str]:

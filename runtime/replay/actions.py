@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochgate.runtime.replay.scripted import ScriptedJob
+from epochgate.runtime.transport import Message
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,71 @@ def _die(job: ScriptedJob, subtask: int) -> None:
     job.transport.kill(job.identities[subtask][-1])
 
 
-def _may_be_silent(job: ScriptedJob, subtask: int) -> bool:
+def _is_restoring(job: ScriptedJob, subtask: int) -> bool:
+    """Whether the driver has yet to hear that it runs."""
     process = job.living(subtask)
     said = process.to_driver[0][0] if process is not None and process.to_driver else ""
     return said in ("initialize", "run")
 
 
-def _die_silently(job: ScriptedJob, subtask: int) -> None:
-    """It handled its restore at once; with what it said taken back, nobody can tell."""
+def _take_back(job: ScriptedJob, subtask: int) -> list[Message]:
+    """It restored at once; with what it said taken back, nobody can tell. Returns that."""
     process = job.living(subtask)
     assert process is not None
+    said = list(process.to_driver)
     process.to_driver.clear()
+    return said
+
+
+def _die_silently(job: ScriptedJob, subtask: int) -> None:
+    _take_back(job, subtask)
     _die(job, subtask)
+
+
+def _fail_to_restore(job: ScriptedJob, subtask: int) -> None:
+    """What its operators have said while they were opened may stay."""
+    process: Any = job.living(subtask)
+    first, *others = _take_back(job, subtask)
+    process.to_driver.extend([first] if first[0] == "initialize" else others)
+    job.fail(subtask)
+
+
+def _speak(job: ScriptedJob, subtask: int) -> None:
+    process: Any = job.restored(subtask)
+    process.worker.program.is_to_speak = True
+    job.transport.step("work", process.identity)
+
+
+def _may_speak(job: ScriptedJob, subtask: int) -> bool:
+    process: Any = job.restored(subtask)
+    return process is not None and bool(process.worker.program.may_speak())
+
+
+def _is_next(job: ScriptedJob, subtask: int, *tags: str) -> bool:
+    message = job.next_message(subtask)
+    return message is not None and message[0] in tags
+
+
+def _decline(job: ScriptedJob, subtask: int) -> None:
+    process: Any = job.restored(subtask)
+    _, checkpoint = job.take_notices(subtask)
+    process.to_task.popleft()
+    process.to_driver.append(["decline", checkpoint, "the schedule says so"])
+
+
+def _lose_event(job: ScriptedJob, subtask: int) -> None:
+    process: Any = job.restored(subtask)
+    _, coordinator, number, _ = job.take_notices(subtask)
+    process.to_task.popleft()
+    gateway = job.job.gateway[coordinator, subtask]
+    job.master.queue.post(gateway.lose, job.job.attempt[subtask].number, number)
+
+
+def _end_start(job: ScriptedJob, coordinator: int, end: str) -> None:
+    job.starting.remove(coordinator)
+    job.master.queue.post(getattr(job.job.holder[coordinator], end))
+    # Otherwise it would be taken for one that has just been posted.
+    job.master.queue.step()
 
 
 def _usurp(job: ScriptedJob, subtask: int) -> None:
@@ -94,20 +148,20 @@ def _hear_again(job: ScriptedJob, subtask: int) -> None:
 def _hear_zombie(job: ScriptedJob, subtask: int) -> None:
     """Everything that a process can say, of the one before the last."""
     identity, ids = job.identities[subtask][-2], range(1, job.constants["checkpoints"] + 1)
-    for tag in ("initialize", "run", "lost", "ended", "finished"):
-        job.say(subtask, identity, [tag])
-    for is_final in (False, True):
-        for number in ids:
-            job.say(subtask, identity, job.acknowledgement(subtask, number, is_final))
+    said: list[Message] = [[tag] for tag in ("initialize", "run", "lost", "ended", "finished")]
+    said.append(["failed", "it cannot go on", False])
+    said += [job.acknowledgement(subtask, n, is_final) for is_final in (False, True) for n in ids]
+    said += [["decline", number, "it has no snapshot"] for number in ids]
     for coordinator in range(job.coordinators):
-        for number in range(1, job.constants["events"] + 1):
-            job.say(subtask, identity, ["confirm", coordinator, number])
+        said += [["event", coordinator, n + 1] for n in range(job.constants["said"])]
+        said += [["confirm", coordinator, n + 1] for n in range(job.constants["numbers"])]
+    for message in said:
+        job.say(subtask, identity, message)
 
 
 def _may_end_input(job: ScriptedJob, subtask: int) -> bool:
-    process: Any = job.living(subtask)
-    is_up = process is not None and process.worker.task.state == "running"
-    return is_up and not process.worker.program.has_ended
+    process: Any = job.restored(subtask)
+    return process is not None and not process.worker.program.has_ended
 
 
 def _end_input(job: ScriptedJob, subtask: int) -> None:
@@ -124,6 +178,17 @@ def _want(job: ScriptedJob) -> None:
         job.fire(job.timers(job.master))
     else:  # the first interval has not begun
         job.master.request_checkpoint()
+
+
+def _ask(job: ScriptedJob) -> None:
+    if job.master.is_over:
+        job.master.queue.post(job.job.request.submit)
+    else:
+        job.master.request_checkpoint()
+
+
+def _may_want(job: ScriptedJob) -> bool:
+    return bool(job.job.checkpoint.number < job.constants["wanted"])
 
 
 def _answer(job: ScriptedJob, coordinator: int, how: str = "succeed") -> None:
@@ -187,13 +252,43 @@ ACTIONS: dict[str, Action] = {
         lambda job, s: len(job.identities[s]) > 1,
         "no process of the subtask was ever replaced",
     ),
+    "stale.arrive": Action(
+        lambda job: job.late.arrive(), lambda job: True, "it can always happen, and changes nothing"
+    ),
     "process.die": Action(
         _die, lambda job, s: job.living(s), "no process is there to die", is_failure=True
     ),
     "process.die_silently": Action(
         _die_silently,
-        _may_be_silent,
+        _is_restoring,
         "no process is there, or the driver has heard that it runs",
+        is_failure=True,
+    ),
+    "process.fail_to_restore": Action(
+        _fail_to_restore,
+        _is_restoring,
+        "no process is there, or the driver has heard that it runs",
+        is_failure=True,
+    ),
+    "process.fail": Action(
+        lambda job, s: job.fail(s),
+        lambda job, s: job.restored(s),
+        "no process is there, or it has said so before",
+        is_failure=True,
+    ),
+    "process.speak": Action(
+        _speak, _may_speak, "no restored process is there, or its operators have said everything"
+    ),
+    "process.decline": Action(
+        _decline,
+        lambda job, s: _is_next(job, s, "barrier"),
+        "the next message on its way to the process is no barrier",
+        is_failure=True,
+    ),
+    "process.lose_event": Action(
+        _lose_event,
+        lambda job, s: _is_next(job, s, "event", "receipt"),
+        "the next message on its way to the process is no event",
         is_failure=True,
     ),
     "process.usurp": Action(
@@ -206,7 +301,21 @@ ACTIONS: dict[str, Action] = {
         _want,
         lambda job: job.job.request.state == "idle",
         "a request is under way, and another by the timer changes nothing",
-        bound=lambda job: job.job.checkpoint.number < job.constants["wanted"],
+        bound=_may_want,
+    ),
+    "requester.ask": Action(
+        _ask, lambda job: True, "it can always happen, and is served sooner or later", _may_want
+    ),
+    "user.get_ready": Action(
+        lambda job, c: _end_start(job, c, "started"),
+        lambda job, c: c in job.starting,
+        "the coordinator is not starting",
+    ),
+    "user.fail_to_start": Action(
+        lambda job, c: _end_start(job, c, "start_failed"),
+        lambda job, c: c in job.starting,
+        "the coordinator is not starting",
+        is_failure=True,
     ),
     "user.take_snapshot": Action(
         _answer, lambda job, c: job.coordinator(c).pending, "no future waits to be completed"

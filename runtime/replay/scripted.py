@@ -23,13 +23,21 @@ from epochgate.runtime.configuration import JobConfiguration
 from epochgate.runtime.fuzzing.actors import Orders, TableCommitter
 from epochgate.runtime.fuzzing.record import InvariantViolated, Record, operator_id
 from epochgate.runtime.inprocess import Process
-from epochgate.runtime.replay.actors import ScriptedCoordinator, ScriptedProgram, ScriptedProvider
+from epochgate.runtime.replay.actors import (
+    MEMORY,
+    ScriptedCoordinator,
+    ScriptedProgram,
+    ScriptedProvider,
+)
+from epochgate.runtime.replay.late import Late
 from epochgate.runtime.restart import FixedDelay
 from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.transport import Message
 
 AT_ONCE = ("restore",)
 NOTICES = ("complete", "aborted")
+CONFIRMED = ("event", "receipt")
 NEVER = 10**9
 
 
@@ -46,7 +54,7 @@ class ScriptedJob:
         self._providers: list[ScriptedProvider] = []
         self.simulated = SimulatedJob(
             self._configuration,
-            lambda _: ScriptedProgram(self.record),
+            lambda _: ScriptedProgram(self.record, self.constants["said"]),
             committer=lambda: TableCommitter(self.record, Orders()),
             job=job,
             retained=NEVER,
@@ -62,6 +70,9 @@ class ScriptedJob:
         self.failures = 0
         """How much of the budget of failures is spent."""
         self.is_person_done = False
+        self.starting: set[int] = set()
+        """Coordinators whose start has come to an end that nobody knows yet."""
+        self.late = Late(self)
 
     def _configuration(self, start: int) -> JobConfiguration:
         self._providers = [
@@ -115,26 +126,53 @@ class ScriptedJob:
         self.identities[subtask].append(identity)
         self.transport.step("connect", identity)
 
-    def may_be_told(self, subtask: int) -> bool:
-        """Whether anything but notices is on its way to the living process; an event has to wait
-        until the driver has heard everything that was said before.
-        """
+    def restored(self, subtask: int) -> Process | None:
+        """The living process, if it has begun to work and has not said that it cannot go on."""
         process = self.living(subtask)
-        if process is None:
+        if process is None or process.worker.is_over or process.worker.task.state != "running":
+            return None
+        return process
+
+    def next_message(self, subtask: int) -> Message | None:
+        """What the restored process is told next, notices aside."""
+        process = self.restored(subtask)
+        messages = () if process is None else process.to_task
+        return next((message for message in messages if message[0] not in NOTICES), None)
+
+    def may_be_told(self, subtask: int) -> bool:
+        """Whether there is such a message; an event has to wait until the driver has heard
+        everything that was said before.
+        """
+        message, process = self.next_message(subtask), self.living(subtask)
+        if message is None or process is None:
             return False
-        tag = next((m[0] for m in process.to_task if m[0] not in NOTICES), None)
-        return tag is not None and not (tag == "event" and process.to_driver)
+        return not (message[0] in CONFIRMED and process.to_driver)
 
     def tell(self, subtask: int) -> None:
-        """The oldest message arrives, and the notices before it; what confirms it is heard."""
-        process, tag = self.living(subtask), NOTICES[0]
-        while process is not None and tag in NOTICES:
-            tag = process.to_task[0][0]
-            self.transport.step("tell", process.identity)
+        """The next message arrives; what confirms it is heard."""
+        message, process = self.take_notices(subtask), self.living(subtask)
         if process is not None:
+            self.transport.step("tell", process.identity)
             self._note_said(subtask, process)
-            if tag == "event" and process.to_driver:
+            if message[0] in CONFIRMED and process.to_driver:
                 self.transport.step("hear", process.identity)
+
+    def take_notices(self, subtask: int) -> Message:
+        """Let the notices before the next message arrive; returns that one."""
+        message, process = self.next_message(subtask), self.living(subtask)
+        assert message is not None
+        assert process is not None
+        while process.to_task[0] is not message:
+            self.transport.step("tell", process.identity)
+        return message
+
+    def fail(self, subtask: int) -> None:
+        """The process says that it cannot go on, and waits for its end."""
+        process = self.living(subtask)
+        assert process is not None
+        process.worker.is_over = True
+        process.to_task.clear()
+        process.to_driver.append(["failed", "the schedule says so", False])
 
     def _note_said(self, subtask: int, process: Process) -> None:
         for message in process.to_driver:
@@ -192,8 +230,9 @@ class ScriptedJob:
 
     def settle(self) -> None:
         """Let happen what a step of the closed job includes, and look at what it came to."""
-        while self.master.queue.step() or self._restore() or self._commit():
+        while self._process() or self._restore() or self._commit():
             pass
+        self.late.note_timers()
         for subtask in range(self.subtasks):
             self._forget_back_off(subtask)
         self._read_store()
@@ -208,6 +247,18 @@ class ScriptedJob:
             self._asked_for[subtask] = newcomer
             for timer in self.timers(self.job.attempt[subtask]):
                 timer.cancel()
+
+    def _process(self) -> bool:
+        """Process one event; where starts take their time, how one ended is kept for later."""
+        queue = self.master.queue
+        if self.constants["slow_starts"]:
+            ends = {holder.started: c for c, holder in enumerate(self.job.holder)}
+            for trigger, arguments in queue.abandon():
+                if trigger in ends:
+                    self.starting.add(ends[trigger])
+                else:
+                    queue.post(trigger, *arguments)
+        return queue.step()
 
     def _restore(self) -> bool:
         for subtask in range(self.subtasks):
@@ -227,3 +278,15 @@ class ScriptedJob:
         for number in store.ids():
             if number not in self.record.stored:
                 self.record.note_stored(store.load(number))
+                self._check_receipts(store.load(number))
+
+    def _check_receipts(self, stored: CompletedCheckpoint) -> None:
+        """I7: what an operator has a receipt for is in its coordinator's snapshot."""
+        for c, s in self.record.pairs:
+            heard = self.record.sent(stored, c)[self.subtasks + s]
+            receipts = msgpack.unpackb(stored.subtasks.get(s, {}).get(MEMORY, b"\x80"))
+            if receipts.get(operator_id(c), 0) > heard:
+                account = (
+                    f"in checkpoint {stored.checkpoint_id} subtask {s} has receipts {receipts}"
+                )
+                self.record.note("I7", f"{account}, and coordinator {c} had heard {heard} events")

@@ -149,7 +149,7 @@ class ProductionStage:
                 found += self._compared(name, model, real)
         for subtask, model in enumerate(self.system.instances("task")):
             process = self.job.living(subtask)
-            if process is not None:
+            if process is not None and not process.worker.is_over:
                 found += self._compared("task", model, process.worker.task)
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,7 @@ class SideBySide:
         self.llvm = MachineCode(self.program)
         self.interpreted = InterpretedTarget(system, self.program, lowering.layout)
         self.library = by_the_library(again(system))
+        self._steps = self.library.step_instances()
         self.packing = Packing(self.library, lowering.layout)
         self.names = [step.label for step in self.program.steps]
 
@@ -106,27 +107,31 @@ class SideBySide:
         assert self.through_the_library(state, number) == (True, after)
         return after
 
-    def refused(self, state: Words, number: int) -> None:
-        """A step that is not possible is none by the library either: the state stays."""
-        if not self.ignores(state, number):
-            assert self.through_the_library(state, number) == (False, state)
+    def refused(self, state: Words, numbers: Iterable[int]) -> None:
+        """Steps that are not possible are none by the library either: the state stays."""
+        self.packing.load(state)
+        for number in numbers:
+            if not self._ignores(number):
+                assert not self._fired(number)
+        assert self.packing.words() == state
 
     def through_the_library(self, state: Words, number: int) -> tuple[bool, Words]:
         """Whether `transitions` takes a step, and the state then."""
         self.packing.load(state)
-        step, machine = self.library.step_instances()[number]
+        return self._fired(number), self.packing.words()
+
+    def _fired(self, number: int) -> bool:
+        step, machine = self._steps[number]
         try:
-            is_taken = bool(getattr(machine, step.trigger)())
+            return bool(getattr(machine, step.trigger)())
         except TransitionRefused as refusal:
             if refusal.machine != repr(machine):
                 raise  # an action was refused, and not the step
-            is_taken = False
-        return is_taken, self.packing.words()
+            return False
 
-    def ignores(self, state: Words, number: int) -> bool:
+    def _ignores(self, number: int) -> bool:
         """Whether a row takes note of the step without doing anything."""
-        self.packing.load(state)
-        step, machine = self.library.step_instances()[number]
+        step, machine = self._steps[number]
         return any(
             row.is_ignored
             for source, row in machine.expanded_rows()

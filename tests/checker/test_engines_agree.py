@@ -31,8 +31,7 @@ def test_every_form_of_a_system_takes_the_same_steps(system: Any) -> None:
             steps = forms.possible(state)
             for name in names:
                 assert forms.python.holds(name, state) == forms.interpreted.holds(name, state)
-            for number in set(range(len(forms.program.steps))) - set(steps):
-                forms.refused(state, number)
+            forms.refused(state, set(range(len(forms.program.steps))) - set(steps))
             if not steps:
                 break
             state = forms.taken(state, draw.choice(steps))

@@ -1,0 +1,105 @@
+"""Random schedules on the job, in all its forms at once: the machines as they stand, the
+`transitions` library, every compiled target, and the production runtime. After each step the state
+is the same in all of them, and so is what is possible next.
+
+What is not possible is shown from both sides. The library refuses the step and changes nothing; the
+runtime has nothing for it to happen to, as its table of actions tells for each step.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from epochgate.models.closed_job import ClosedJob, EndingJob, TalkingJob
+from epochgate.runtime.replay import ACTIONS, ProductionStage
+from tests.checker.side_by_side import SideBySide, again
+
+
+def repr_of(system: Any) -> str:
+    """For instance `ClosedJob subtasks=1 F=2`."""
+    known = type(system).CONSTANTS
+    own = {n: v for n, v in system.constants.items() if known[n] != v and n not in system.DERIVED}
+    return " ".join([type(system).__name__, *(f"{n}={v}" for n, v in own.items())])
+
+
+def key(step: str) -> str:
+    """For instance `process.hear`, whichever process it is."""
+    return re.sub(r"\[\d+\]", "", step)
+
+
+STEPS_MAX = 100
+WALKS, DEEP_WALKS = 4, 150
+BUSY = 0.15
+"""How often a walk takes a step that need not happen, such as a failure, if another is possible."""
+JOBS: tuple[ClosedJob, ...] = (ClosedJob(), EndingJob(), TalkingJob(F=2))
+DEEP_JOBS: tuple[ClosedJob, ...] = (
+    ClosedJob(F=3),
+    ClosedJob(coordinators=2, events=2),
+    ClosedJob(F=2, renumbered=1),
+    EndingJob(subtasks=2, wanted=2, F=2),
+    TalkingJob(subtasks=2, said=2, F=2),
+    TalkingJob(coordinators=2, F=2),
+)
+
+
+def walked(forms: SideBySide, system: Any, seed: int) -> Iterator[str]:
+    """Take random steps in all forms at once; yields their names."""
+    draw, state = random.Random(seed), forms.program.initial
+    stage = ProductionStage(again(system))
+    for _ in range(STEPS_MAX):
+        numbers = forms.possible(state)
+        possible = [forms.names[number] for number in numbers]
+        assert (stage.possible(), stage.really_possible()) == (possible, possible)
+        forms.refused(state, set(range(len(forms.names))) - set(numbers))
+        if not numbers:
+            return
+        step = drawn(draw, stage, possible)
+        state = forms.taken(state, forms.names.index(step))
+        stage.take(step)  # compares the machines that run with those of the stage
+        assert stage.machines.words() == state
+        yield step
+
+
+def drawn(draw: random.Random, stage: ProductionStage, possible: list[str]) -> str:
+    """One of the steps; mostly one that happens unless something goes wrong."""
+    usual = [step for step in possible if stage.steps[step]]
+    return draw.choice(possible if not usual or draw.random() < BUSY else usual)
+
+
+@pytest.mark.parametrize("system", JOBS, ids=repr_of)
+def test_every_form_of_the_job_takes_the_same_steps(system: Any) -> None:
+    forms = SideBySide(system)
+    steps = [step for seed in range(WALKS) for step in walked(forms, system, seed)]
+    assert len(steps) > WALKS * 20
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("system", DEEP_JOBS, ids=repr_of)
+def test_every_form_of_the_job_takes_the_same_steps_for_long(system: Any) -> None:
+    forms = SideBySide(system)
+    for seed in range(DEEP_WALKS):
+        assert [*walked(forms, system, seed)]
+
+
+def test_every_action_is_taken_and_is_at_times_impossible() -> None:
+    taken, impossible, draw = set[str](), set[str](), random.Random(1)
+    for system in (*JOBS, *DEEP_JOBS) * 8:
+        if taken == set(ACTIONS):
+            break
+        stage = ProductionStage(again(system))
+        for _ in range(STEPS_MAX):
+            if not (possible := stage.possible()):
+                break
+            impossible |= {key(step) for step in set(stage.steps) - set(possible)}
+            new = [step for step in possible if key(step) not in taken]
+            step = draw.choice(new) if new else drawn(draw, stage, possible)
+            taken.add(key(step))
+            stage.take(step)
+    assert taken == set(ACTIONS)
+    assert set(ACTIONS) - impossible == {"stale.arrive"}  # which changes nothing
