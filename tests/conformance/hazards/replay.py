@@ -2,7 +2,7 @@
 
     python -m tests.conformance.hazards.replay FILE                  both, one beside the other
     python -m tests.conformance.hazards.replay FILE --cluster        a whole Flink led into it
-    python -m tests.conformance.hazards.replay FILE -- COMMAND ...   any program with the protocol, asked as ours
+    python -m tests.conformance.hazards.replay FILE -- COMMAND ...   any program, asked as ours
 
 A file is prose and blocks. A block is command lines, a line `----`, and the expected output, up to
 the next empty line. A command with `Flink:` or `epochgate:` before it is for that side alone, and
