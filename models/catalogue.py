@@ -7,8 +7,9 @@ from __future__ import annotations
 from epochgate.fsm import Machine
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.acknowledged import Acknowledged
+from epochgate.models.batch_job import BatchJob
 from epochgate.models.batch_snapshot import BatchSnapshots
-from epochgate.models.closed_job import ClosedJob, EndingJob
+from epochgate.models.closed_job import ClosedJob, EndingJob, TalkingJob
 from epochgate.models.commit import Commit
 from epochgate.models.flink.system import Flink
 from epochgate.models.job import Job
@@ -30,6 +31,8 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "flink": Flink,
     "commit": Commit,
     "replay": Replay,
+    "batch": BatchJob,
     "epochgate": ClosedJob,
     "endings": EndingJob,
+    "talking": TalkingJob,
 }

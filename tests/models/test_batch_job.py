@@ -1,0 +1,46 @@
+"""Snapshots without checkpoints, on every interleaving within bounds, and what breaks them."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochgate.fsm.explore import Verdict, check
+from epochgate.fsm.system import machines
+from epochgate.models.batch_job import BatchJob
+from epochgate.models.batch_snapshot import BatchSnapshot
+
+
+class Hasty(BatchSnapshot):
+    """Hands over what counts events that are still on their way."""
+
+    def has_in_flight(self, number: int, in_flight: int) -> bool:
+        return False
+
+
+class WithHasty(BatchJob):
+    batch_snapshot: list[BatchSnapshot] = machines(Hasty)
+
+
+class Gullible(BatchSnapshot):
+    """Takes every answer for one to its last question."""
+
+    def is_current(self, number: int) -> bool:
+        return True
+
+
+class WithGullible(BatchJob):
+    batch_snapshot: list[BatchSnapshot] = machines(Gullible)
+
+
+def test_what_is_handed_over_was_handled_on_every_interleaving() -> None:
+    result = check(BatchJob())
+    assert result.verdict is Verdict.PASS
+    assert (result.states, result.transitions) == (5784, 18196)
+
+
+@pytest.mark.parametrize("broken", [WithHasty, WithGullible])
+def test_a_broken_variant_is_found(broken: type[BatchJob]) -> None:
+    result = check(broken())
+    assert result.verdict is Verdict.FAIL
+    assert result.counterexample is not None
+    assert "counts what the subtask has handled" in result.counterexample.message
