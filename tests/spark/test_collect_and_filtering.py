@@ -1,4 +1,4 @@
-"""On real Spark: rows collected while workers are killed."""
+"""On real Spark, while workers are killed: rows reach the driver once, and filtering leaves out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ from epochgate.spark.job import JobHandle, run_job
 from epochgate.spark.session import local_session
 from tests.runtime.collect import counting
 from tests.runtime.collect.counting import CountingProgram, follows
-from tests.spark.running import send_signal
+from tests.runtime.filtering import joining
+from tests.runtime.filtering.joining import (
+    KEYS,
+    SOURCE,
+    JoinProgram,
+    KeyedSource,
+    join_configuration,
+    numbers_of,
+)
+from tests.runtime.source import ranges
+from tests.runtime.source.ranges import NumberCommitter
+from tests.spark.running import send_signal, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -76,3 +87,23 @@ def test_the_iteration_raises_what_ended_the_job(spark: Any) -> None:
         job.cancel("enough")
         with pytest.raises(RowsIncomplete, match=r"has been canceled .* enough"):
             list(rows)
+
+
+def test_a_source_reads_only_what_the_build_side_has_collected(spark: Any) -> None:
+    keys, table = {0: [3, 7, 3], 1: [7, 2]}, NumberCommitter()
+    job = run_job(
+        spark,
+        join_configuration(KeyedSource),
+        lambda subtask: JoinProgram(keys[subtask], KeyedSource(), pause_s=0.1),
+        store=InMemoryCheckpointStore(job_id="join"),
+        committer=table,
+        by_value=[joining, ranges],
+    )
+    with job:
+        wait_for(lambda: job.status().last_checkpoint_id > 0, "a checkpoint")
+        kill_a_worker(job, 0)
+        result = job.wait(60)
+    assert result.state == "finished", result.reason
+    assert result.report.regional_restarts == 1
+    assert sorted(table.numbers()) == numbers_of({2, 3, 7})
+    assert result.report.coordinator_metrics[SOURCE]["splits_left_out"] == KEYS - 3

@@ -4,7 +4,6 @@ marks its rows with a chain over all rows that lead to it.
 
 from __future__ import annotations
 
-import random
 import zlib
 from typing import Any
 
@@ -107,6 +106,10 @@ class CountingJob(SimulatedJob):
             )
         self.seen += self.rows.take()
 
+    def take_one(self) -> None:
+        if self.rows.has_ready:
+            self.seen.append(next(self.rows))
+
     def finish(self) -> None:
         """Without further faults, to the end and to the last row."""
 
@@ -150,48 +153,3 @@ class CountingJob(SimulatedJob):
     def numbers(self) -> list[set[int]]:
         """What was seen of each subtask, whatever the order."""
         return [{row[1] for row in self.seen if row[0] == s} for s in range(self.subtasks)]
-
-
-def let_anything_happen(job: CountingJob, seed: int, moves: int) -> None:
-    """So many moves of messages, processes, time and client; some of them faults."""
-    choice = random.Random(seed)
-    faults, eagerness = choice.choice([0.002, 0.005, 0.01]), choice.choice([0.3, 3.0])
-    weights = {"step": 16, "drain": 8, "blocking": 2, "advance": 0.2, "take": eagerness}
-    for _ in range(moves):
-        if job.is_over:
-            return
-        if choice.random() < faults:
-            a_fault(job, choice)
-        kind = choice.choices([*weights], [*weights.values()])[0]
-        if kind == "step" and (steps := job.steps()):
-            job.step(choice.choice(steps))
-        elif kind == "drain":
-            job.drain()
-        elif kind == "blocking":
-            job.run_blocking()
-        elif kind == "advance":
-            job.advance()
-        elif kind == "take" and choice.random() < 0.5:
-            job.take()
-        elif kind == "take" and job.rows.has_ready:
-            job.seen.append(next(job.rows))
-
-
-def a_fault(job: CountingJob, choice: random.Random) -> None:
-    kind = choice.choice(["kill", "kill", "cut", "lose", "late", "decline", "all", "checkpoint"])
-    alive = [i for i, process in job.transport.processes.items() if process.is_alive]
-    if kind == "kill" and alive:
-        job.transport.kill(choice.choice(alive))
-    elif kind == "cut" and alive:
-        job.transport.cut(choice.choice(alive))
-    elif kind == "lose" and job.master.configuration.checkpoint_interval_s is not None:
-        # Without a later event or checkpoint nobody would notice.
-        job.transport.doom("event", "lost")
-    elif kind == "late":
-        job.transport.doom("acknowledge", choice.choice(["late", "repeated", "lost"]))
-    elif kind == "decline":
-        job.transport.doom("acknowledge", "declined")
-    elif kind == "all":
-        job.master.queue.post(job.master.job.holder[0].fail_job)
-    elif kind == "checkpoint":
-        job.master.request_checkpoint()

@@ -23,7 +23,8 @@ from epochgate.runtime.collect import (
     collect,
 )
 from epochgate.runtime.plain import ValueNotPlain
-from tests.runtime.collect.counting import CountingJob, follows, let_anything_happen
+from tests.runtime.collect.counting import CountingJob, follows
+from tests.runtime.happenings import let_anything_happen
 
 SMALL: dict[str, Any] = {"sink": {"window_rows": 3}, "program": {"buffer_rows_max": 8}}
 
@@ -31,7 +32,7 @@ SMALL: dict[str, Any] = {"sink": {"window_rows": 3}, "program": {"buffer_rows_ma
 @pytest.mark.parametrize("seed", range(90))
 def test_no_row_is_lost_or_shown_twice_whatever_fails(seed: int) -> None:
     job = CountingJob(40, checkpoint_interval_s=0.5 if seed % 3 else None, **SMALL)
-    let_anything_happen(job, seed, 3000)
+    let_anything_happen(job, seed, 3000, job.take, job.take_one)
     assert job.problems() == []
     job.finish()
     assert job.complete_problems() == []
@@ -42,7 +43,7 @@ def test_a_wide_window_and_pieces_of_several_rows_make_no_difference(seed: int) 
     program = {"rows_at_once": 7, "buffer_rows_max": 50, "buffer_bytes_max": 400}
     sink = {"window_rows": 20, "window_bytes": 100}
     job = CountingJob(300, checkpoint_interval_s=0.5, sink=sink, program=program)
-    let_anything_happen(job, seed, 2500)
+    let_anything_happen(job, seed, 2500, job.take, job.take_one)
     assert job.problems() == []
     job.finish()
     assert job.complete_problems() == []
@@ -52,7 +53,7 @@ def test_a_wide_window_and_pieces_of_several_rows_make_no_difference(seed: int) 
 def test_uncheckpointed_rows_come_at_least_once(seed: int) -> None:
     sink = {"window_rows": 3, "uncheckpointed": True}
     job = CountingJob(40, checkpoint_interval_s=0.5, sink=sink, program={"buffer_rows_max": 8})
-    let_anything_happen(job, seed, 2500)
+    let_anything_happen(job, seed, 2500, job.take, job.take_one)
     job.finish()
     last = job.store.load(job.result.last_checkpoint_id)
     for subtask in range(2):
