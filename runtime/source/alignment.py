@@ -50,22 +50,22 @@ class WatermarkAlignment:
 
 
 class AlignmentGroup:
-    """The watermarks of all readers of a group, by operator id and subtask."""
+    """The watermarks of all readers of a group, by their source's aligner and their subtask."""
 
     def __init__(self) -> None:
-        self._watermarks: dict[tuple[str, int], int] = {}
+        self._watermarks: dict[tuple[Aligner, int], int] = {}
 
-    def report(self, operator_id: str, subtask: int, watermark: int) -> None:
+    def report(self, source: Aligner, subtask: int, watermark: int) -> None:
         """A reader has read so far; it may be less than before, after a restart."""
-        self._watermarks[operator_id, subtask] = watermark
+        self._watermarks[source, subtask] = watermark
 
-    def release(self, operator_id: str, subtask: int) -> None:
+    def release(self, source: Aligner, subtask: int) -> None:
         """A reader has nothing to read, so that nobody waits for it."""
-        self._watermarks.pop((operator_id, subtask), None)
+        self._watermarks.pop((source, subtask), None)
 
-    def forget(self, operator_id: str) -> None:
+    def forget(self, source: Aligner) -> None:
         """All readers of a source begin again."""
-        for member in [known for known in self._watermarks if known[0] == operator_id]:
+        for member in [known for known in self._watermarks if known[0] is source]:
             del self._watermarks[member]
 
     def minimum(self) -> int | None:
@@ -95,9 +95,9 @@ class Aligner:
     def report(self, subtask: int, watermark: int | None, is_idle: bool) -> None:
         """A reader has answered."""
         if is_idle:
-            self._group.release(self._context.operator_id, subtask)
+            self._group.release(self, subtask)
         elif watermark is not None:
-            self._group.report(self._context.operator_id, subtask, watermark)
+            self._group.report(self, subtask, watermark)
 
     def limit(self) -> int | None:
         """Up to which watermark a split may be read on; none: without limit."""
@@ -106,7 +106,7 @@ class Aligner:
 
     def forget(self) -> None:
         """All readers go back, and will report anew."""
-        self._group.forget(self._context.operator_id)
+        self._group.forget(self)
 
     def close(self) -> None:
         """Announce no more, and hold nobody back."""

@@ -75,7 +75,7 @@ class SourceCoordinator(OperatorCoordinator):
             self._aligner.start()
         if self._listening_id is not None:
             early = self._context.coordinator_store.put(self._listening_id, self)
-            if early is not None:
+            if early is not None and not isinstance(early, SourceCoordinator):
                 self.handle_coordinator_event(early)
 
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
@@ -99,6 +99,10 @@ class SourceCoordinator(OperatorCoordinator):
         self._is_closed = True
         if self._aligner is not None:
             self._aligner.close()
+        if self._listening_id is not None:
+            self._context.coordinator_store.compute(
+                self._listening_id, lambda there: None if there is self else there
+            )
         self._end()
 
     def _begin(self, state: Any) -> None:
@@ -286,7 +290,8 @@ class SourceCoordinator(OperatorCoordinator):
 
 
 class SourceProvider(CoordinatorProvider):
-    """Makes the coordinator of `source`; tasks read it with a `SourceOperator` of the same id.
+    """Makes the coordinator of `source`; tasks read it with a `SourceOperator` of the same id. At a
+    reset it makes another enumerator by itself: there is no need for `RecreateOnReset` around it.
 
     `alignment`: let readers that are far ahead wait for the slowest. `listening_id`: the key under
     which other coordinators find this one in the coordinators' store, to give it events with

@@ -175,3 +175,15 @@ def test_a_source_without_alignment_does_not_mind_reports() -> None:
 def test_an_alignment_that_cannot_be_meant_is_refused(drift: int, every_s: float) -> None:
     with pytest.raises(AlignmentMisconfigured, match="alignment of group 'orders'"):
         WatermarkAlignment("orders", drift, every_s)
+
+
+def test_the_end_of_a_source_that_was_made_anew_forgets_nothing_of_its_successor() -> None:
+    before = aligned()
+    after = aligned(beside=before)
+    gateway = after.registered(0)
+    before.registered(0)
+    before.say(0, "watermark", 10, False)
+    after.say(0, "watermark", 100, False)
+    before.coordinator.close()
+    after.context.tick()
+    assert limits(gateway) == [105]

@@ -8,7 +8,7 @@ import pytest
 
 from epochgate.runtime.coordinator import NO_CHECKPOINT
 from epochgate.runtime.source import EnumeratorReplaced, SourceSplit
-from tests.runtime.source.by_hand import HandJob
+from tests.runtime.source.by_hand import HandContext, HandJob
 
 
 def test_work_runs_elsewhere_and_its_result_comes_back() -> None:
@@ -91,6 +91,17 @@ def test_what_another_coordinator_left_before_the_start_is_heard_first() -> None
     job.started()
     assert job.enumerator.heard == [("start",), ("coordinator", [1, 2])]
     assert job.context.coordinator_store.get("filter") is job.coordinator
+
+
+def test_a_coordinator_made_anew_takes_the_place_of_the_one_before() -> None:
+    before = HandJob(listening_id="filter").started()
+    store = before.context.coordinator_store
+    after = HandJob(context=HandContext(store=store), listening_id="filter").started()
+    before.coordinator.close()
+    assert store.get("filter") is after.coordinator
+    assert after.enumerator.heard == [("start",)]
+    after.coordinator.close()
+    assert not store.contains("filter")
 
 
 def test_assignments_are_counted() -> None:
