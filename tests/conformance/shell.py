@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 
 from epochgate.errors import EpochgateError
+from tests.conformance.standins import HolderAlone
 from tests.conformance.world import World
 
 SUBTASKS_MAX = 1000
@@ -32,9 +33,10 @@ def number(word: str) -> int:
 
 
 class Shell:
-    """Answers commands, one at a time, on whatever thread calls."""
+    """Answers commands, one at a time, on whatever thread calls; `system` is what it drives."""
 
-    def __init__(self) -> None:
+    def __init__(self, system: type[HolderAlone] = HolderAlone) -> None:
+        self._system = system
         self._world: World | None = None
         self._is_automatic = True
 
@@ -80,7 +82,8 @@ class Shell:
         count = number(subtasks)
         if not 0 <= count <= SUBTASKS_MAX:
             raise BadCommand(f"{count} subtasks: it takes from 0 to {SUBTASKS_MAX}")
-        self._world, self._is_automatic = World(count, mode == "manual"), True
+        self._world = World(count, mode == "manual", self._system)
+        self._is_automatic = True
 
     @staticmethod
     def _subtask(world: World, word: str) -> int:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conformance.account import NAMES
-from tests.conformance.comparison import Comparison, comparable
+from tests.conformance.comparison import Comparison, comparable, explanation
 from tests.conformance.differences import DIFFERENCES, Difference
 from tests.conformance.oracle.oracle import FlinkOracle
 from tests.conformance.schedules import schedule
 from tests.conformance.shell import Shell
 from tests.conformance.traces import COUNTS, FOLDER, recorded
+from tests.scenarios.holder_world import HolderWorld
+from tests.scenarios.test_scenarios import DASHES, FILES, World, run
 
 pytestmark = pytest.mark.conformance
 
@@ -72,6 +74,24 @@ def test_orderly_schedules_do_not_differ(
     found = compared(flink, "orderly", ORDERLY)
     tell("orderly", found)
     assert found.same == found.compared == ORDERLY, found.unexplained
+
+
+def spoken(scenario: str) -> list[str]:
+    """What a scenario says in the protocol; nothing if it drives something else."""
+    world: World | None = None
+    for paragraph in scenario.split("\n\n"):
+        lines = paragraph.split("\n")
+        for command in lines[: lines.index(DASHES)] if DASHES in lines else ():
+            world, _ = run(world, command)
+    return world.spoken if isinstance(world, HolderWorld) else []
+
+
+def test_the_real_holder_differs_from_scenarios_only_as_listed(flink: FlinkOracle) -> None:
+    said = [spoken(path.read_text(encoding="utf-8")) for path in FILES]
+    scenarios = [commands for commands in said if commands]
+    assert len(scenarios) >= 8
+    for commands in scenarios:
+        assert explanation(commands, flink.run(commands), Shell().run(commands)) is not None
 
 
 @pytest.mark.parametrize("entry", DIFFERENCES, ids=lambda entry: entry.name)

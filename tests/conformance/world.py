@@ -33,10 +33,10 @@ CREATED, RUNNING, FINISHED, FAILED = "created", "running", "finished", "failed"
 class World(SenderPort, SnapshotPort):
     """One holder with its gateways; `lines` is what was observed and not taken yet."""
 
-    def __init__(self, subtasks: int, is_manual: bool) -> None:
+    def __init__(self, subtasks: int, is_manual: bool, system: type[HolderAlone]) -> None:
         self.lines: list[str] = []
         self.is_manual = is_manual
-        self.machines = HolderAlone(subtasks=subtasks)
+        self.machines = system(subtasks=subtasks)
         self.machines.surroundings = self
         self.holder = self.machines.holder[0]
         self.gateways = [self.machines.gateway[0, s] for s in range(subtasks)]
