@@ -76,7 +76,15 @@ class CollectSinkOperator(Operator):
     # what a program calls
 
     def has_room(self, rows: int = 1) -> bool:
-        """Whether the next piece of work may make so many rows; if not, it returns `Work.IDLE`."""
+        """Whether the next piece of work may make so many rows; if not, it returns `Work.IDLE`.
+
+        Raises CollectMisconfigured for more than the buffer ever holds.
+        """
+        if rows > self._rows_max:
+            raise CollectMisconfigured(
+                f"one piece of work makes {rows} rows, and the buffer never holds more than "
+                f"{self._rows_max}; make fewer at once, or raise buffer_rows_max"
+            )
         self._send()
         has_room = len(self._rows) + rows <= self._rows_max and self._bytes < self._bytes_max
         if not has_room:

@@ -228,9 +228,11 @@ def test_a_program_that_does_not_ask_for_room_is_stopped() -> None:
 
 def test_room_for_several_rows_or_many_bytes_is_asked_for() -> None:
     operator = opened(buffer_rows_max=5, buffer_bytes_max=100)
-    assert (operator.has_room(5), operator.has_room(6)) == (True, False)
-    operator.collect("x" * 100)
-    assert not operator.has_room()
+    assert operator.has_room(5)
+    operator.collect("x" * 99)
+    assert (operator.has_room(4), operator.has_room(5)) == (False, False)
+    with pytest.raises(CollectMisconfigured, match=r"makes 6 rows, and the buffer .* than 5"):
+        operator.has_room(6)
 
 
 def test_a_row_that_cannot_travel_is_refused() -> None:
