@@ -104,7 +104,8 @@ class ClosedSystem(System):
     WIRING: ClassVar[dict[str, str]] = {}
     DERIVED: ClassVar[dict[str, str]] = {}
     UNTAKEN: ClassVar[dict[str, str]] = {}
-    """`machine.trigger` -> why its rows need not be taken by a check of this system."""
+    """`machine.trigger`, or `machine.trigger: because` for one row -> why a check need not take it.
+    """
 
     def __init_subclass__(cls) -> None:
         missing = {name: 0 for name in cls.DERIVED if name not in cls.CONSTANTS}
@@ -134,12 +135,18 @@ class ClosedSystem(System):
                     f"{step.machine}.{step.trigger} takes {', '.join(names)}, but nobody gives a "
                     f"step its arguments; let a machine of the surroundings fire it"
                 )
+        known = {
+            name
+            for machine_name, machine in cls.MACHINES.items()
+            for row in machine.ROWS
+            for name in (
+                f"{machine_name}.{row.trigger}",
+                f"{machine_name}.{row.trigger}: {row.because}",
+            )
+        }
         for name in cls.UNTAKEN:
-            machine_name, _, trigger = name.partition(".")
-            if (machine_name, trigger) not in {
-                (known, each) for known, m in cls.MACHINES.items() for each in m.triggers()
-            }:
-                raise fault(f"UNTAKEN names {name!r}, which is no trigger of a machine")
+            if name not in known:
+                raise fault(f"UNTAKEN names {name!r}, which is no trigger or row of a machine")
         cls._check_wires(fault)
 
     @classmethod
@@ -191,6 +198,12 @@ class ClosedSystem(System):
             if tag is not None:
                 found.append(Property(tag[0], name, tag[1], tag[2]))
         return tuple(found)
+
+    @classmethod
+    def excuse(cls, machine: str, trigger: str, because: str) -> str:
+        """Why this row need not be taken; empty if it should be."""
+        name = f"{machine}.{trigger}"
+        return cls.UNTAKEN.get(f"{name}: {because}", cls.UNTAKEN.get(name, ""))
 
     def step_instances(self) -> list[tuple[Step, Machine]]:
         """Each step with each instance that may take it, in the order of STEPS and indices."""

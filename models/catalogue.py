@@ -9,7 +9,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.acknowledged import Acknowledged
 from epochgate.models.batch_job import BatchJob
 from epochgate.models.batch_snapshot import BatchSnapshots
-from epochgate.models.closed_job import ClosedJob, EndingJob, TalkingJob
+from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, TalkingJob
 from epochgate.models.commit import Commit
 from epochgate.models.flink.system import Flink
 from epochgate.models.job import Job
@@ -35,4 +35,5 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "epochgate": ClosedJob,
     "endings": EndingJob,
     "talking": TalkingJob,
+    "live": LiveJob,
 }

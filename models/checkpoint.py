@@ -162,8 +162,6 @@ class Checkpoint(Machine):
         self.coordinators_due = self.system.coordinators
         self.subtasks_due = self.system.subtasks
         self.ends_due = self.system.subtasks
-        for s in range(self.system.subtasks):
-            self.has_acknowledged[s] = False
         self.driver.started(self.number)
 
     def ask_coordinators(self) -> None:
@@ -202,6 +200,7 @@ class Checkpoint(Machine):
                 self.system.attempt[s].task.complete(self.number)
         self.system.lifecycle.checkpoint_completed(self.ends_due == 0)
         self.system.committer.due(self.number)
+        self.forget_parts()
 
     def give_up(self) -> None:
         self.driver.aborted(self.number)
@@ -213,7 +212,15 @@ class Checkpoint(Machine):
         for s in range(self.system.subtasks):
             if self.system.attempt[s].is_running():
                 self.system.attempt[s].task.aborted(self.number)
+        self.forget_parts()
         self.settle_request()
+
+    def forget_parts(self) -> None:
+        self.coordinators_due = 0
+        self.subtasks_due = 0
+        self.ends_due = 0
+        for s in range(self.system.subtasks):
+            self.has_acknowledged[s] = False
 
     def count_failure(self) -> None:
         self.failures += 1

@@ -11,7 +11,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import machines
-from epochgate.fsm.closed import ClosedSystem, Step, always, sometimes
+from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
+from epochgate.models import untaken
+from epochgate.models.checkpoint import COMPLETED
+from epochgate.models.gateway import CLOSED
+from epochgate.models.holder import STARTED
 from epochgate.models.job import Job
 from epochgate.models.lifecycle import FINISHED
 from epochgate.models.surroundings.driver import (
@@ -24,62 +28,10 @@ from epochgate.models.surroundings.driver import (
     Sink,
     Store,
 )
+from epochgate.models.surroundings.names import Names
 from epochgate.models.surroundings.process import Operators, Process, ProcessTask, Wire
+from epochgate.models.surroundings.stale import Stale
 from epochgate.models.surroundings.user import Keeper, Sender, User
-
-NO_OVERLAP = "a job has one checkpoint under way at a time"
-NOT_SAID = "processes of this system do not say it; death and silence stand for every failure"
-ENDINGS = "endings are explored by the system `endings`"
-COMMITS = "commits that fail are explored by the system `commit`"
-ONE_QUEUE = "all calls come through one queue, so nothing overtakes; the row guards against others"
-
-UNTAKEN: dict[str, str] = {
-    **dict.fromkeys(
-        ("gateway.mark", "gateway.close", "gateway.reopen", "gateway.renew"), NO_OVERLAP
-    ),
-    **dict.fromkeys(("snapshot.cancel", "checkpoint.coordinator_ready"), NO_OVERLAP),
-    **dict.fromkeys(
-        (
-            "attempt.decline",
-            "attempt.fail",
-            "attempt.fault",
-            "attempt.operator_event",
-            "checkpoint.decline",
-            "gateway.lose",
-            "holder.event",
-            "task.aborted",
-            "task.complete",
-            "task.event",
-        ),
-        NOT_SAID,
-    ),
-    **dict.fromkeys(
-        ("committer.committed", "committer.due", "committer.refused", "committer.retry_later"),
-        COMMITS,
-    ),
-    **dict.fromkeys(
-        (
-            "attempt.connect",
-            "attempt.end_of_input",
-            "attempt.finish",
-            "attempt.restart",
-            "checkpoint.coordinator_failed",
-            "checkpoint.expire",
-            "gateway.confirm",
-            "gateway.send",
-            "holder.fail_job",
-            "lifecycle.backed_off",
-            "request.submit_periodic",
-            "snapshot.fail",
-            "snapshot.lose",
-            "snapshot.succeed",
-            "task.finish",
-        ),
-        ONE_QUEUE,
-    ),
-    "checkpoint.restore": "the driver's own restart is explored by the fuzzer",
-    "checkpoint.trigger_next": "there is a coordinator",
-}
 
 
 class ClosedJob(Job, ClosedSystem):
@@ -96,29 +48,34 @@ class ClosedJob(Job, ClosedSystem):
         "F": 1,
         "repeats": 1,
         "timeouts_cost": 0,
+        "renumbered": 0,
+        "said": 0,
+        "slow_starts": 0,
     }
     DERIVED: ClassVar[dict[str, str]] = {
         "checkpoints": "wanted",
-        "attempts": "F + checkpoints",
-        "identities": "F + F + 1 + checkpoints",
-        "restarts": "F + checkpoints",
+        "attempts": "max(F + 1, (F + checkpoints) * (1 - renumbered))",
+        "identities": "max(F + 2, (F + F + 1 + checkpoints) * (1 - renumbered))",
+        "restarts": "max(1, (F + checkpoints) * (1 - renumbered))",
         "failures": "checkpoints",
-        "event": "events",
-        "in_flight": "subtasks * events",
-        "posted": "events * 2",
-        "down": "checkpoints + 1 + coordinators * events * events",
-        "down_length": "coordinators * events + 3",
-        "up": "4 + checkpoints + checkpoints + coordinators * events",
-        "up_length": "coordinators * events + checkpoints + 4",
-        "late_length": "coordinators * events + checkpoints + 4 + F",
+        "speeches": "max(1, said)",
+        "numbers": "events + said",
+        "event": "events + said",
+        "in_flight": "subtasks * numbers",
+        "posted": "events * 2 + said",
+        "down": "checkpoints + coordinators * numbers * event",
+        "down_length": "coordinators * numbers + max(checkpoints, 1)",
+        "up": "5 + 3 * checkpoints + coordinators * said",
+        "up_length": "max(3, checkpoints + 1) + coordinators * said + min(1, said)",
     }
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("launch", "launch"),
         Step("sender", "send"),
         Step("process", "tell"),
         Step("process", "hear"),
-        Step("process", "hear_late"),
         Step("process", "hear_again", is_fair=False),
+        Step("process", "hear_zombie", is_fair=False),
+        Step("stale", "arrive", is_fair=False),
         Step("requester", "want"),
         Step("user", "take_snapshot"),
         Step("store", "finish_save"),
@@ -126,6 +83,7 @@ class ClosedJob(Job, ClosedSystem):
         Step("backoff", "elapse"),
         Step("restarter", "back_off"),
         Step("process", "die", is_fair=False),
+        Step("process", "die_silently", is_fair=False),
         Step("process", "usurp", is_fair=False),
         Step("user", "fail_snapshot", is_fair=False),
         Step("user", "fail_everything", is_fair=False),
@@ -133,29 +91,11 @@ class ClosedJob(Job, ClosedSystem):
         Step("store", "expire", is_fair=False),
     )
     UNTAKEN: ClassVar[dict[str, str]] = {
-        **UNTAKEN,
-        **dict.fromkeys(
-            (
-                "attempt.cancel",
-                "attempt.lost",
-                "holder.close",
-                "lifecycle.attempt_failed",
-                "lifecycle.cancel",
-                "lifecycle.checkpoint_completed",
-                "lifecycle.checkpoint_over",
-                "lifecycle.give_up",
-                "lifecycle.reconsider",
-                "lifecycle.start",
-                "lifecycle.stop",
-                "person.cancel",
-                "person.give_up",
-                "person.stop",
-                "process.end_input",
-                "request.settle",
-                "request.submit",
-            ),
-            ENDINGS,
-        ),
+        **untaken.LEFT_TO_TALKING,
+        **untaken.LEFT_TO_ENDINGS,
+        **untaken.LEFT_TO_LIVE,
+        **untaken.LEFT_TO_TWO,
+        **untaken.NOWHERE,
     }
     WIRING: ClassVar[dict[str, str]] = {
         "attempt.task": "wire",
@@ -176,6 +116,13 @@ class ClosedJob(Job, ClosedSystem):
     F: int
     repeats: int
     timeouts_cost: int
+    renumbered: int
+    said: int
+    slow_starts: int
+    up: int
+    speeches: int
+    numbers: int
+    event: int
     wanted: int
 
     task: list[ProcessTask] = machines(ProcessTask)
@@ -191,8 +138,9 @@ class ClosedJob(Job, ClosedSystem):
     restarter: Restarter = machines(Restarter)
     backoff: list[BackOff] = machines(BackOff)
     budget: Budget = machines(Budget)
+    names: Names = machines(Names)
+    stale: Stale = machines(Stale)
     launch: Launch = machines(Launch)
-    person: Person = machines(Person)
 
     @always("what is committed belongs to a completed checkpoint")
     def commits_completed_only(self) -> bool:
@@ -239,11 +187,13 @@ class EndingJob(ClosedJob):
         "checkpoints": "wanted + F + 2",
     }
     UNTAKEN: ClassVar[dict[str, str]] = {
-        **UNTAKEN,
-        "checkpoint.acknowledge": "there is one subtask",
-        "lifecycle.reconsider": COMMITS,
-        "snapshot.confirm": "there is one subtask",
+        **untaken.LEFT_TO_TALKING,
+        **untaken.LEFT_TO_LIVE,
+        **untaken.LEFT_TO_TWO,
+        **untaken.NOWHERE,
     }
+    person: Person = machines(Person)
+
     STEPS = (
         *ClosedJob.STEPS,
         Step("process", "end_input"),
@@ -255,3 +205,103 @@ class EndingJob(ClosedJob):
     @sometimes("the job finishes")
     def finishes(self) -> bool:
         return self.lifecycle.state == FINISHED
+
+
+class TalkingJob(ClosedJob):
+    """The closed job in which operators speak to their coordinators and get receipts, subtasks
+    decline checkpoints, processes report failures, coordinators take their time to start or fail
+    to, and somebody asks for checkpoints besides the periodic ones.
+    """
+
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        **ClosedJob.CONSTANTS,
+        "subtasks": 1,
+        "said": 1,
+        "slow_starts": 1,
+    }
+    UNTAKEN: ClassVar[dict[str, str]] = {
+        **untaken.LEFT_TO_ENDINGS,
+        **untaken.LEFT_TO_LIVE,
+        **untaken.LEFT_TO_TWO,
+        **untaken.NOWHERE,
+    }
+    STEPS = (
+        *ClosedJob.STEPS,
+        Step("process", "speak"),
+        Step("process", "decline", is_fair=False),
+        Step("process", "fail", is_fair=False),
+        Step("process", "fail_to_restore", is_fair=False),
+        Step("process", "lose_event", is_fair=False),
+        Step("user", "get_ready"),
+        Step("user", "fail_to_start", is_fair=False),
+        Step("requester", "ask", is_fair=False),
+    )
+
+    @sometimes("a receipt is held by a closed gateway")
+    def holds_a_receipt(self) -> bool:
+        return any(
+            self.gateway[c, s].held[0].size() > 0
+            and self.gateway[c, s].held[0].head() > self.events
+            for c in range(self.coordinators)
+            for s in range(self.subtasks)
+        )
+
+    @sometimes("a checkpoint completes that holds a receipt")
+    def completes_with_a_receipt(self) -> bool:
+        return any(
+            self.process[s].completed_receipts[c] > 0
+            for c in range(self.coordinators)
+            for s in range(self.subtasks)
+        )
+
+    @sometimes("a coordinator that could not start runs after all")
+    def starts_after_all(self) -> bool:
+        return self.lifecycle.restarts > 0 and self.holder[0].state == STARTED
+
+
+class LiveJob(ClosedJob):
+    """The closed job for ever: numbers that are used up are counted anew, failures are few.
+
+    A timeout counts as a failure: whoever sets it too short waits for ever.
+    """
+
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        **ClosedJob.CONSTANTS,
+        "renumbered": 1,
+        "timeouts_cost": 1,
+    }
+    UNTAKEN: ClassVar[dict[str, str]] = {
+        **ClosedJob.UNTAKEN,
+        **untaken.left_to("epochgate", "process.ended"),
+    }
+    STEPS = (*ClosedJob.STEPS, Step("names", "wrap"))
+
+    def is_deciding(self) -> bool:
+        return all(
+            self.sender[c, s].undecided == 0
+            for c in range(self.coordinators)
+            for s in range(self.subtasks)
+        )
+
+    def is_open(self) -> bool:
+        return all(
+            self.gateway[c, s].state != CLOSED
+            for c in range(self.coordinators)
+            for s in range(self.subtasks)
+        )
+
+    @leads_to("I4: each send is decided", then="is_deciding")
+    def has_sent(self) -> bool:
+        return not self.is_deciding()
+
+    @leads_to("I5: each closed gateway reopens", then="is_open")
+    def has_closed(self) -> bool:
+        return not self.is_open()
+
+    @leads_to("I6: another checkpoint completes", then="is_complete")
+    def is_incomplete(self) -> bool:
+        return self.checkpoint.state != COMPLETED
+
+    @leads_to("I6: another checkpoint begins", then="is_incomplete")
+    def is_complete(self) -> bool:
+        return self.checkpoint.state == COMPLETED

@@ -78,17 +78,17 @@ class Gateway(Machine):
     """The attempt this gateway is bound to; sends for any other are turned away."""
     latest: int = Int("checkpoints")
     """The newest checkpoint marked since the gateway was bound."""
-    sent: int = Int("events")
+    sent: int = Int("numbers")
     """Events put on the wire; each carries its number, counted from 1."""
-    confirmed: int = Int("events")
+    confirmed: int = Int("numbers")
     """The number up to which the subtask has handled them."""
-    awaited: list[int] = Array(Int("events"), "overlap")
+    awaited: list[int] = Array(Int("numbers"), "overlap")
     """For each snapshot lane: confirmations that its checkpoint still waits for."""
     marks: int = Int("overlap")
     """How many slots are in use; slots are ordered from the oldest checkpoint to the newest."""
     epoch: list[int] = Array(Int("checkpoints"), "overlap")
     shut: list[bool] = Array(Bool(), "overlap")
-    held: list[Fifo[Opaque]] = Array(Channel("event", "events"), "overlap")
+    held: list[Fifo[Opaque]] = Array(Channel("event", "numbers"), "overlap")
 
     send: Trigger
     mark: Trigger
@@ -238,12 +238,13 @@ class Gateway(Machine):
 
     def fail_waiting(self, attempt: int, number: int) -> None:
         for lane in range(self.system.overlap):
-            if 0 < number - self.confirmed and number - self.confirmed <= self.awaited[lane]:
+            if number - self.confirmed > 0 and number - self.confirmed <= self.awaited[lane]:
                 self.system.snapshot[self.coordinator, lane].lose()
 
     def give_up_in_flight(self) -> None:
         count = self.sent - self.confirmed
-        self.confirmed = self.sent
+        self.sent = 0
+        self.confirmed = 0
         if count > 0:
             self.sender.lost(count)
         for lane in range(self.system.overlap):
@@ -261,5 +262,3 @@ class Gateway(Machine):
     def rebind(self, attempt: int) -> None:
         self.attempt = attempt
         self.latest = 0
-        self.sent = 0
-        self.confirmed = 0

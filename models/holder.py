@@ -1,12 +1,21 @@
 """The holder of one operator coordinator: what of the world reaches the user's code, and when.
 
 Decides that a coordinator is restored before it starts, hears of subtasks only while it runs, and
-can fail the job once until it is restored; an event from a subtask reaches it only from the attempt
-that is current. Leaves checkpoints to `CoordinatorSnapshot` and sending to `Gateway`. Everything
-that leaves through `user` is a call of the user's coordinator, made on the queue's thread in this
-order.
+can fail the job once until it is restored; one that could not start is built anew before anything
+reaches it. An event from a subtask reaches it only from the attempt that is current, and the
+receipt for it takes the way of all events, through the gateway: after the coordinator's snapshot it
+waits for the barrier, so an operator that has a receipt before its own snapshot knows that the
+event is in the coordinator's::
 
-Source: Apache Flink's OperatorCoordinatorHolder (rules H1 to H8, H13 and H15 in docs/protocol.md).
+    operator      x               [snapshot N: no receipt]     receipt of x
+    coordinator       [snapshot N]  x handled
+    gateway           closed: the receipt is held              open
+
+Leaves checkpoints to `CoordinatorSnapshot` and sending to `Gateway`. Everything that leaves through
+`user` is a call of the user's coordinator, made on the queue's thread in this order.
+
+Source: Apache Flink's OperatorCoordinatorHolder (rules H1 to H8, H13, H15 and H16 in
+docs/protocol.md); receipts and a second start are not in Flink.
 """
 
 from __future__ import annotations
@@ -28,13 +37,19 @@ from epochgate.fsm import (
 if TYPE_CHECKING:
     from epochgate.models.job import Job
 
-CREATED, STARTED, CLOSED = "created", "started", "closed"
+CREATED, STARTING, STARTED, BROKEN, CLOSED = "created", "starting", "started", "broken", "closed"
+UP = (STARTING, STARTED)
 
 
 class UserPort(Port):
     """Calls of the user's coordinator."""
 
-    def start(self) -> None: ...
+    def start(self) -> None:
+        """Answer with `started`, or with `start_failed`."""
+
+    def rebuild(self) -> None:
+        """Make a new coordinator in place of the one that could not start."""
+
     def close(self) -> None: ...
     def reset_to(self, checkpoint: int) -> None:
         """Restore the coordinator from its state in `checkpoint`; 0 means that there is none."""
@@ -58,7 +73,7 @@ class Holder(Machine):
     """The holder of one coordinator."""
 
     INDEX = ("coordinator",)
-    STATES = (CREATED, STARTED, CLOSED)
+    STATES = (CREATED, STARTING, STARTED, BROKEN, CLOSED)
     INITIAL = CREATED
     TERMINAL = (CLOSED,)
 
@@ -70,9 +85,12 @@ class Holder(Machine):
     """The coordinator has failed the job, and was not restored since."""
 
     start: Trigger
+    started: Trigger
+    start_failed: Trigger
     reset: Trigger
     fail_job: Trigger
     event: Trigger
+    handled: Trigger
     attempt_ready: Trigger
     attempt_failed: Trigger
     subtask_reset: Trigger
@@ -82,24 +100,41 @@ class Holder(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("start",               CREATED,            STARTED, None,                  "call_start",                  "the job begins"),
-        Row("reset",               (CREATED, STARTED), STAY,    None,                  "clear_failure, call_reset",   "all state goes back to one checkpoint"),
+        Row("start",                  CREATED,                   STARTING, None,                  "call_start",                       "the job begins"),
+        Row("started",                STARTING,                  STARTED,  None,                  None,                               "it is ready for whatever comes"),
+        Ignore("started",             (BROKEN, CLOSED),                    None,                                                      "it has failed the job while it was starting, or the job is over"),
+        Row("start_failed",           STARTING,                  BROKEN,   None,                  "note_failure, fail_globally",      "it is half built"),
+        Ignore("start_failed",        (BROKEN, CLOSED),                    None,                                                      "it has failed the job while it was starting, or the job is over"),
 
-        Row("fail_job",            (CREATED, STARTED), STAY,    "not is_failing",      "note_failure, fail_globally", "only the coordinator knows that its state is wrong"),
-        Ignore("fail_job",         (CREATED, STARTED),          "is_failing",                                         "the first call since the last restore has won"),
-        Ignore("fail_job",         CLOSED,                      None,                                                 "the job is over"),
+        Row("reset",                  (CREATED, *UP),            STAY,     None,                  "clear_failure, call_reset",        "all state goes back to one checkpoint"),
+        Row("reset",                  BROKEN,                    STARTING, None,                  "clear_failure, rebuild_and_start", "all state goes back to one checkpoint, and this one begins anew"),
 
-        Row("event",               STARTED,            STAY,    "is_from_current",     "call_event",                  "an operator speaks to its coordinator"),
-        Ignore("event",            STARTED,                     "not is_from_current",                                "it was sent by an attempt that is gone"),
-        Ignore("event",            (CREATED, CLOSED),           None,                                                 "nobody listens"),
+        Row("fail_job",               CREATED,                   STAY,     "not is_failing",      "note_failure, fail_globally",      "only the coordinator knows that its state is wrong"),
+        Row("fail_job",               STARTING,                  BROKEN,   None,                  "note_failure, fail_globally",      "it is half built"),
+        Row("fail_job",               STARTED,                   STAY,     "not is_failing",      "note_failure, fail_globally",      "only the coordinator knows that its state is wrong"),
+        Ignore("fail_job",            (CREATED, STARTED),                  "is_failing",                                              "the first call since the last restore has won"),
+        Ignore("fail_job",            BROKEN,                              None,                                                      "everything goes down already"),
+        Ignore("fail_job",            CLOSED,                              None,                                                      "the job is over"),
 
-        Row("attempt_ready",       STARTED,            STAY,    None,                  "call_ready",                  "its gateway can be used"),
-        Row("attempt_failed",      STARTED,            STAY,    None,                  "call_failed",                 "its gateway leads nowhere"),
-        Row("subtask_reset",       STARTED,            STAY,    None,                  "call_subtask_reset",          "the subtask goes back to a checkpoint, the coordinator does not"),
-        Row("checkpoint_complete", STARTED,            STAY,    None,                  "call_complete",               "the checkpoint is durable"),
-        Row("checkpoint_aborted",  STARTED,            STAY,    None,                  "call_aborted",                "the checkpoint will never be"),
+        Row("event",                  UP,                        STAY,     "is_from_current",     "call_event",                       "an operator speaks to its coordinator"),
+        Ignore("event",               UP,                                  "not is_from_current",                                     "it was sent by an attempt that is gone"),
+        Ignore("event",               (CREATED, BROKEN, CLOSED),           None,                                                      "nobody listens"),
 
-        Row("close",               (CREATED, STARTED), CLOSED,  None,                  "call_close",                  "the job is over"),
+        Row("handled",                UP,                        STAY,     None,                  "send_receipt",                     "the coordinator has made the event part of its state"),
+        Ignore("handled",             (CREATED, BROKEN, CLOSED),           None,                                                      "its attempt is gone"),
+
+        Row("attempt_ready",          UP,                        STAY,     None,                  "call_ready",                       "its gateway can be used"),
+        Row("attempt_failed",         UP,                        STAY,     None,                  "call_failed",                      "its gateway leads nowhere"),
+        Row("subtask_reset",          UP,                        STAY,     None,                  "call_subtask_reset",               "the subtask goes back to a checkpoint, the coordinator does not"),
+        Row("checkpoint_complete",    UP,                        STAY,     None,                  "call_complete",                    "the checkpoint is durable"),
+        Row("checkpoint_aborted",     UP,                        STAY,     None,                  "call_aborted",                     "the checkpoint will never be"),
+        Ignore("attempt_ready",       BROKEN,                              None,                                                      "it has to be built anew first"),
+        Ignore("attempt_failed",      BROKEN,                              None,                                                      "it has to be built anew first"),
+        Ignore("subtask_reset",       BROKEN,                              None,                                                      "it has to be built anew first"),
+        Ignore("checkpoint_complete", BROKEN,                              None,                                                      "it has to be built anew first"),
+        Ignore("checkpoint_aborted",  BROKEN,                              None,                                                      "it has to be built anew first"),
+
+        Row("close",                  (CREATED, *UP, BROKEN),    CLOSED,   None,                  "call_close",                       "the job is over"),
     )
     # fmt: on
 
@@ -121,6 +156,12 @@ class Holder(Machine):
     def call_reset(self, checkpoint: int) -> None:
         self.user.reset_to(checkpoint)
 
+    def rebuild_and_start(self, checkpoint: int) -> None:
+        self.user.rebuild()
+        if checkpoint > 0:
+            self.user.reset_to(checkpoint)
+        self.user.start()
+
     def note_failure(self) -> None:
         self.has_failed = True
 
@@ -129,6 +170,9 @@ class Holder(Machine):
 
     def call_event(self, subtask: int, attempt: int, event: Opaque) -> None:
         self.user.event(subtask, attempt, event)
+
+    def send_receipt(self, subtask: int, attempt: int, receipt: Opaque) -> None:
+        self.system.gateway[self.coordinator, subtask].send(attempt, receipt)
 
     def call_ready(self, subtask: int, attempt: int) -> None:
         self.user.ready(subtask, attempt)

@@ -54,7 +54,7 @@ class Task(Machine):
     system: TaskSystem
     operators: OperatorPort = output(OperatorPort)
 
-    received: list[int] = Array(Int("events"), "coordinators")
+    received: list[int] = Array(Int("numbers"), "coordinators")
     """For each coordinator the number of the last event handled."""
 
     restore: Trigger

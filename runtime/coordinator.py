@@ -200,8 +200,15 @@ class OperatorCoordinator(ABC):
         `state` is a snapshot that was taken without a checkpoint.
         """
 
-    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        """An operator has sent `event`, a plain value."""
+    def handle_event_from_operator(
+        self, subtask: int, attempt: int, event: Any
+    ) -> Future[Any] | None:
+        """An operator has sent `event`, a plain value.
+
+        If it asked for a receipt, that is sent once this has returned, or once the future that this
+        returns is done: from then on the event is part of the coordinator's state. A future that
+        fails fails the job.
+        """
         raise TypeError(
             f"{type(self).__name__} got an event from subtask {subtask} but handles none; "
             f"override handle_event_from_operator"

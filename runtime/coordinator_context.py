@@ -77,10 +77,15 @@ class BoundContext:
         self.job_id = master.configuration.job_id
         self.run_id = master.configuration.run_id
         self.parallelism = master.configuration.parallelism
-        self.coordinator_store = coordinators.store
+        self._is_fenced = False
+        self.coordinator_store = coordinators.store.fenced(lambda: not self._is_fenced)
         self.metrics = CoordinatorMetrics()
         self.checkpoints = BoundCheckpoints(master)
         master.report.coordinator_metrics[operator_id] = self.metrics
+
+    def fence(self) -> None:
+        """Let nothing through from now on: another coordinator takes the place of this one."""
+        self._is_fenced = True
 
     def load(self, name: str) -> Any:
         """Return what the name stands for in the driver's Python."""
@@ -88,7 +93,11 @@ class BoundContext:
 
     def fail_job(self, cause: BaseException | str) -> None:
         """Take the job back to its last completed checkpoint."""
-        self._master.queue.post(self._coordinators.fail_job_now, self._coordinator, cause)
+        self._master.queue.post(self._fail_job, cause)
+
+    def _fail_job(self, cause: BaseException | str) -> None:
+        if not self._is_fenced:
+            self._coordinators.fail_job_now(self._coordinator, cause)
 
     def post(self, call: Callable[..., None], *arguments: Any) -> None:
         """Run `call` in its turn; what it raises fails the job."""
@@ -114,4 +123,5 @@ class BoundContext:
         )
 
     def _guarded(self, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        self._coordinators.guarded_event(self._coordinator, call, *arguments)
+        if not self._is_fenced:
+            self._coordinators.guarded_event(self._coordinator, call, *arguments)

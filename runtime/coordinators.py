@@ -18,7 +18,6 @@ from epochgate.runtime.client_requests import ClientRequests
 from epochgate.runtime.coordinator import (
     BATCH_CHECKPOINT,
     NO_CHECKPOINT,
-    CoordinatorContext,
     OperatorCoordinator,
     SubtaskGateway,
 )
@@ -26,12 +25,32 @@ from epochgate.runtime.coordinator_context import BoundContext, BoundGateway
 from epochgate.runtime.coordinator_store import CoordinatorStore
 from epochgate.runtime.event_loop import CoroutineRunner
 from epochgate.runtime.operator import FatalTaskError
+from epochgate.runtime.receipts import Receipt, RegisteredEvent
 from epochgate.runtime.send_future import EventLost, SendFuture
 from epochgate.runtime.snapshot_future import SnapshotFuture
 from epochgate.runtime.watchdog import CallWatch
 
 if TYPE_CHECKING:
     from epochgate.runtime.job_master import JobMaster
+
+RAISED = object()
+"""What a guarded call returns when user code has raised."""
+
+
+class Unmade(OperatorCoordinator):
+    """Stands for a coordinator that its provider failed to make: it cannot start."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def start(self) -> None:
+        raise self._error
+
+    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
+        raise self._error
+
+    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
+        pass
 
 
 class Coordinators:
@@ -44,12 +63,11 @@ class Coordinators:
         self.watch = CallWatch()
         self.relay: Callable[..., None] = master.queue.post
         """Posts from where no lock may be taken; a watchdog beside the queue's thread sets it."""
-        self._contexts: list[CoordinatorContext] = []
+        self._contexts: list[BoundContext] = []
         self._coordinators: list[OperatorCoordinator] = []
         for number, provider in enumerate(master.configuration.providers):
-            context = BoundContext(master, self, number, provider.operator_id)
-            self._contexts.append(context)
-            self._coordinators.append(provider.create(context))
+            self._contexts.append(self._context(number))
+            self._coordinators.append(provider.create(self._contexts[number]))
         self.requests = ClientRequests(
             {self.operator_id(n): partial(self._ask, n) for n in range(len(self._contexts))},
             master.queue.post,
@@ -58,6 +76,10 @@ class Coordinators:
         job.bind("holder", "user", self)
         job.bind("snapshot", "results", self)
         job.bind("gateway", "sender", self)
+
+    def _context(self, number: int) -> BoundContext:
+        operator_id = self._master.configuration.providers[number].operator_id
+        return BoundContext(self._master, self, number, operator_id)
 
     def __getitem__(self, number: int) -> OperatorCoordinator:
         return self._coordinators[number]
@@ -75,14 +97,17 @@ class Coordinators:
         """Where coroutines run, from the first one on."""
         return self._master.blocking.open_loop(self._master.queue)
 
-    def guarded(self, number: int, call: Callable[..., Any], *arguments: Any) -> None:
-        """Call user code as an effect of a step; what it raises fails the job in a later one."""
+    def guarded(self, number: int, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call user code as an effect of a step; what it raises fails the job in a later one, and
+        RAISED is returned.
+        """
         self.watch.enter(number, call)
         try:
-            call(*arguments)
+            return call(*arguments)
         except Exception as error:  # noqa: BLE001  # user code may raise anything
             if self._may_try_again(number, error):
                 self._master.queue.post(self._master.job.holder[number].fail_job)
+            return RAISED
         finally:
             self.watch.leave()
 
@@ -103,8 +128,8 @@ class Coordinators:
         if self._may_try_again(number, cause):
             self._master.job.holder[number].fail_job()
 
-    def _may_try_again(self, number: int, cause: BaseException | str) -> bool:
-        name = f"coordinator {self.operator_id(number)!r}"
+    def _may_try_again(self, number: int, cause: BaseException | str, what: str = "") -> bool:
+        name = f"coordinator {self.operator_id(number)!r}{what}"
         if isinstance(cause, FatalTaskError):
             self._master.fail(f"{name}: {cause}")
             return False
@@ -122,13 +147,29 @@ class Coordinators:
     # port `user`
 
     def start(self, number: int) -> None:
+        holder, post = self._master.job.holder[number], self._master.queue.post
+        coordinator = self._coordinators[number]
+        self.watch.enter(number, coordinator.start)
         try:
             self._begin_from_batch_snapshot(number)
-            self._coordinators[number].start()
+            coordinator.start()
         except Exception as error:  # noqa: BLE001  # user code may raise anything
-            self._master.fail(
-                f"coordinator {self.operator_id(number)!r} could not start: {error!r}"
-            )
+            if self._may_try_again(number, error, " could not start"):
+                post(holder.start_failed)
+        else:
+            post(holder.started)
+        finally:
+            self.watch.leave()
+
+    def rebuild(self, number: int) -> None:
+        self._contexts[number].fence()
+        self.close(number)
+        self._contexts[number] = self._context(number)
+        provider = self._master.configuration.providers[number]
+        try:
+            self._coordinators[number] = provider.create(self._contexts[number])
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            self._coordinators[number] = Unmade(error)
 
     def _begin_from_batch_snapshot(self, number: int) -> None:
         state = self._master.batch_states.get(self.operator_id(number))
@@ -196,9 +237,26 @@ class Coordinators:
         self.guarded(number, self._coordinators[number].subtask_reset, subtask, checkpoint)
 
     def event(self, number: int, subtask: int, attempt: int, event: Any) -> None:
-        self.guarded(
-            number, self._coordinators[number].handle_event_from_operator, subtask, attempt, event
-        )
+        handle = self._coordinators[number].handle_event_from_operator
+        if not isinstance(event, RegisteredEvent):
+            self.guarded(number, handle, subtask, attempt, event)
+            return
+        handled = partial(self._handled, number, subtask, attempt, event.number)
+        outcome = self.guarded(number, handle, subtask, attempt, event.value)
+        if isinstance(outcome, Future):
+            outcome.add_done_callback(handled)
+        elif outcome is not RAISED:
+            handled(None)
+
+    def _handled(
+        self, number: int, subtask: int, attempt: int, event: int, done: Future[Any] | None
+    ) -> None:
+        if done is not None and (done.cancelled() or done.exception() is not None):
+            cause = None if done.cancelled() else done.exception()
+            self._contexts[number].fail_job(cause or "it has canceled the handling of an event")
+            return
+        receipt = SendFuture(Receipt(event))
+        self._master.queue.post(self._master.job.holder[number].handled, subtask, attempt, receipt)
 
     # port `results`
 

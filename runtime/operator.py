@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from epochgate.runtime.send_future import SendFuture
+
 
 class Work(Enum):
     """What a piece of work came to."""
@@ -26,10 +28,19 @@ class Work(Enum):
     """Nothing will ever come again; the next checkpoint is this subtask's last."""
 
 
+def _no_receipts(event: Any) -> SendFuture:
+    raise FatalTaskError(f"nobody here gives a receipt for {event!r}")
+
+
 @dataclass(frozen=True)
 class OperatorContext:
-    """Where an operator runs; `send_to_coordinator` sends a plain value to the coordinator of the
-    same operator id.
+    """Where an operator runs, and how it speaks to the coordinator of the same operator id.
+
+    `send_to_coordinator` sends a plain value. `send_with_receipt` does so too and returns a future,
+    which completes between two pieces of work, once the coordinator has handled the event: what is
+    done when the operator takes a snapshot is in the coordinator's snapshot of the same checkpoint.
+    What is not done may or may not be; keep it in the operator's state and send it again after a
+    restore. Source: FLINK-16986; see `epochgate.runtime.receipts`.
     """
 
     operator_id: str
@@ -38,6 +49,7 @@ class OperatorContext:
     parallelism: int
     run_id: str
     send_to_coordinator: Callable[[Any], None]
+    send_with_receipt: Callable[[Any], SendFuture] = _no_receipts
 
 
 class Operator(ABC):

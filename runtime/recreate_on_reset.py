@@ -31,7 +31,7 @@ from epochgate.runtime.coordinator import (
     OperatorCoordinator,
     SubtaskGateway,
 )
-from epochgate.runtime.futures import follow, reject
+from epochgate.runtime.futures import follow, reject, resolve
 from epochgate.runtime.quiesced_context import CoordinatorReplaced, QuiescableContext
 
 CLOSE_TIMEOUT_S: Final = 60.0
@@ -219,11 +219,24 @@ class RecreatedCoordinator(OperatorCoordinator):
 
             self._call(ask)
 
-    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        """Pass it on."""
-        self._call(
-            lambda coordinator: coordinator.handle_event_from_operator(subtask, attempt, event)
-        )
+    def handle_event_from_operator(
+        self, subtask: int, attempt: int, event: Any
+    ) -> Future[Any] | None:
+        """Pass it on; a receipt waits until the coordinator of the time has handled it."""
+        inner = self._inner
+        if inner.phase is Phase.CAUGHT_UP and inner.coordinator is not None:
+            return inner.coordinator.handle_event_from_operator(subtask, attempt, event)
+        handled: Future[Any] = Future()
+
+        def handle(coordinator: OperatorCoordinator) -> None:
+            outcome = coordinator.handle_event_from_operator(subtask, attempt, event)
+            if outcome is None:
+                resolve(handled, None)
+            else:
+                follow(handled, outcome)
+
+        self._call(handle)
+        return handled
 
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
         """Pass it on, with a gateway that is taken away together with the coordinator."""

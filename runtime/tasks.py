@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from epochgate.runtime.receipts import Receipt, RegisteredEvent
 from epochgate.runtime.reports import shortened
 from epochgate.runtime.send_future import SendFuture
 from epochgate.runtime.transport import Message
@@ -21,6 +22,7 @@ ARGUMENT_COUNTS = {
     "run": 0,
     "confirm": 2,
     "event": 2,
+    "registered_event": 3,
     "acknowledge": 4,
     "decline": 2,
     "ended": 0,
@@ -28,6 +30,7 @@ ARGUMENT_COUNTS = {
     "finished": 0,
     "metrics": 1,
 }
+NUMBERED = ("confirm", "event", "registered_event", "acknowledge", "decline")
 
 
 class Tasks:
@@ -65,9 +68,10 @@ class Tasks:
 
     def event(self, subtask: int, coordinator: int, number: int, future: SendFuture) -> None:
         self._on_wire[coordinator, subtask].append(future)
-        self._transport.send(
-            subtask, self._attempts[subtask].identity, ["event", coordinator, number, future.event]
-        )
+        message = ["event", coordinator, number, future.event]
+        if isinstance(future.event, Receipt):
+            message = ["receipt", coordinator, number, future.event.number]
+        self._transport.send(subtask, self._attempts[subtask].identity, message)
 
     def barrier(self, subtask: int, checkpoint: int) -> None:
         self._send(subtask, ["barrier", checkpoint])
@@ -128,6 +132,9 @@ class Tasks:
                 post(attempt.confirm, identity, message[1], message[2])
             elif tag == "event":
                 post(attempt.operator_event, identity, message[1], message[2])
+            elif tag == "registered_event":
+                registered = RegisteredEvent(message[2], message[3])
+                post(attempt.operator_event, identity, message[1], registered)
             elif tag == "acknowledge":
                 parts = (message[3], message[4])
                 post(attempt.acknowledge, identity, message[1], message[2], parts)
@@ -181,6 +188,6 @@ def _problem(message: Any) -> str | None:
         return f"the unknown tag {tag!r}"
     if len(arguments) != ARGUMENT_COUNTS[tag]:
         return f"{tag!r} with {len(arguments)} arguments instead of {ARGUMENT_COUNTS[tag]}"
-    if tag in ("confirm", "event", "acknowledge", "decline") and not isinstance(arguments[0], int):
+    if tag in NUMBERED and not isinstance(arguments[0], int):
         return f"{tag!r} with {arguments[0]!r} where a number belongs"
     return None

@@ -12,6 +12,7 @@ driver to task                        meaning
 ====================================  ==========================================================
 restore, attempt, checkpoint, states  begin; states is none or operator id -> bytes
 event, coordinator, number, value     an operator event, numbered per coordinator from 1
+receipt, coordinator, number, event   the coordinator has that event; numbered like the others
 barrier, checkpoint                   take a snapshot
 complete, checkpoint                  the checkpoint is durable
 aborted, checkpoint                   the checkpoint will never be
@@ -25,6 +26,7 @@ initialize                                                it restores
 run                                                       it runs
 confirm, coordinator, number                              events up to this number are handled
 event, coordinator, value                                 an operator event
+registered_event, coordinator, number, value              one that wants a receipt
 acknowledge, checkpoint, is final, states, committables   its part of a checkpoint
 decline, checkpoint, reason                               it could not take the snapshot
 ended                                                     the end of its input

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from epochgate.errors import EpochgateError
 from epochgate.fsm import EventQueue, VirtualClock
 from epochgate.models.task import Task, TaskSystem
 from epochgate.runtime.operator import FatalTaskError, OperatorContext, Program, Work
+from epochgate.runtime.receipts import AwaitedReceipts, Receipt
+from epochgate.runtime.send_future import SendFuture
 from epochgate.runtime.transport import Message
 
 DRIVER_TAGS = ("restore", "event", "barrier", "complete", "aborted", "finish")
@@ -49,6 +52,8 @@ class Worker:
         self._system.bind("task", "operators", self)
         self._queue = EventQueue(self._system, VirtualClock())
         self._triggers = {tag: getattr(self._system.task, tag) for tag in DRIVER_TAGS}
+        self._triggers["receipt"] = self._receive
+        self._receipts = [AwaitedReceipts() for _ in coordinators]
 
     @property
     def task(self) -> Task:
@@ -118,24 +123,37 @@ class Worker:
                 parallelism=self.parallelism,
                 run_id=self.run_id,
                 send_to_coordinator=self._sender(operator_id),
+                send_with_receipt=self._registrar(operator_id),
             )
             operator.open(context, None if states is None else states.get(operator_id))
         self.send(["run"])
 
     def _sender(self, operator_id: str) -> Callable[[Any], None]:
         if operator_id not in self.coordinators:
-
-            def refuse(event: Any) -> None:
-                raise FatalTaskError(
-                    f"operator {operator_id!r} has no coordinator to send {event!r} to"
-                )
-
-            return refuse
+            return partial(_refuse, operator_id)
         coordinator = self.coordinators.index(operator_id)
         return lambda event: self.send(["event", coordinator, event])
 
+    def _registrar(self, operator_id: str) -> Callable[[Any], SendFuture]:
+        if operator_id not in self.coordinators:
+            return partial(_refuse, operator_id)
+        coordinator = self.coordinators.index(operator_id)
+
+        def send_with_receipt(event: Any) -> SendFuture:
+            number, future = self._receipts[coordinator].register(event)
+            self.send(["registered_event", coordinator, number, event])
+            return future
+
+        return send_with_receipt
+
+    def _receive(self, coordinator: int, number: int, receipt: int) -> None:
+        self._system.task.event(coordinator, number, Receipt(receipt))
+
     def event(self, coordinator: int, number: int, event: Any) -> None:
-        self._operators[self.coordinators[coordinator]].handle_event(event)
+        if isinstance(event, Receipt):
+            self._receipts[coordinator].arrived(event)
+        else:
+            self._operators[self.coordinators[coordinator]].handle_event(event)
         self._unconfirmed[coordinator] = number
 
     def gap(self, coordinator: int, number: int) -> None:
@@ -159,3 +177,7 @@ class Worker:
     def finish(self) -> None:
         self.is_over = True
         self.send(["finished"])
+
+
+def _refuse(operator_id: str, event: Any) -> NoReturn:
+    raise FatalTaskError(f"operator {operator_id!r} has no coordinator to send {event!r} to")

@@ -96,7 +96,7 @@ class Outcome:
                 file=row.file,
                 line=row.line,
                 is_taken=number in covered,
-                excused=self._system.UNTAKEN.get(f"{row.machine}.{row.trigger}", ""),
+                excused=self._system.excuse(row.machine, row.trigger, row.because),
             )
             for number, row in enumerate(self._program.rows)
         ]

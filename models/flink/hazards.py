@@ -1,7 +1,7 @@
 """Eight hazards of the mechanism as Flink has it now, each in the smallest configuration that has it.
 
 They were derived from the source and found in no report; each is a property that fails here with a
-shortest trace, and none has been replayed in Flink itself. `StreamedFlink` holds within its bounds
+shortest trace, and docs/flink-hazards.md replays each in Flink. `StreamedFlink` holds within bounds
 and is what some of them need: subtasks that are no sources. Their barriers come with records, so an
 event may overtake a barrier or be overtaken, and a task that was told of an abort before the barrier
 arrives does not acknowledge it.

@@ -19,24 +19,25 @@ class Store(Machine):
     checkpoint.
     """
 
-    STATES = ("idle", "saving")
-    INITIAL = "idle"
+    STATES = ("ready",)
+    INITIAL = "ready"
 
     system: ClosedJob
 
-    begin_save: Trigger
     finish_save: Trigger
     fail_save: Trigger
     expire: Trigger
 
     # fmt: off
     ROWS = (
-        Row("begin_save",  "idle",   "saving", None,                        None,                            "every part is there"),
-        Row("finish_save", "saving", "idle",   None,                        "report_stored",                 "it is durable"),
-        Row("fail_save",   "saving", "idle",   "may_fail",                  "spend_failure, report_failed",  "it is not"),
-        Row("expire",      "idle",   STAY,     "is_running and may_expire", "spend_timeout, report_expired", "the checkpoint takes too long"),
+        Row("finish_save", "ready", STAY, "is_saving",                 "report_stored",                 "it is durable"),
+        Row("fail_save",   "ready", STAY, "is_saving and may_fail",    "spend_failure, report_failed",  "it is not"),
+        Row("expire",      "ready", STAY, "is_running and may_expire", "spend_timeout, report_expired", "the checkpoint takes too long"),
     )
     # fmt: on
+
+    def is_saving(self) -> bool:
+        return self.system.checkpoint.is_storing()
 
     def may_fail(self) -> bool:
         return self.system.budget.has_failures()
@@ -45,7 +46,7 @@ class Store(Machine):
         self.system.budget.failures += 1
 
     def is_running(self) -> bool:
-        return not self.system.checkpoint.is_over()
+        return not self.system.checkpoint.is_over() and not self.system.checkpoint.is_storing()
 
     def may_expire(self) -> bool:
         return self.system.timeouts_cost == 0 or self.system.budget.has_failures()
@@ -71,7 +72,7 @@ class Store(Machine):
         pass
 
     def save(self, checkpoint: int) -> None:
-        self.begin_save()
+        pass
 
     def completed(self, checkpoint: int) -> None:
         for s in range(self.system.subtasks):
@@ -84,13 +85,29 @@ class Store(Machine):
                     self.system.process[s].snapshot_handled[c]
                     <= self.system.sender[c, s].snapshot_sent
                 ), "I2: what was sent after the coordinator's snapshot is not in the subtask's"
+                assert (
+                    self.system.process[s].snapshot_receipts[c]
+                    <= self.system.sender[c, s].snapshot_heard
+                ), "I7: what an operator has a receipt for is in its coordinator's snapshot"
+                self.system.sender[c, s].completed_heard = self.system.sender[c, s].snapshot_heard
+                self.system.process[s].completed_receipts[c] = self.system.process[
+                    s
+                ].snapshot_receipts[c]
                 self.system.sender[c, s].completed_sent = self.system.sender[c, s].snapshot_sent
                 self.system.process[s].completed_handled[c] = self.system.process[
                     s
                 ].snapshot_handled[c]
+        self.aborted(checkpoint)
 
     def aborted(self, checkpoint: int) -> None:
-        pass
+        for s in range(self.system.subtasks):
+            for c in range(self.system.coordinators):
+                self.system.sender[c, s].snapshot_sent = 0
+                self.system.process[s].snapshot_handled[c] = 0
+                self.system.sender[c, s].snapshot_heard = 0
+                self.system.process[s].snapshot_receipts[c] = 0
+        if self.system.renumbered > 0:
+            self.system.names.rename_marks()
 
 
 class Requester(Machine):
@@ -102,17 +119,23 @@ class Requester(Machine):
     system: ClosedJob
 
     want: Trigger
+    ask: Trigger
 
     # fmt: off
     ROWS = (
-        Row("want", "wanting", STAY, "has_more", "submit", "the interval is over"),
+        Row("want", "wanting", STAY, "is_wanting and is_idle", "submit",     "the interval is over"),
+        Row("ask",  "wanting", STAY, "is_wanting",             "submit_now", "somebody wants a checkpoint, or a savepoint, which is one that is kept"),
     )
     # fmt: on
 
-    def has_more(self) -> bool:
-        return (
-            self.system.checkpoint.number < self.system.wanted and self.system.request.state == IDLE
-        )
+    def is_wanting(self) -> bool:
+        return self.system.checkpoint.number < self.system.wanted
+
+    def is_idle(self) -> bool:
+        return self.system.request.state == IDLE
+
+    def submit_now(self) -> None:
+        self.system.request.submit()
 
     def submit(self) -> None:
         self.system.request.submit_periodic()
@@ -136,29 +159,31 @@ class Sink(Machine):
 class Restarter(Machine):
     """The restart strategy's timers: port `driver` of the lifecycle."""
 
-    STATES = ("idle", "backing_off")
-    INITIAL = "idle"
+    STATES = ("ready",)
+    INITIAL = "ready"
 
     system: ClosedJob
 
     due: list[bool] = Array(Bool(), "subtasks")
     restarts: int = Int("restarts")
+    """The restart of all that waits for its back-off; 0 for none."""
 
-    begin: Trigger
     back_off: Trigger
 
     # fmt: off
     ROWS = (
-        Row("begin",    ("idle", "backing_off"), "backing_off", None, "note",   "everything restarts"),
-        Row("back_off", "backing_off",           "idle",        None, "report", "the delay is over"),
+        Row("back_off", "ready", STAY, "is_backing_off", "report", "the delay is over"),
     )
     # fmt: on
 
-    def note(self, restarts: int) -> None:
-        self.restarts = restarts
+    def is_backing_off(self) -> bool:
+        return self.restarts > 0
 
     def report(self) -> None:
         self.system.lifecycle.backed_off(self.restarts)
+        self.restarts = 0
+        if self.system.renumbered > 0:
+            self.system.lifecycle.restarts = 0
 
     # port `driver` of the lifecycle
 
@@ -166,7 +191,7 @@ class Restarter(Machine):
         self.due[subtask] = True
 
     def restart_all(self, restarts: int) -> None:
-        self.begin(restarts)
+        self.restarts = restarts
 
     def ended(self) -> None:
         pass

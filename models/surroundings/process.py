@@ -1,7 +1,8 @@
 """The worker processes, the wires to and from them, and what their operators do.
 
-A process dies, is replaced while it still speaks, or is ended by the driver; messages arrive late,
-and what a replaced process has said may arrive after all.
+A process dies, is replaced while it still speaks, or is ended by the driver. Its messages arrive
+late and in order; acknowledgements arrive again at any time, and so does anything that a process
+could say that was replaced.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from epochgate.models.closed_job import ClosedJob
 
 AWAY, HERE = "away", "here"
-INITIALIZE, RUN, LOST, ENDED, FINISHED = 0, 1, 2, 3, 4
+INITIALIZE, RUN, LOST, ENDED, FINISHED, FAILED = 0, 1, 2, 3, 4, 5
 
 
 class ProcessTask(Task):
@@ -30,7 +31,7 @@ class ProcessTask(Task):
     # fmt: off
     ROWS = (
         *Task.ROWS,
-        Row("replaced", ANY, CREATED, None, "forget", "a new process knows nothing of the old"),
+        Row("replaced", ANY, CREATED, None, "forget", "what the process knew is gone with it"),
     )
     # fmt: on
 
@@ -42,10 +43,12 @@ class ProcessTask(Task):
 class Process(Machine):
     """The worker process of one subtask, with the wires to and from it.
 
-    `down` holds 0 for restore, n for barrier n, then finish, and above that an event with its
-    number and value. `up` holds what the present process has said: INITIALIZE to FINISHED, above
-    that acknowledgements, final acknowledgements and confirmations; `late` holds what processes
-    before it have said.
+    `down` holds 0 for finish, n for barrier n, and above that an event with its number and value;
+    `up` holds what the present process has said, INITIALIZE to FAILED, above that acknowledgements,
+    final acknowledgements, declined checkpoints and operator events. Two things happen in one step here, because nobody
+    can tell when the process did its part: a restore is handled when it is sent, unless the process
+    dies silently, and an event when its confirmation arrives, which is after everything that the
+    process said before.
     """
 
     INDEX = ("subtask",)
@@ -59,38 +62,53 @@ class Process(Machine):
     is_wanted: bool = Bool()
     down: Fifo[int] = Channel("down", "down_length")
     up: Fifo[int] = Channel("up", "up_length")
-    late: Fifo[int] = Channel("up", "late_length")
-    echo: int = Int("checkpoints")
-    """An acknowledgement that will arrive a second time; 0 for none."""
     has_ended: bool = Bool()
     """There will be no more input for the subtask."""
     handled: list[int] = Array(Int("events"), "coordinators")
     """How far the subtask has handled each coordinator's events: its state."""
     snapshot_handled: list[int] = Array(Int("events"), "coordinators")
     completed_handled: list[int] = Array(Int("events"), "coordinators")
+    spoken: list[int] = Array(Int("said"), "coordinators")
+    """The last event that the operator has sent to each coordinator; all are sent in order."""
+    receipts: list[int] = Array(Int("said"), "coordinators")
+    """The last one for which it has a receipt: its state; what comes after is sent again."""
+    snapshot_receipts: list[int] = Array(Int("said"), "coordinators")
+    completed_receipts: list[int] = Array(Int("said"), "coordinators")
 
     arrive: Trigger
     die: Trigger
+    die_silently: Trigger
     usurp: Trigger
     tell: Trigger
     hear: Trigger
-    hear_late: Trigger
     hear_again: Trigger
+    hear_zombie: Trigger
+    speak: Trigger
+    decline: Trigger
+    fail: Trigger
+    fail_to_restore: Trigger
+    lose_event: Trigger
     end_input: Trigger
     ended: Trigger
 
     # fmt: off
     ROWS = (
-        Row("arrive",     AWAY, HERE, "is_awaited", "connect",                        "the process that was asked for"),
-        Row("die",        HERE, AWAY, "may_fail",   "spend_failure, vanish",          "killed, or cut off"),
-        Row("usurp",      HERE, STAY, "may_fail",   "spend_failure, vanish, connect", "a newer process comes while the old one still speaks"),
-        Row("tell",       HERE, STAY, "is_told",    "handle_message",                 "the oldest message arrives at the process"),
-        Row("hear",       ANY,  STAY, "is_heard",   "deliver_message",                "the oldest message arrives at the driver"),
-        Row("hear_late",  ANY,  STAY, "is_late",    "deliver_late",                   "a message of a process that was replaced arrives after all"),
-        Row("hear_again", HERE, STAY, "has_echo",   "deliver_echo",                   "an acknowledgement arrives a second time"),
-        Row("end_input",  HERE, STAY, "may_end",    "note_end",                       "the subtask has nothing more to read"),
-        Row("ended",      HERE, AWAY, None,         "vanish",                         "the driver has ended it"),
-        Ignore("ended",   AWAY,       None,                                           "it is gone already"),
+        Row("arrive",          AWAY, HERE, "is_awaited",                 "connect",                                  "the process that was asked for"),
+        Row("die",             HERE, AWAY, "may_fail",                   "spend_failure, vanish",                    "killed, or cut off"),
+        Row("die_silently",    HERE, AWAY, "may_fail and is_restoring",  "spend_failure, fall_silent, vanish",       "killed before it has said that it restores or runs"),
+        Row("usurp",           HERE, STAY, "may_fail",                   "spend_failure, vanish, connect",           "a newer process comes while the old one still speaks"),
+        Row("tell",            HERE, STAY, "is_told",                    "handle_message",                           "the oldest message arrives at the process"),
+        Row("hear",            ANY,  STAY, "is_heard",                   "deliver_message",                          "the oldest message arrives at the driver"),
+        Row("hear_again",      ANY,  STAY, "may_repeat",                 "repeat_acknowledgements",                  "acknowledgements arrive a second time"),
+        Row("hear_zombie",     ANY,  STAY, "has_replaced",               "say_everything",                           "whatever a process that was replaced could say arrives after all"),
+        Row("speak",           HERE, STAY, "may_speak",                  "send_events",                              "an operator speaks to its coordinators"),
+        Row("decline",         HERE, STAY, "may_fail and is_asked",      "spend_failure, say_no",                    "the subtask cannot take its snapshot"),
+        Row("fail",            HERE, STAY, "may_fail and is_restored",   "spend_failure, say_failed",                "the process reports that it cannot go on"),
+        Row("fail_to_restore", HERE, STAY, "may_fail and is_restoring",  "spend_failure, take_back_run, say_failed", "an operator cannot be opened"),
+        Row("lose_event",      HERE, STAY, "may_fail and is_event_next", "spend_failure, drop_event",                "an event gets lost on its way, which is noticed"),
+        Row("end_input",       HERE, STAY, "may_end",                    "note_end",                                 "the subtask has nothing more to read"),
+        Row("ended",           HERE, AWAY, None,                         "vanish",                                   "the driver has ended it"),
+        Ignore("ended",        AWAY,       None,                                                                     "it is gone already"),
     )
     # fmt: on
 
@@ -100,50 +118,116 @@ class Process(Machine):
     def may_fail(self) -> bool:
         return self.system.budget.has_failures()
 
+    def is_restoring(self) -> bool:
+        return not self.up.empty() and self.up.head() <= RUN
+
     def is_told(self) -> bool:
-        return not self.down.empty()
+        return (
+            self.is_restored()
+            and not self.down.empty()
+            and (self.up.empty() or self.down.head() <= self.system.checkpoints)
+        )
 
     def is_heard(self) -> bool:
         return not self.up.empty()
 
-    def is_late(self) -> bool:
-        return not self.late.empty()
+    def may_repeat(self) -> bool:
+        return self.system.repeats > 0 and self.system.checkpoint.number > 0
+
+    def has_replaced(self) -> bool:
+        return self.identity > 1
+
+    def is_restored(self) -> bool:
+        return self.system.task[self.subtask].state == RUNNING
+
+    def may_speak(self) -> bool:
+        return self.is_restored() and any(
+            self.spoken[c] < self.system.said for c in range(self.system.coordinators)
+        )
+
+    def is_asked(self) -> bool:
+        return (
+            self.is_restored()
+            and not self.down.empty()
+            and 0 < self.down.head() <= self.system.checkpoints
+        )
+
+    def is_event_next(self) -> bool:
+        return (
+            self.is_restored()
+            and not self.down.empty()
+            and self.down.head() > self.system.checkpoints
+        )
 
     def may_end(self) -> bool:
-        return self.system.task[self.subtask].state == RUNNING and not self.has_ended
+        return self.is_restored() and not self.has_ended
 
     def note_end(self) -> None:
         self.has_ended = True
         self.up.push(ENDED)
 
-    def has_echo(self) -> bool:
-        return self.echo > 0
-
     def connect(self) -> None:
         self.is_wanted = False
-        self.echo = 0
         self.has_ended = False
-        self.late.drain(self.up)
+        self.up.clear()
         self.identity += 1
-        self.system.task[self.subtask].replaced()
         self.system.attempt[self.subtask].connect(self.identity)
 
     def spend_failure(self) -> None:
         self.system.budget.failures += 1
 
+    def fall_silent(self) -> None:
+        self.up.clear()
+
     def vanish(self) -> None:
         self.down.clear()
         self.up.push(LOST)
+        self.system.task[self.subtask].replaced()
+        for c in range(self.system.coordinators):
+            self.handled[c] = 0
+            self.spoken[c] = 0
+            self.receipts[c] = 0
+
+    def send_events(self) -> None:
+        for c in range(self.system.coordinators):
+            if self.spoken[c] < self.system.said:
+                self.spoken[c] += 1
+                self.up.push(
+                    FAILED + 3 * self.system.checkpoints + c * self.system.speeches + self.spoken[c]
+                )
+
+    def say_no(self) -> None:
+        self.up.push(FAILED + 2 * self.system.checkpoints + self.down.pop())
+
+    def take_back_run(self) -> None:
+        if self.up.pop() == INITIALIZE:
+            self.up.clear()
+            self.up.push(INITIALIZE)
+
+    def say_failed(self) -> None:
+        self.up.push(FAILED)
+        self.down.clear()
+        self.system.task[self.subtask].replaced()
 
     def deliver_message(self) -> None:
         self.deliver(self.identity, self.up.pop())
 
-    def deliver_late(self) -> None:
-        self.deliver(self.identity - 1, self.late.pop())
+    def repeat_acknowledgements(self) -> None:
+        for before in range(self.system.checkpoints):
+            number = before + 1
+            if number < self.system.checkpoint.number or (
+                number == self.system.checkpoint.number
+                and self.system.checkpoint.has_acknowledged[self.subtask]
+            ):
+                self.system.attempt[self.subtask].acknowledge(self.identity, number, False, 0)
 
-    def deliver_echo(self) -> None:
-        self.system.attempt[self.subtask].acknowledge(self.identity, self.echo, False, 0)
-        self.echo = 0
+    def say_everything(self) -> None:
+        self.system.attempt[self.subtask].connect(self.identity - 1)
+        for message in range(self.system.up + 1):
+            self.deliver(self.identity - 1, message)
+        for c in range(self.system.coordinators):
+            for before in range(self.system.numbers):
+                self.system.attempt[self.subtask].confirm(self.identity - 1, c, before + 1)
 
     def deliver(self, identity: int, message: int) -> None:
         if message == INITIALIZE:
@@ -156,42 +240,51 @@ class Process(Machine):
             self.system.attempt[self.subtask].end_of_input(identity)
         elif message == FINISHED:
             self.system.attempt[self.subtask].finish(identity)
+        elif message == FAILED:
+            self.system.attempt[self.subtask].fail(identity)
         else:
-            self.deliver_numbered(identity, message - FINISHED)
+            self.deliver_numbered(identity, message - FAILED)
 
     def deliver_numbered(self, identity: int, number: int) -> None:
         checkpoints = self.system.checkpoints
         if number <= checkpoints:
             self.system.attempt[self.subtask].acknowledge(identity, number, False, 0)
-            if self.system.repeats > 0:
-                self.echo = number
         elif number <= 2 * checkpoints:
             self.system.attempt[self.subtask].acknowledge(identity, number - checkpoints, True, 0)
+        elif number <= 3 * checkpoints:
+            self.system.attempt[self.subtask].decline(identity, number - 2 * checkpoints)
         else:
-            place = number - 2 * checkpoints - 1
-            coordinator = place // self.system.events
-            confirmed = place % self.system.events + 1
-            self.system.attempt[self.subtask].confirm(identity, coordinator, confirmed)
+            place = number - 3 * checkpoints - 1
+            coordinator = place // self.system.speeches
+            said = place % self.system.speeches + 1
+            self.system.attempt[self.subtask].operator_event(identity, coordinator, said)
 
     def handle_message(self) -> None:
         message = self.down.pop()
         if message == 0:
-            self.system.task[self.subtask].restore(0, 0, 0)
+            self.system.task[self.subtask].finish()
         elif message <= self.system.checkpoints:
             self.system.task[self.subtask].barrier(message)
-        elif message == self.system.checkpoints + 1:
-            self.system.task[self.subtask].finish()
         else:
-            rest = message - self.system.checkpoints - 2
-            event = rest % self.system.events + 1
-            number = rest // self.system.events % self.system.events + 1
-            coordinator = rest // self.system.events // self.system.events
+            rest = message - self.system.checkpoints - 1
+            event = rest % self.system.event + 1
+            number = rest // self.system.event % self.system.numbers + 1
+            coordinator = rest // self.system.event // self.system.numbers
             self.system.task[self.subtask].event(coordinator, number, event)
+
+    def drop_event(self) -> None:
+        rest = self.down.pop() - self.system.checkpoints - 1
+        number = rest // self.system.event % self.system.numbers + 1
+        coordinator = rest // self.system.event // self.system.numbers
+        self.system.gateway[coordinator, self.subtask].lose(
+            self.system.attempt[self.subtask].number, number
+        )
 
     # port `scheduler` of the attempt
 
     def deploy(self, attempt: int) -> None:
         self.is_wanted = True
+        self.system.restarter.due[self.subtask] = False
 
     def end(self, identity: int) -> None:
         if identity == self.identity:
@@ -219,23 +312,28 @@ class Wire(Machine):
     # port `task` of the attempt
 
     def restore(self, attempt: int, checkpoint: int) -> None:
-        self.put(0)
+        if self.system.process[self.subtask].state == HERE:
+            self.system.task[self.subtask].restore(attempt, checkpoint, 0)
+        if self.system.renumbered > 0:
+            self.system.names.rename_attempt(self.subtask)
 
     def event(self, coordinator: int, number: int, event: int) -> None:
-        place = (coordinator * self.system.events + number - 1) * self.system.events + event - 1
-        self.put(self.system.checkpoints + 2 + place)
+        place = (coordinator * self.system.numbers + number - 1) * self.system.event + event - 1
+        self.put(self.system.checkpoints + 1 + place)
 
     def barrier(self, checkpoint: int) -> None:
         self.put(checkpoint)
 
     def complete(self, checkpoint: int) -> None:
-        pass
+        if self.system.task[self.subtask].state == RUNNING:
+            self.system.task[self.subtask].complete(checkpoint)
 
     def aborted(self, checkpoint: int) -> None:
-        pass
+        if self.system.task[self.subtask].state == RUNNING:
+            self.system.task[self.subtask].aborted(checkpoint)
 
     def finish(self) -> None:
-        self.put(self.system.checkpoints + 1)
+        self.put(0)
 
 
 class Operators(Machine):
@@ -251,29 +349,43 @@ class Operators(Machine):
             self.system.process[self.subtask].handled[c] = self.system.process[
                 self.subtask
             ].completed_handled[c]
+            receipts = self.system.process[self.subtask].completed_receipts[c]
+            self.system.process[self.subtask].spoken[c] = receipts
+            self.system.process[self.subtask].receipts[c] = receipts
         self.system.process[self.subtask].up.push(INITIALIZE)
         self.system.process[self.subtask].up.push(RUN)
 
     def event(self, coordinator: int, number: int, event: int) -> None:
+        if event > self.system.events:
+            self.receipt(coordinator, event - self.system.events)
+        else:
+            self.own_event(coordinator, event)
+        self.system.attempt[self.subtask].confirm(
+            self.system.process[self.subtask].identity, coordinator, number
+        )
+
+    def receipt(self, coordinator: int, said: int) -> None:
+        if said > self.system.process[self.subtask].receipts[coordinator]:
+            self.system.process[self.subtask].receipts[coordinator] = said
+
+    def own_event(self, coordinator: int, event: int) -> None:
         assert event == self.system.process[self.subtask].handled[coordinator] + 1, (
             "I3: each event is handled once, in its order"
         )
         self.system.process[self.subtask].handled[coordinator] = event
-        self.system.process[self.subtask].up.push(
-            FINISHED + 2 * self.system.checkpoints + coordinator * self.system.events + number
-        )
 
     def snapshot(self, checkpoint: int) -> None:
         for c in range(self.system.coordinators):
             self.system.process[self.subtask].snapshot_handled[c] = self.system.process[
                 self.subtask
             ].handled[c]
+            self.system.process[self.subtask].snapshot_receipts[c] = self.system.process[
+                self.subtask
+            ].receipts[c]
         if self.system.process[self.subtask].has_ended:
-            self.system.process[self.subtask].up.push(
-                FINISHED + self.system.checkpoints + checkpoint
-            )
+            self.system.process[self.subtask].up.push(FAILED + self.system.checkpoints + checkpoint)
         else:
-            self.system.process[self.subtask].up.push(FINISHED + checkpoint)
+            self.system.process[self.subtask].up.push(FAILED + checkpoint)
 
     def complete(self, checkpoint: int) -> None:
         pass

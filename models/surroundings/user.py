@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epochgate.fsm import ANY, STAY, Ignore, Int, Machine, Row, Trigger
+from epochgate.fsm import STAY, Bool, Ignore, Int, Machine, Row, Trigger
 
 if TYPE_CHECKING:
     from epochgate.models.closed_job import ClosedJob
@@ -25,10 +25,13 @@ class Sender(Machine):
     coordinator: int
     subtask: int
 
-    attempt: int = Int("attempts")
     sent: int = Int("events")
     snapshot_sent: int = Int("events")
     completed_sent: int = Int("events")
+    heard: int = Int("said")
+    """The last of the operator's events that is in the coordinator's state."""
+    snapshot_heard: int = Int("said")
+    completed_heard: int = Int("said")
     undecided: int = Int("posted")
     """Sends whose futures are pending."""
 
@@ -40,8 +43,8 @@ class Sender(Machine):
     # fmt: off
     ROWS = (
         Row("send",      "able",   STAY,     "has_more", "count, post", "the coordinator has an event for this subtask"),
-        Row("ready",     "unable", "able",   None,       "bind",        "an attempt can be sent events"),
-        Row("failed",    "able",   "unable", None,       None,          "the attempt has failed"),
+        Row("ready",     "unable", "able",   None,       None,          "an attempt can be sent events"),
+        Row("failed",    "able",   "unable", None,       "forget",      "the attempt has failed"),
         Ignore("failed", "unable",           None,                      "it failed before it was ready"),
         Row("rewind",    "unable", STAY,     None,       "go_back",     "the subtask goes back to the last checkpoint"),
     )
@@ -55,10 +58,12 @@ class Sender(Machine):
         self.undecided += 1
 
     def post(self) -> None:
-        self.system.gateway[self.coordinator, self.subtask].send(self.attempt, self.sent)
+        self.system.gateway[self.coordinator, self.subtask].send(
+            self.system.attempt[self.subtask].number, self.sent
+        )
 
-    def bind(self, attempt: int) -> None:
-        self.attempt = attempt
+    def forget(self) -> None:
+        self.sent = 0
 
     def go_back(self) -> None:
         self.sent = self.completed_sent
@@ -79,31 +84,38 @@ class User(Machine):
     """A user's coordinator: takes its time for snapshots, may fail them, may fail the job."""
 
     INDEX = ("coordinator",)
-    STATES = ("working", "asked")
+    STATES = ("working",)
     INITIAL = "working"
 
     system: ClosedJob
     coordinator: int
 
     asked_for: int = Int("checkpoints")
+    """The checkpoint whose future it holds; 0 for none."""
+    is_starting: bool = Bool()
 
-    ask: Trigger
+    get_ready: Trigger
+    fail_to_start: Trigger
     take_snapshot: Trigger
     fail_snapshot: Trigger
-    forget: Trigger
     fail_everything: Trigger
 
     # fmt: off
     ROWS = (
-        Row("ask",             "working", "asked",   None,       "note",                    "a checkpoint was triggered"),
-        Row("ask",             "asked",   STAY,      None,       "note",                    "the one before it was aborted"),
-        Row("take_snapshot",   "asked",   "working", None,       "remember, succeed",       "its future completes, perhaps late"),
-        Row("fail_snapshot",   "asked",   "working", "may_fail", "spend_failure, report",   "its future fails"),
-        Row("forget",          "asked",   "working", None,       None,                      "it is restored"),
-        Ignore("forget",       "working",            None,                                  "nothing was asked of it"),
-        Row("fail_everything", ANY,       STAY,      "may_fail", "spend_failure, fail_job", "it fails the job"),
+        Row("get_ready",       "working", STAY, "is_getting_ready",              "report_start",                   "its start has returned"),
+        Row("fail_to_start",   "working", STAY, "is_getting_ready and may_fail", "spend_failure, report_no_start", "its start has raised"),
+
+        Row("take_snapshot",   "working", STAY, "is_asked",                      "remember, succeed",              "its future completes, perhaps late"),
+        Row("fail_snapshot",   "working", STAY, "is_asked and may_fail",         "spend_failure, report",          "its future fails"),
+        Row("fail_everything", "working", STAY, "may_fail",                      "spend_failure, fail_job",        "it fails the job"),
     )
     # fmt: on
+
+    def is_getting_ready(self) -> bool:
+        return self.is_starting
+
+    def is_asked(self) -> bool:
+        return self.asked_for > 0
 
     def may_fail(self) -> bool:
         return self.system.budget.has_failures()
@@ -111,21 +123,31 @@ class User(Machine):
     def spend_failure(self) -> None:
         self.system.budget.failures += 1
 
-    def note(self, checkpoint: int) -> None:
-        self.asked_for = checkpoint
-
     def remember(self) -> None:
         if self.system.checkpoint.number == self.asked_for:
             for s in range(self.system.subtasks):
                 self.system.sender[self.coordinator, s].snapshot_sent = self.system.sender[
                     self.coordinator, s
                 ].sent
+                self.system.sender[self.coordinator, s].snapshot_heard = self.system.sender[
+                    self.coordinator, s
+                ].heard
 
     def succeed(self) -> None:
         self.system.snapshot[self.coordinator, 0].succeed(self.asked_for, 0)
+        self.asked_for = 0
+
+    def report_start(self) -> None:
+        self.is_starting = False
+        self.system.holder[self.coordinator].started()
+
+    def report_no_start(self) -> None:
+        self.is_starting = False
+        self.system.holder[self.coordinator].start_failed()
 
     def report(self) -> None:
         self.system.snapshot[self.coordinator, 0].fail(self.asked_for)
+        self.asked_for = 0
 
     def fail_job(self) -> None:
         self.system.holder[self.coordinator].fail_job()
@@ -133,18 +155,28 @@ class User(Machine):
     # port `user` of the holder
 
     def start(self) -> None:
-        pass
+        if self.system.slow_starts > 0:
+            self.is_starting = True
+        else:
+            self.system.holder[self.coordinator].started()
+
+    def rebuild(self) -> None:
+        for s in range(self.system.subtasks):
+            self.system.sender[self.coordinator, s].failed()
 
     def close(self) -> None:
         pass
 
     def reset_to(self, checkpoint: int) -> None:
-        self.forget()
+        self.asked_for = 0
         for s in range(self.system.subtasks):
             self.system.sender[self.coordinator, s].rewind()
+            self.system.sender[self.coordinator, s].heard = self.system.sender[
+                self.coordinator, s
+            ].completed_heard
 
     def checkpoint(self, checkpoint: int, lane: int) -> None:
-        self.ask(checkpoint)
+        self.asked_for = checkpoint
 
     def complete(self, checkpoint: int) -> None:
         pass
@@ -153,7 +185,7 @@ class User(Machine):
         pass
 
     def ready(self, subtask: int, attempt: int) -> None:
-        self.system.sender[self.coordinator, subtask].ready(attempt)
+        self.system.sender[self.coordinator, subtask].ready()
 
     def failed(self, subtask: int, attempt: int) -> None:
         self.system.sender[self.coordinator, subtask].failed()
@@ -162,7 +194,10 @@ class User(Machine):
         self.system.sender[self.coordinator, subtask].rewind()
 
     def event(self, subtask: int, attempt: int, event: int) -> None:
-        pass
+        if event > self.system.sender[self.coordinator, subtask].heard:
+            self.system.sender[self.coordinator, subtask].heard = event
+        self.system.sender[self.coordinator, subtask].undecided += 1
+        self.system.holder[self.coordinator].handled(subtask, attempt, self.system.events + event)
 
 
 class Keeper(Machine):

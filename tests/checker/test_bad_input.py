@@ -91,7 +91,7 @@ def test_what_has_no_finite_form_is_refused(machine: type[Machine], message: str
         ({"STEPS": (Step("two", "tick"),)}, "a step names the machine 'two'"),
         ({"STEPS": (Step("one", "tock"),)}, "has no trigger 'tock'"),
         ({"WIRING": {"one.bell": "one"}}, "is no port of a machine"),
-        ({"UNTAKEN": {"one.tock": "why"}}, "is no trigger of a machine"),
+        ({"UNTAKEN": {"one.tock": "why"}}, "is no trigger or row of a machine"),
     ],
 )
 def test_a_name_that_leads_nowhere_is_refused(members: dict[str, Any], message: str) -> None:

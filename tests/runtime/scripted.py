@@ -85,12 +85,14 @@ class ScriptedCoordinator(OperatorCoordinator):
 class ScriptedProvider(CoordinatorProvider):
     operator_id = "op"
 
-    def __init__(self, script: Script) -> None:
-        self._script = script
+    def __init__(
+        self, script: Script, coordinator: type[ScriptedCoordinator] = ScriptedCoordinator
+    ) -> None:
+        self._script, self._class = script, coordinator
         self.coordinator: ScriptedCoordinator
 
     def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        self.coordinator = ScriptedCoordinator(context, self._script)
+        self.coordinator = self._class(context, self._script)
         return self.coordinator
 
 
@@ -149,6 +151,7 @@ def simulated(
     *,
     subtasks: int = 1,
     restarts: Callable[[], RestartStrategy] = lambda: FixedDelay(5, 1.0),
+    coordinator: type[ScriptedCoordinator] = ScriptedCoordinator,
     **settings: Any,
 ) -> SimulatedJob:
     """A job of `subtasks`, not yet up; `settings` go to its configuration."""
@@ -157,7 +160,7 @@ def simulated(
         return JobConfiguration(
             "scripted",
             subtasks,
-            (ScriptedProvider(script),),
+            (ScriptedProvider(script, coordinator),),
             restart_strategy=restarts(),
             **{"checkpoint_interval_s": None, **settings},
         )

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime import EventLost, FatalTaskError, RetryLater, Work
+from epochgate.runtime import CoordinatorContext, EventLost, FatalTaskError, RetryLater, Work
 from epochgate.runtime.checkpoints import CheckpointAborted
 from epochgate.runtime.restart import NoRestart
 from epochgate.runtime.simulation import SimulatedJob, Stuck
-from tests.runtime.scripted import Script, simulated
+from tests.runtime.scripted import Script, ScriptedCoordinator, simulated
 
 
 def up(script: Script, **settings: Any) -> SimulatedJob:
@@ -115,13 +115,57 @@ def test_a_coordinator_that_raises_in_a_reset_is_reset_again(place: str) -> None
     assert checkpointed(job) == 2
 
 
-def test_a_coordinator_that_cannot_start_fails_the_job() -> None:
+def test_a_coordinator_that_cannot_start_is_made_anew() -> None:
     script = Script(errors={"start": [OSError("no such table")]})
+    job = up(script)
+    assert job.master.job.holder[0].state == "started"
+    assert script.calls.count("start") == 2
+    assert script.calls.count("close") == 1
+    assert script.calls.count("reset_to_checkpoint") == 0
+    assert job.master.report.global_restarts == 1
+    assert checkpointed(job) == 1
+
+
+def test_a_coordinator_that_never_starts_fails_the_job_with_its_reason() -> None:
+    script = Script(errors={"start": [OSError("no such table")] * 100})
     job = simulated(script)
     ended(job)
     assert job.result.state == "failed"
     assert "could not start: OSError('no such table')" in str(job.result.reason)
+    assert script.calls.count("close") == script.calls.count("start")
+
+
+def test_a_coordinator_that_fails_the_job_while_it_starts_is_made_anew() -> None:
+    class Hesitant(ScriptedCoordinator):
+        def start(self) -> None:
+            super().start()
+            if self.script.calls.count("start") == 1:
+                self.context.fail_job("half of it is missing")
+
+    script = Script()
+    job = simulated(script, coordinator=Hesitant)
+    job.settle()
+    assert script.calls.count("start") == 2
     assert script.calls.count("close") == 1
+    assert checkpointed(job) == 1
+
+
+def test_nothing_that_a_coordinator_does_after_it_failed_to_start_reaches_the_job() -> None:
+    contexts: list[CoordinatorContext] = []
+
+    class Lingering(ScriptedCoordinator):
+        def start(self) -> None:
+            contexts.append(self.context)
+            super().start()
+
+    script = Script(errors={"start": [OSError("no such table")]})
+    job = simulated(script, coordinator=Lingering)
+    job.settle()
+    contexts[0].fail_job("I am still here")
+    contexts[0].post(script.at, "posted by the old one")
+    job.settle()
+    assert "posted by the old one" not in script.calls
+    assert job.master.report.global_restarts == 1
 
 
 def test_a_coordinator_that_cannot_close_leaves_a_warning() -> None:

@@ -22,6 +22,7 @@ PHRASES: dict[str, Callable[..., str | None]] = {
     "gateway.sender.lost": lambda c, s, n: f"op{c} to {s}: {n} lost",
     "gateway.sender.turned_away": lambda c, s, e: f"op{c} to {s}: {e} turned away",
     "holder.user.start": lambda c: f"op{c}: start",
+    "holder.user.rebuild": lambda c: f"op{c}: made anew",
     "holder.user.close": lambda c: f"op{c}: close",
     "holder.user.reset_to": lambda c, n: f"op{c}: reset to checkpoint {n}",
     "holder.user.checkpoint": lambda c, n, _: f"op{c}: asked for checkpoint {n}",
@@ -75,6 +76,8 @@ class MachinesWorld:
     def do_up(self) -> None:
         """Start the job and let every subtask run; process s + 1 speaks for subtask s."""
         self._fire(self.job.lifecycle.start)
+        for holder in self.job.holder:
+            self._fire(holder.started)
         for subtask, attempt in enumerate(self.job.attempt):
             for trigger in (attempt.connect, attempt.initialize, attempt.run):
                 self._fire(trigger, subtask + 1)

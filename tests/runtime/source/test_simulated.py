@@ -213,11 +213,12 @@ class BrokenSource(RangeSource):
             raise errors.pop(0)
 
 
-def test_an_enumerator_that_cannot_be_made_fails_the_job() -> None:
+def test_an_enumerator_that_cannot_be_made_is_tried_again() -> None:
     source = BrokenSource(create=[OSError("no such bucket")])
     job = RangeJob(lambda: source)
-    assert job.end().state == "failed"
-    assert "'ranges' could not start: OSError('no such bucket')" in str(job.result.reason)
+    assert job.end().state == "finished"
+    failures = [failure.reason for failure in job.master.report.failures]
+    assert failures == ["coordinator 'ranges' could not start: OSError('no such bucket')"]
 
 
 def test_a_look_that_raises_takes_the_job_back_and_the_next_enumerator_looks_again() -> None:
