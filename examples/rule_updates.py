@@ -22,7 +22,7 @@ from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.spark.job import run_job
 from epochgate.spark.session import local_session
 
-TASKS, PAYMENTS, FIRST_RULE = 3, 400, {"version": 1, "limit": 900}
+TASKS, PAYMENTS, FIRST_RULE = 3, 500, {"version": 1, "limit": 900}
 
 
 class Rules(runtime.OperatorCoordinator):
@@ -37,7 +37,7 @@ class Rules(runtime.OperatorCoordinator):
 
     def update(self) -> None:
         if self.gateways:
-            self.rule = {"version": self.rule["version"] + 1, "limit": self.rule["limit"] - 100}
+            self.rule = {"version": self.rule["version"] + 1, "limit": self.rule["limit"] - 50}
         for gateway in self.gateways.values():
             gateway.send_event(self.rule)
         self.context.post_later(0.8, self.update)

@@ -107,6 +107,7 @@ def changes(tasks: Rows) -> Iterator[tuple[int, int, int]]:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.timeout(180)
 def test_all_tasks_change_the_rule_at_the_same_checkpoint_while_workers_are_killed(
     tmp_path: Path,
 ) -> None:
@@ -116,19 +117,19 @@ def test_all_tasks_change_the_rule_at_the_same_checkpoint_while_workers_are_kill
         arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
-        hit = kill_workers(driver, seed=4, kills=4)
+        hit = kill_workers(driver, seed=4, kills=3)
         shown, errors = driver.communicate(timeout=WAIT_S)
     finally:
         driver.kill()
     assert driver.returncode == 0, errors
-    assert hit == 4
+    assert hit == 3
 
     dumped = json.loads(dump.read_text(encoding="utf-8"))
     tasks = rows_by_task(dumped["pages"])
     assert sorted(tasks) == [0, 1, 2]
     for by_checkpoint in tasks.values():
         counted = [payment for rows in by_checkpoint.values() for payment, _ in rows]
-        assert counted == list(range(1, 401)), "each payment once, in its order"
+        assert counted == list(range(1, 501)), "each payment once, in its order"
         versions = [version for rows in by_checkpoint.values() for _, version in rows]
         assert versions == sorted(versions)
     cut_over = list(changes(tasks))
@@ -140,6 +141,6 @@ def test_all_tasks_change_the_rule_at_the_same_checkpoint_while_workers_are_kill
 
     *table, last = shown.strip().splitlines()
     assert len(table) == 1 + len(dumped["pages"])
-    restarts = re.fullmatch(r"finished: 1200 payments, (\d+) task restarts", last)
+    restarts = re.fullmatch(r"finished: 1500 payments, (\d+) task restarts", last)
     assert restarts is not None, last
-    assert int(restarts[1]) >= 3
+    assert int(restarts[1]) >= 2
