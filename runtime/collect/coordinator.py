@@ -107,9 +107,8 @@ class CollectSinkCoordinator(OperatorCoordinator):
         is_idle = not self._rows.has_ready
         for subtask, told in self._told.items():
             consumed = self._rows.consumed(subtask)
-            assert consumed is not None
-            news = consumed - told
-            if news > 0 and (is_idle or 2 * news >= self._window_rows):
+            is_much = 2 * (consumed - told) >= self._window_rows
+            if is_much or (is_idle and consumed > told):
                 self._tell(subtask, consumed, ["grant"])
         self._help()
 

@@ -204,11 +204,10 @@ class CollectedRows(Iterator[Any]):
             subtask.final = max(subtask.final, end)
             self._changed.notify_all()
 
-    def consumed(self, number: int) -> int | None:
-        """Up to which number the subtask's rows are consumed; None before it has begun."""
+    def consumed(self, number: int) -> int:
+        """Up to which number the rows of a subtask that has begun are consumed."""
         with self._changed:
-            subtask = self._subtasks.get(number)
-            return None if subtask is None else subtask.consumed
+            return self._subtasks[number].consumed
 
     def end(self, result: Future[JobResult]) -> None:
         """The job is over."""
