@@ -17,7 +17,6 @@ from typing import Any
 CREATED, RUNNING, FINISHED, FAILED = range(4)
 BATCH = -1
 """The id of a snapshot without a checkpoint, which closes nothing."""
-LAST_LANE = 1_000
 REFUSED_ACKNOWLEDGEMENT = "refused-acknowledgement"
 SKIPPED_NOTICE = "skipped-notice"
 UNTOLD_NOTICE = "untold-notice"
@@ -25,6 +24,8 @@ MIXED_CLOSE = "mixed-close"
 FORGOTTEN_SENDS = "forgotten-sends"
 ORPHANED_SENDS = "orphaned-sends"
 EARLY_OPENING = "early-opening"
+HALF_MARKED = "half-marked"
+LATE_SENDS = "late-sends"
 NAMES = frozenset(
     (
         REFUSED_ACKNOWLEDGEMENT,
@@ -34,6 +35,8 @@ NAMES = frozenset(
         FORGOTTEN_SENDS,
         ORPHANED_SENDS,
         EARLY_OPENING,
+        HALF_MARKED,
+        LATE_SENDS,
     )
 )
 
@@ -54,6 +57,8 @@ class Send:
     def __init__(self, name: str, attempt: Attempt) -> None:
         self.name, self.attempt = name, attempt
         self.is_ok: bool | None = None
+        self.is_late = False
+        """It was sent for an attempt that is replaced."""
         self.waiting: list[Part] = []
 
 
@@ -70,8 +75,8 @@ class Gateway:
 class Part:
     """The coordinator's part of one checkpoint, from the question to the result."""
 
-    def __init__(self, checkpoint: int, lane: int) -> None:
-        self.checkpoint, self.lane = checkpoint, lane
+    def __init__(self, checkpoint: int, order: float) -> None:
+        self.checkpoint, self.order = checkpoint, order
         self.is_answered = False
         self.is_over = False
         self.state: str | None = None
@@ -121,7 +126,7 @@ class Account:
         self.in_flight: dict[str, deque[Send]] = {}
         self.tracked: dict[Send, None] = {}
         self.parts: dict[int, Part] = {}
-        self.lanes: list[Part] = []
+        self.asked = 0
         self.newest = 0
 
     def do_start(self) -> None:
@@ -204,6 +209,7 @@ class Account:
             gateway.held[max(gateway.held)].append(send)
         else:
             self._call(send)
+        send.is_late = send.attempt is not self.attempts[send.attempt.subtask]
         self.tracked[send] = None
 
     def _call(self, send: Send) -> None:
@@ -231,7 +237,7 @@ class Account:
         if not send.is_ok and send.attempt.stage == RUNNING:
             self.lines.append(f"failover {send.attempt.subtask} {send.attempt.number}")
         self.tracked.pop(send, None)
-        for part in sorted(send.waiting, key=lambda part: part.lane):
+        for part in sorted(send.waiting, key=lambda part: part.order):
             part.awaited.discard(send)
             if not send.is_ok:
                 self._conclude(part, "FAILED")
@@ -270,12 +276,11 @@ class Account:
             for gateway in self.gateways:
                 if gateway.latest < BATCH:
                     self._mark(gateway, BATCH)
-            self._begin(Part(BATCH, LAST_LANE))
+            self._begin(Part(BATCH, float("inf")))
             return
         if any(gateway.latest >= checkpoint for gateway in self.gateways):
-            # Those before it stay marked in Flink; nothing of the protocol can tell.
             for gateway in self.gateways:
-                if gateway.latest >= checkpoint:
+                if gateway.latest >= checkpoint or HALF_MARKED in self.corrected:
                     break
                 self._mark(gateway, checkpoint)
             self.lines += [f"ckptfuture {checkpoint} FAILED", "GLOBAL"]
@@ -283,13 +288,11 @@ class Account:
         for gateway in self.gateways:
             self._mark(gateway, checkpoint)
         self.newest = checkpoint
-        busy = {part.lane for part in self.lanes}
-        lane = next(lane for lane in range(len(busy) + 1) if lane not in busy)
-        self._begin(Part(checkpoint, lane))
+        self.asked += 1
+        self._begin(Part(checkpoint, self.asked))
 
     def _begin(self, part: Part) -> None:
         self.parts[part.checkpoint] = part
-        self.lanes.append(part)
         self.lines.append(f"coord checkpoint {part.checkpoint}")
 
     def _mark(self, gateway: Gateway, checkpoint: int) -> None:
@@ -317,8 +320,9 @@ class Account:
         if part.checkpoint != BATCH and not self._has_closed(part.checkpoint):
             self._conclude(part, "FAILED")
             return
-        part.awaited = set(self.tracked)
-        for send in self.tracked:
+        counts_late = part.checkpoint == BATCH or LATE_SENDS not in self.corrected
+        part.awaited = {send for send in self.tracked if counts_late or not send.is_late}
+        for send in part.awaited:
             send.waiting.append(part)
         if FORGOTTEN_SENDS not in self.corrected:
             self.tracked.clear()
@@ -338,7 +342,6 @@ class Account:
     def _conclude(self, part: Part, state: str | None) -> None:
         if not part.is_over:
             part.is_over = True
-            self.lanes.remove(part)
             self.lines.append(f"ckptfuture {part.checkpoint} {state}")
 
     def do_abort(self) -> None:

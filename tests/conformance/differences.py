@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from tests.conformance.account import (
     EARLY_OPENING,
     FORGOTTEN_SENDS,
+    HALF_MARKED,
+    LATE_SENDS,
     MIXED_CLOSE,
     ORPHANED_SENDS,
     REFUSED_ACKNOWLEDGEMENT,
@@ -171,6 +173,50 @@ DIFFERENCES = (
             ("reset 0 0", "coord subtaskReset 0 0", "coord subtaskReset 0 0 | sent a FAILED"),
             ("ckpt 2", "coord checkpoint 2", None),
             ("cdone 2 s2", "", "ckptfuture 2 s2"),
+        ),
+    ),
+    Difference(
+        LATE_SENDS,
+        hazard="none of D1 to D8",
+        breaks="I6, a little: a checkpoint fails for an event that belongs to no part of it, since "
+        "it was sent for an attempt of which the coordinator knows that it is gone. Had the queue "
+        "been drained in between, Flink's checkpoint would have completed as well.",
+        flink="A call to an attempt that was replaced fails at once, and counts as being on its "
+        "way until that is handled; a future that completes before then waits for it, and fails.",
+        ours="What is sent for a replaced attempt is turned away, and was never on its way (G5). "
+        "An event for an attempt that fails while a checkpoint is under way is another matter: "
+        "there the checkpoint is aborted (K6).",
+        transcript=(
+            ("new 1", "", None),
+            ("start", "coord start", None),
+            ("running 0", "coord ready 0 0", None),
+            ("reset 0 0", "coord subtaskReset 0 0", None),
+            ("ckpt 1", "coord checkpoint 1", None),
+            ("auto 0", "", None),
+            ("send 0 0 a", "", None),
+            ("cdone 1 s1", "", None),
+            (
+                "auto 1",
+                "ckptfuture 1 FAILED | sent a FAILED",
+                "ckptfuture 1 s1 | sent a FAILED",
+            ),
+        ),
+    ),
+    Difference(
+        HALF_MARKED,
+        hazard="none of D1 to D8",
+        breaks="I6: a later checkpoint is refused for no reason, and the job restarts again.",
+        flink="A checkpoint id that is not newer fails the checkpoint and the job at the first "
+        "gateway that has seen a newer one; the gateways before that one stay marked.",
+        ours="It fails both as well, and no gateway is marked (H9).",
+        transcript=(
+            ("new 2", "", None),
+            ("start", "coord start", None),
+            ("ckpt 2", "coord checkpoint 2", None),
+            ("reset 0 0", "coord subtaskReset 0 0", None),
+            ("ckpt 1", "ckptfuture 1 FAILED | GLOBAL", None),
+            ("reset 1 0", "coord subtaskReset 1 0", None),
+            ("ckpt 1", "ckptfuture 1 FAILED | GLOBAL", "coord checkpoint 1"),
         ),
     ),
 )

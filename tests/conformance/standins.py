@@ -17,7 +17,7 @@ from epochgate.models.gateway import Gateway
 from epochgate.models.holder import Holder, UserPort
 from epochgate.models.snapshot import CoordinatorSnapshot
 
-LANES = 24
+LANES = 48
 """How many checkpoints may be unfinished at once."""
 
 

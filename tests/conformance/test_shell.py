@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from tests.conformance.shell import ARITIES, Shell
+from tests.conformance.standins import LANES
 
 
 def said(*commands: str) -> list[str]:
@@ -95,7 +96,7 @@ def test_a_batch_snapshot_closes_nothing_and_waits_for_sends_on_their_way() -> N
 
 
 def test_more_unfinished_checkpoints_than_there_is_room_for_are_refused() -> None:
-    asked = [f"ckpt {id}" for id in range(1, 26)]
+    asked = [f"ckpt {id}" for id in range(1, LANES + 2)]
     assert said("new 1", "start", *asked)[0].startswith("EXC TooManyCheckpoints")
 
 

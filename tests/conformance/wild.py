@@ -25,9 +25,7 @@ class Wild(Maker):
     def _send(self) -> None:
         subtask = self.any_subtask()
         attempt = self.attempt(subtask)
-        # Flink's holder counts a call to a replaced attempt until its failure is known, which
-        # differs where a future waits behind it; see README.md.
-        if attempt > 0 and self.account.is_automatic and self.happens(0.2):
+        if attempt > 0 and self.happens(0.2):
             attempt = self.chance.randrange(attempt)
         self.send(subtask, attempt)
 
@@ -49,6 +47,18 @@ class Wild(Maker):
         self.last += self.chance.choice((1, 1, 1, 2))
         self.asked.append(self.last)
         self.say(f"ckpt {self.last}")
+
+    def _ask_again(self) -> None:
+        """An id for which only new gateways can be marked, and once more when all are new."""
+        unused = [id for id in range(1, self.last) if id not in self.asked]
+        if self.subtasks == 1 or not unused:
+            return
+        self._replace(0)
+        self.say(f"ckpt {unused[0]}")
+        for subtask in range(1, self.subtasks):
+            self._replace(subtask)
+        self.say(f"ckpt {unused[0]}")
+        self.asked.append(unused[0])
 
     def _ask_batch(self) -> None:
         part = self.account.parts.get(BATCH)
@@ -146,6 +156,7 @@ class Wild(Maker):
         (_answer, 16),
         (_ask, 9),
         (_ask_batch, 0.7),
+        (_ask_again, 0.2),
         (_complete_future, 14),
         (_acknowledge, 16),
         (_abort, 1.5),

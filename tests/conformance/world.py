@@ -24,7 +24,7 @@ from epochgate.models.gateway import SenderPort
 from epochgate.models.snapshot import SnapshotPort
 from epochgate.runtime.coordinator import BATCH_CHECKPOINT
 from tests.conformance.batch import Batch
-from tests.conformance.standins import Coordinator, HolderAlone
+from tests.conformance.standins import LANES, Coordinator, HolderAlone
 from tests.conformance.wire import Answer, Send, Wire
 
 CREATED, RUNNING, FINISHED, FAILED = "created", "running", "finished", "failed"
@@ -239,15 +239,25 @@ class World(SenderPort, SnapshotPort):
         if checkpoint == BATCH_CHECKPOINT:
             self.batch.ask()
             return
-        snapshots = self.machines.snapshot.values()
+        lane = self._free_lane()
+        if lane is None:
+            self._say("EXC TooManyCheckpoints: all lanes are taken by unfinished checkpoints")
+            return
         try:
-            next(s for s in snapshots if s.state == "idle").ask(checkpoint)
+            self.machines.snapshot[0, lane].ask(checkpoint)
             self.newest = checkpoint
         except TransitionRefused as refused:
             self.part_has_failed(checkpoint)
             self._say(f"GLOBAL TransitionRefused: {refused}")
-        except StopIteration:
-            self._say(f"EXC TooManyCheckpoints: {len(snapshots)} are unfinished")
+
+    def _free_lane(self) -> int | None:
+        """The first lane behind those in use, so that an older checkpoint is the first to hear what
+        several wait for; else the first that is free.
+        """
+        is_idle = [snapshot.state == "idle" for snapshot in self.machines.snapshot.values()]
+        behind = next((lane + 1 for lane in range(LANES)[::-1] if not is_idle[lane]), 0)
+        lanes = (*range(behind, LANES), *range(behind))
+        return next((lane for lane in lanes if is_idle[lane]), None)
 
     def future(self, checkpoint: int, state: str | None) -> None:
         """The coordinator's future succeeds with a state, or fails; only the first time counts."""
