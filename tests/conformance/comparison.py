@@ -58,6 +58,8 @@ class Comparison:
     explained: Counter[str] = field(default_factory=Counter)
     """How many schedules each difference was needed for."""
     unexplained: list[list[str]] = field(default_factory=list)
+    example: list[str] = field(default_factory=list)
+    """One that differs, if any does; an unexplained one before others."""
 
     def add(self, commands: Sequence[str], flink: Lines, ours: Lines) -> None:
         """Compare one schedule."""
@@ -66,8 +68,10 @@ class Comparison:
         names = explanation(commands, flink, ours)
         if names is None:
             self.unexplained.append(list(commands))
+            self.example = self.unexplained[0]
         elif names:
             self.explained.update(names)
+            self.example = self.example or list(commands)
         else:
             self.same += 1
 
@@ -80,6 +84,17 @@ class Comparison:
         ]
         lines += [f"  {count:6} {name}" for name, count in self.explained.most_common()]
         return "\n".join(lines)
+
+
+def transcript(commands: Sequence[str], flink: Lines, ours: Lines) -> str:
+    """A schedule with both answers, side by side where they differ."""
+    lines = []
+    for command, theirs, own in zip(commands, flink, ours, strict=True):
+        said = f"{command:20} {' | '.join(theirs)}"
+        if comparable([theirs]) != comparable([own]):
+            said += f"   <- Flink; epochgate -> {' | '.join(own)}"
+        lines.append(said.rstrip())
+    return "\n".join(lines)
 
 
 def shrunk(commands: Sequence[str], sign: Callable[[Sequence[str]], object]) -> list[str]:

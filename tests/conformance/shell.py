@@ -93,7 +93,7 @@ class Shell:
         return subtask
 
     def _start(self, world: World) -> None:
-        world.holder.start()
+        world.start()
 
     def _drain(self, world: World) -> None:
         world.drain()

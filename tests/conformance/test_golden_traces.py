@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.conformance.account import MIXED_CLOSE, NAMES, Account
-from tests.conformance.comparison import Comparison, comparable, explanation, shrunk
+from tests.conformance.comparison import Comparison, comparable, explanation, shrunk, transcript
 from tests.conformance.differences import DIFFERENCES, Difference
 from tests.conformance.shell import Shell
 from tests.conformance.traces import COUNTS, FOLDER, read
@@ -66,6 +66,14 @@ def test_no_command_of_an_entry_can_be_left_out(entry: Difference) -> None:
 
     for place in range(2, len(commands) - 1):
         assert harm(commands[:place] + commands[place + 1 :]) != harm(commands), commands[place]
+
+
+def test_a_transcript_shows_where_two_answers_differ() -> None:
+    flink, ours = [["coord start"], ["EXC one"]], [["coord start"], ["coord aborted 1"]]
+    assert transcript(["start", "aborted 1"], flink, ours).split("\n") == [
+        "start                coord start",
+        "aborted 1            EXC one   <- Flink; epochgate -> coord aborted 1",
+    ]
 
 
 def test_a_schedule_shrinks_to_what_its_difference_needs() -> None:

@@ -82,7 +82,12 @@ class World(SenderPort, SnapshotPort):
             except TransitionRefused as refused:
                 self._say(f"EXC TransitionRefused: {refused}")
 
-    # attempts: what is inline
+    # the coordinator and attempts: what is inline
+
+    def start(self) -> None:
+        """The coordinator starts, which it can."""
+        self.holder.start()
+        self.holder.started()
 
     def run(self, subtask: int) -> None:
         """The attempt restores or runs; the coordinator hears of it if it still does."""

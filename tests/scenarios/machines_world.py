@@ -16,6 +16,7 @@ PHRASES: dict[str, Callable[..., str | None]] = {
     "attempt.task.aborted": lambda s, n: f"wire {s}: aborted {n}",
     "attempt.task.finish": lambda s: f"wire {s}: finish",
     "attempt.scheduler.deploy": lambda s, a: f"processes: wanted for subtask {s}, attempt {a}",
+    "attempt.scheduler.starting": lambda s, a: None,
     "attempt.scheduler.end": lambda s, i: f"processes: end {i}",
     "attempt.scheduler.refuse": lambda s, i: f"processes: refuse {i}",
     "gateway.sender.confirmed": lambda c, s, n: f"op{c} to {s}: {n} confirmed",
