@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from epochgate.models.holder import Holder
     from epochgate.models.job import Job
     from epochgate.models.lifecycle import JobLifecycle
+    from epochgate.models.recreation import Recreation, Recreations
     from epochgate.models.request import CheckpointRequest
     from epochgate.models.snapshot import CoordinatorSnapshot
     from epochgate.models.task import Task, TaskSystem
@@ -35,6 +36,7 @@ __getattr__ = lazily(
         "holder": ("Holder",),
         "job": ("Job",),
         "lifecycle": ("JobLifecycle",),
+        "recreation": ("Recreation", "Recreations"),
         "request": ("CheckpointRequest",),
         "snapshot": ("CoordinatorSnapshot",),
         "task": (
@@ -57,6 +59,8 @@ __all__ = [
     "Holder",
     "Job",
     "JobLifecycle",
+    "Recreation",
+    "Recreations",
     "Task",
     "TaskSystem",
 ]

@@ -73,6 +73,9 @@ class SchedulerPort(Port):
     def deploy(self, attempt: int) -> None:
         """A process is wanted for this attempt; it will connect."""
 
+    def starting(self, attempt: int) -> None:
+        """Answer with `expire_start` if the attempt does not run after the timeout."""
+
     def end(self, identity: int) -> None:
         """End this process; that it is gone will be reported as lost."""
 
@@ -113,6 +116,7 @@ class Attempt(Machine):
     end_of_input: Trigger
     fail: Trigger
     fault: Trigger
+    expire_start: Trigger
     lost: Trigger
     cancel: Trigger
     finish: Trigger
@@ -168,6 +172,10 @@ class Attempt(Machine):
         Row("fault",             STARTING,                                         FAILED,       None,                             "end_process, go_down",                                       "the driver cannot rely on this attempt any more"),
         Row("fault",             RUNNING,                                          FAILED,       None,                             "end_process, stop_running, go_down",                         "the driver cannot rely on this attempt any more"),
         Ignore("fault",          GONE,                                                           None,                                                                                           "it is going or gone already"),
+
+        Row("expire_start",      STARTING,                                         FAILED,       "is_current",                     "end_process, go_down",                                       "it takes too long to restore"),
+        Ignore("expire_start",   STARTING,                                                       "not is_current",                                                                               "the timer of an earlier attempt"),
+        Ignore("expire_start",   every_state_but(*STARTING),                                     None,                                                                                           "it runs, or is over"),
 
         Row("lost",              STARTING,                                         FAILED,       "speaks",                         "go_down",                                                    "the process or its connection is gone"),
         Row("lost",              RUNNING,                                          FAILED,       "speaks",                         "stop_running, go_down",                                      "the process or its connection is gone"),
@@ -234,6 +242,7 @@ class Attempt(Machine):
         self.waiting = 0
 
     def send_restore(self) -> None:
+        self.scheduler.starting(self.number)
         self.task.restore(self.number, self.system.checkpoint.completed)
 
     def keep_waiting(self, identity: int) -> None:

@@ -13,6 +13,8 @@ from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, TalkingJo
 from epochgate.models.commit import Commit
 from epochgate.models.flink.system import Flink
 from epochgate.models.job import Job
+from epochgate.models.recreated_job import RecreatedJob
+from epochgate.models.recreation import Recreations
 from epochgate.models.reference import Reference
 from epochgate.models.replay import Replay
 from epochgate.models.task import TaskSystem
@@ -22,6 +24,7 @@ MACHINES: dict[str, type[Machine]] = {
     **Job.MACHINES,
     **TaskSystem.MACHINES,
     **BatchSnapshots.MACHINES,
+    **Recreations.MACHINES,
 }
 
 SYSTEMS: dict[str, type[ClosedSystem]] = {
@@ -32,6 +35,7 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "commit": Commit,
     "replay": Replay,
     "batch": BatchJob,
+    "recreation": RecreatedJob,
     "epochgate": ClosedJob,
     "endings": EndingJob,
     "talking": TalkingJob,

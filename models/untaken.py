@@ -57,6 +57,7 @@ def left_to(system: str, *triggers: str) -> dict[str, str]:
 LEFT_TO_TALKING = left_to(
     "talking",
     "attempt.decline",
+    "attempt.expire_start",
     "attempt.fail",
     "attempt.fault",
     "attempt.operator_event",
@@ -74,6 +75,7 @@ LEFT_TO_TALKING = left_to(
     "holder.start_failed",
     "holder.started",
     "process.decline",
+    "process.expire_start",
     "process.fail",
     "process.fail_to_restore",
     "process.lose_event",

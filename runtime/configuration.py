@@ -27,6 +27,8 @@ class JobConfiguration:
     checkpoint_interval_s: float | None = 2.0
     """None: checkpoints are taken on request only."""
     checkpoint_timeout_s: float = 600.0
+    attempt_start_timeout_s: float = 600.0
+    """An attempt that has a process and does not run after this time is taken for failed."""
     tolerable_checkpoint_failures: int = 3
     overlapping_checkpoints_max: int = 1
     restart_strategy: RestartStrategy = field(default_factory=lambda: FixedDelay(10, 1.0))

@@ -90,6 +90,17 @@ class Tasks:
     def deploy(self, subtask: int, attempt: int) -> None:
         self._transport.deploy(subtask, attempt)
 
+    def starting(self, subtask: int, attempt: int) -> None:
+        timeout_s = self._master.configuration.attempt_start_timeout_s
+        self._master.queue.post_later(timeout_s, self._expire_start, subtask, attempt)
+
+    def _expire_start(self, subtask: int, number: int) -> None:
+        attempt = self._attempts[subtask]
+        if attempt.number == number:
+            timeout_s = self._master.configuration.attempt_start_timeout_s
+            self.note_reason(subtask, f"it did not run within {timeout_s:g} s of its start")
+        attempt.expire_start(number)
+
     def end(self, subtask: int, identity: int) -> None:
         self._transport.end(subtask, identity, "its attempt is over")
 

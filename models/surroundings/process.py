@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Ignore, Int, Machine, Row, Trigger
+from epochgate.models.attempt import DEPLOYING, INITIALIZING
 from epochgate.models.task import CREATED, RUNNING, Task
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Process(Machine):
     fail: Trigger
     fail_to_restore: Trigger
     lose_event: Trigger
+    expire_start: Trigger
     end_input: Trigger
     ended: Trigger
 
@@ -106,6 +108,7 @@ class Process(Machine):
         Row("fail",            HERE, STAY, "may_fail and is_restored",   "spend_failure, say_failed",                "the process reports that it cannot go on"),
         Row("fail_to_restore", HERE, STAY, "may_fail and is_restoring",  "spend_failure, take_back_run, say_failed", "an operator cannot be opened"),
         Row("lose_event",      HERE, STAY, "may_fail and is_event_next", "spend_failure, drop_event",                "an event gets lost on its way, which is noticed"),
+        Row("expire_start",    ANY,  STAY, "may_fail and is_starting",   "spend_failure, report_slow_start",         "it takes too long to restore"),
         Row("end_input",       HERE, STAY, "may_end",                    "note_end",                                 "the subtask has nothing more to read"),
         Row("ended",           HERE, AWAY, None,                         "vanish",                                   "the driver has ended it"),
         Ignore("ended",        AWAY,       None,                                                                     "it is gone already"),
@@ -157,6 +160,12 @@ class Process(Machine):
             self.is_restored()
             and not self.down.empty()
             and self.down.head() > self.system.checkpoints
+        )
+
+    def is_starting(self) -> bool:
+        return (
+            self.system.attempt[self.subtask].state == DEPLOYING
+            or self.system.attempt[self.subtask].state == INITIALIZING
         )
 
     def may_end(self) -> bool:
@@ -272,6 +281,9 @@ class Process(Machine):
             coordinator = rest // self.system.event // self.system.numbers
             self.system.task[self.subtask].event(coordinator, number, event)
 
+    def report_slow_start(self) -> None:
+        self.system.attempt[self.subtask].expire_start(self.system.attempt[self.subtask].number)
+
     def drop_event(self) -> None:
         rest = self.down.pop() - self.system.checkpoints - 1
         number = rest // self.system.event % self.system.numbers + 1
@@ -285,6 +297,9 @@ class Process(Machine):
     def deploy(self, attempt: int) -> None:
         self.is_wanted = True
         self.system.restarter.due[self.subtask] = False
+
+    def starting(self, attempt: int) -> None:
+        pass
 
     def end(self, identity: int) -> None:
         if identity == self.identity:

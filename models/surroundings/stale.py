@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Machine, Row, Trigger
-from epochgate.models.attempt import FINISHED
+from epochgate.models.attempt import FINISHED, RUNNING
 from epochgate.models.holder import BROKEN, CLOSED
 from epochgate.models.snapshot import ASKED
 
@@ -50,6 +50,9 @@ class Stale(Machine):
         for s in range(self.system.subtasks):
             if self.system.attempt[s].number > 0:
                 self.system.attempt[s].restart(self.system.attempt[s].number - 1)
+                self.system.attempt[s].expire_start(self.system.attempt[s].number - 1)
+            if self.system.attempt[s].state == RUNNING:
+                self.system.attempt[s].expire_start(self.system.attempt[s].number)
         if self.system.request.state != "idle":
             self.system.request.submit_periodic()
 

@@ -91,7 +91,7 @@ def test_the_invariants_hold_on_every_interleaving(
     [
         (ClosedJob, 26_912, 178_640),
         (EndingJob, 9_226, 42_932),
-        (TalkingJob, 28_298, 160_928),
+        (TalkingJob, 28_330, 161_144),
         (LiveJob, 11_068, 65_549),
     ],
 )

@@ -377,3 +377,15 @@ def test_a_job_that_cannot_come_to_rest_says_why() -> None:
     job.master.request_checkpoint()
     with pytest.raises(Stuck, match=r"checkpoint is triggering(.|\n)*process 1 of subtask 0"):
         job.settle(rounds_max=1)
+
+
+def test_an_attempt_that_does_not_come_to_run_is_replaced() -> None:
+    script = Script()
+    job = simulated(script, attempt_start_timeout_s=30.0)
+    job.flow(held=("tell",))  # its process never restores
+    assert job.master.job.attempt[0].state == "deploying"
+    job.wait(31.0)
+    job.settle()
+    assert job.master.job.attempt[0].is_running()
+    assert job.master.report.failures[0].reason == "it did not run within 30 s of its start"
+    assert job.master.report.regional_restarts == 1

@@ -1,0 +1,174 @@
+"""One coordinator after the other: what becomes of calls while the old one closes and its successor
+is made.
+
+Decides that a reset replaces the coordinator, that its successor is made only once the old one is
+closed or has been given up, that calls of the job wait meanwhile and reach the successor in their
+order, and that they never reach another one. Each coordinator has a number, its generation::
+
+    job        reset   a  b                                   c
+    old (1)    fenced  [close, elsewhere]
+    new (2)            a, b deferred       made, restored  a  b  c
+
+Leaves to the shell what making, restoring and closing mean, and how long a close may take. Source:
+Apache Flink's RecreateOnResetOperatorCoordinator.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from epochgate.fsm import (
+    STAY,
+    Bool,
+    Channel,
+    Fifo,
+    Ignore,
+    Int,
+    Machine,
+    Opaque,
+    Port,
+    Row,
+    System,
+    Trigger,
+    machines,
+    output,
+)
+
+FRESH, CAUGHT_UP, DEFERRED, MAKING = "fresh", "caught_up", "deferred", "making"
+BROKEN, CLOSED = "broken", "closed"
+
+
+class InnerPort(Port):
+    """What is asked of the coordinators; `generation` says of which."""
+
+    def restore(self, generation: int) -> None:
+        """Restore the first one, to which nothing has happened."""
+
+    def start(self, generation: int) -> None: ...
+    def replace(self, generation: int) -> None:
+        """Fence it, and close it elsewhere: answer with `closed`, `close_failed` or `close_late`."""
+
+    def fail_job(self, generation: int) -> None:
+        """It may still hold what its successor needs."""
+
+    def make(self, generation: int, is_started: bool) -> None:
+        """Create, restore and, if the job has begun, start: answer with `made` or `unmade`."""
+
+    def pass_on(self, generation: int, call: Opaque) -> None: ...
+    def drop(self, call: Opaque) -> None:
+        """There is nobody to make this call to: who waits for it must learn it."""
+
+    def close(self, generation: int) -> None:
+        """The job is over: fence it and close it."""
+
+
+class Recreation(Machine):
+    """The coordinators of one operator, which follow each other."""
+
+    STATES = (FRESH, CAUGHT_UP, DEFERRED, MAKING, BROKEN, CLOSED)
+    INITIAL = FRESH
+    TERMINAL = (CLOSED,)
+
+    system: Recreations
+    inner: InnerPort = output(InnerPort)
+
+    generation: int = Int("generations")
+    """The coordinator that calls are meant for; counted from 0."""
+    closing: int = Int("generations")
+    """The one whose close is awaited."""
+    is_started: bool = Bool()
+    deferred: Fifo[Opaque] = Channel("call", "calls")
+
+    start: Trigger
+    reset: Trigger
+    call: Trigger
+    closed: Trigger
+    close_failed: Trigger
+    close_late: Trigger
+    made: Trigger
+    unmade: Trigger
+    close: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("start",           (FRESH, CAUGHT_UP),                   CAUGHT_UP, None,             "note_start, start_inner",    "the job begins"),
+        Row("start",           (DEFERRED, BROKEN),                   STAY,      None,             "note_start",                 "the successor is started when it is made"),
+
+        Row("reset",           FRESH,                                CAUGHT_UP, None,             "restore_first",              "nothing has happened to it that had to be taken back"),
+        Row("reset",           (CAUGHT_UP, BROKEN),                  DEFERRED,  None,             "replace_inner",              "what it did cannot be taken back"),
+        Row("reset",           DEFERRED,                             STAY,      None,             "drop_deferred, skip_one",    "its successor is not made yet, and now it is another one"),
+
+        Row("call",            (FRESH, CAUGHT_UP),                   CAUGHT_UP, None,             "pass_it_on",                 "the coordinator is there"),
+        Row("call",            DEFERRED,                             STAY,      None,             "defer",                      "it waits for the successor"),
+        Row("call",            (BROKEN, CLOSED),                     STAY,      None,             "drop_it",                    "there is no coordinator"),
+
+        Row("closed",          DEFERRED,                             MAKING,    "is_awaited",     "make_next",                  "nothing of the old one is left"),
+        Ignore("closed",       DEFERRED,                                        "not is_awaited",                               "it took too long and is not waited for any more"),
+        Ignore("closed",       (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "it took too long and is not waited for any more"),
+
+        Row("close_failed",    DEFERRED,                             MAKING,    "is_awaited",     "fail_for_it, make_next",     "the job goes back once more, and the next is not held up"),
+        Ignore("close_failed", DEFERRED,                                        "not is_awaited",                               "it took too long and is not waited for any more"),
+        Ignore("close_failed", (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "it took too long and is not waited for any more"),
+
+        Row("close_late",      DEFERRED,                             MAKING,    "is_awaited",     "fail_for_it, make_next",     "it may never end, and the next is not held up"),
+        Ignore("close_late",   DEFERRED,                                        "not is_awaited",                               "it has ended in time"),
+        Ignore("close_late",   (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "it has ended in time"),
+
+        Row("made",            MAKING,                               CAUGHT_UP, None,             "catch_up",                   "it is restored, and hears what it has missed"),
+        Row("unmade",          MAKING,                               BROKEN,    None,             "drop_deferred",              "it could not be created, restored or started"),
+
+        Row("close",           (FRESH, CAUGHT_UP, DEFERRED, BROKEN), CLOSED,    None,             "drop_deferred, close_inner", "the job is over"),
+    )
+    # fmt: on
+
+    def is_awaited(self, generation: int) -> bool:
+        return generation == self.closing
+
+    def note_start(self) -> None:
+        self.is_started = True
+
+    def start_inner(self) -> None:
+        self.inner.start(self.generation)
+
+    def restore_first(self) -> None:
+        self.inner.restore(self.generation)
+
+    def replace_inner(self) -> None:
+        self.closing = self.generation
+        self.generation += 1
+        self.inner.replace(self.closing)
+
+    def skip_one(self) -> None:
+        self.generation += 1
+
+    def drop_deferred(self) -> None:
+        for call in self.deferred.take_all():
+            self.inner.drop(call)
+
+    def pass_it_on(self, call: Opaque) -> None:
+        self.inner.pass_on(self.generation, call)
+
+    def defer(self, call: Opaque) -> None:
+        self.deferred.push(call)
+
+    def drop_it(self, call: Opaque) -> None:
+        self.inner.drop(call)
+
+    def fail_for_it(self, generation: int) -> None:
+        self.inner.fail_job(generation)
+
+    def make_next(self) -> None:
+        self.inner.make(self.generation, self.is_started)
+
+    def catch_up(self) -> None:
+        for call in self.deferred.take_all():
+            self.inner.pass_on(self.generation, call)
+
+    def close_inner(self) -> None:
+        self.inner.close(self.generation)
+
+
+class Recreations(System):
+    """The coordinators of one operator."""
+
+    recreation: Recreation = machines(Recreation)
