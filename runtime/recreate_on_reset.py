@@ -1,30 +1,24 @@
 """A coordinator made anew at every reset, for those whose threads and clients cannot be taken back.
 
-Decides that a reset puts a fresh coordinator in the place of the old one, in this order: the old
-one is fenced, so that nothing it does from then on reaches anybody; it is closed on another thread,
-within a time limit; then its successor is created, restored and, if the job has begun, started.
-What the job tells the coordinator meanwhile is *deferred*, and once the successor is restored it is
-*caught up* in order; from then on calls are passed on directly.
+Decides nothing: the machine `Recreation` says which coordinator a call is for, when it has to wait,
+and when the successor is made. What the shell adds is what each of that means: an old coordinator
+is fenced first, so that nothing it does from then on reaches anybody, and closed on another thread,
+within a time limit; a successor is created, restored and, if the job has begun, started.
 
 A close that takes too long or raises fails the job, because what it holds may still be in use; the
-successor is made nevertheless, and the next reset makes another. A successor that cannot be made is
-*broken*: that fails the job too, and calls come to nothing until the next reset.
-
-The first coordinator is made with the job, and restored itself when a reset comes before the start.
-Everything but the closing happens on the queue's thread. Source: Apache Flink's
-RecreateOnResetOperatorCoordinator.
+successor is made nevertheless, and the next reset makes another. So does a successor that cannot be
+made; until then calls come to nothing. Everything but the closing happens on the queue's thread.
+Source: Apache Flink's RecreateOnResetOperatorCoordinator.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from enum import Enum
-from functools import partial
 from typing import Any, Final
 
 from epochgate.errors import EpochgateError
+from epochgate.models.recreation import CAUGHT_UP, FRESH, Recreations
 from epochgate.runtime.coordinator import (
     CoordinatorContext,
     CoordinatorProvider,
@@ -63,253 +57,271 @@ class RecreateOnReset(CoordinatorProvider):
         return RecreatedCoordinator(self._provider, context, self._close_timeout_s)
 
 
-class Phase(Enum):
-    """What becomes of calls for a coordinator."""
-
-    DEFERRED = "deferred"
-    CAUGHT_UP = "caught up"
-    BROKEN = "broken"
-
-
 class Inner:
-    """One of the coordinators that follow each other: fenced context, and what waits for it."""
+    """One of the coordinators that follow each other, and the futures that end with it."""
 
-    def __init__(self, context: CoordinatorContext, phase: Phase) -> None:
+    def __init__(self, context: CoordinatorContext) -> None:
         self.context = QuiescableContext(context)
-        self.phase = phase
-        self.is_fresh = phase is Phase.CAUGHT_UP
-        """Nothing has happened to it but its creation."""
         self.coordinator: OperatorCoordinator | None = None
-        self.restore: tuple[int, bytes | None] | None = None
-        self.deferred: deque[Callable[[OperatorCoordinator], None]] = deque()
-        self.unanswered: dict[Future[Any], None] = {}
-        """Futures of others that end with it: deferred checkpoints and clients' requests."""
+        self._unanswered: dict[Future[Any], None] = {}
 
-    def give_up(self, reason: str) -> None:
-        """Drop what waits, and fail who waits for it."""
-        self.deferred.clear()
-        for future in list(self.unanswered):
+    @property
+    def there(self) -> OperatorCoordinator:
+        """The coordinator, which has been created."""
+        assert self.coordinator is not None
+        return self.coordinator
+
+    def answer(self, request: Any) -> Any:
+        """Ask it what a client asks; an answer to come is given up with the coordinator."""
+        answer = self.there.handle_client_request(request)
+        if not isinstance(answer, Future):
+            return answer
+        pending: Future[Any] = Future()
+        self._unanswered[pending] = None
+        pending.add_done_callback(lambda done: self._unanswered.pop(done, None))
+        follow(pending, answer)
+        return pending
+
+    def fence(self, reason: str) -> None:
+        """Let nothing of it through any more, and fail who waits for it."""
+        self.context.quiesce()
+        for future in list(self._unanswered):
             reject(future, CoordinatorReplaced(reason))
 
 
-class RecreatedCoordinator(OperatorCoordinator):
-    """Passes every call on to the coordinator of the time."""
+class Call:
+    """A call of the job: made at once, later, or, when it is dropped, never.
+
+    `is_asked` by a client, who is told what becomes of it instead of the job.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Inner], Any],
+        *,
+        dropped: Callable[[], None] = lambda: None,
+        is_asked: bool = False,
+    ) -> None:
+        self._make, self._dropped, self._is_asked = make, dropped, is_asked
+        self._is_made = self._is_dropped = False
+        self._value: Any = None
+        self._promise: Future[Any] | None = None
+
+    def make(self, inner: Inner) -> None:
+        """Make it; raises what the coordinator raises, unless a client waits for that."""
+        try:
+            self._value = self._make(inner)
+        except Exception as error:
+            if self._promise is None or not self._is_asked:
+                raise
+            reject(self._promise, error)
+            return
+        self._is_made = True
+        if self._promise is not None and isinstance(self._value, Future):
+            follow(self._promise, self._value)
+        elif self._promise is not None:
+            resolve(self._promise, self._value)
+
+    def drop(self) -> None:
+        """Never make it."""
+        self._is_dropped = True
+        self._dropped()
+        self._tell_client()
+
+    def outcome(self) -> Any:
+        """What it has returned, or a future of that."""
+        if self._is_made:
+            return self._value
+        self._promise = Future()
+        if self._is_dropped:
+            self._tell_client()
+        return self._promise
+
+    def _tell_client(self) -> None:
+        if self._promise is not None and self._is_asked:
+            text = "there is no coordinator to answer, or another one has taken over"
+            reject(self._promise, CoordinatorReplaced(text))
+
+
+class Inners:
+    """The coordinators themselves: does what the machine asks for; handler of its port."""
 
     def __init__(
         self, provider: CoordinatorProvider, context: CoordinatorContext, close_timeout_s: float
     ) -> None:
         self._provider, self._context = provider, context
         self._close_timeout_s = close_timeout_s
-        self._is_started = self._is_over = False
-        self._closing = 0
-        """Replaced coordinators whose close is waited for."""
+        self._system = Recreations()
+        self.machine = self._system.recreation
+        self._system.bind("recreation", "inner", self)
+        self.to_restore: tuple[int, bytes | None] | None = None
+        """What the next coordinator goes back to."""
+        self.current = Inner(context)
+        self.current.coordinator = provider.create(self.current.context)
+        self._problem = ""
         self._lane = 0
         """Closes run on one thread, and on another once one does not end."""
-        self._inner = Inner(context, Phase.CAUGHT_UP)
-        self._inner.coordinator = provider.create(self._inner.context)
 
-    @property
-    def inner(self) -> OperatorCoordinator | None:
-        """The coordinator that calls are passed on to; None while there is none."""
-        return self._inner.coordinator if self._inner.phase is Phase.CAUGHT_UP else None
-
-    def start(self) -> None:
-        """Start the coordinator, as soon as there is one. One that fails in it is replaced at the
-        next reset, and counts as not started.
-        """
-        if self._inner.phase is Phase.CAUGHT_UP:
-            self._inner.is_fresh = False
-            self._call(lambda coordinator: coordinator.start())
-        self._is_started = True
-
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        """Replace the coordinator by a fresh one, which goes back to `state`."""
-        old = self._inner
-        if old.is_fresh and old.phase is Phase.CAUGHT_UP:
-            old.is_fresh = False
-            self._call(lambda coordinator: coordinator.reset_to_checkpoint(checkpoint_id, state))
-            return
-        old.context.quiesce()
-        old.give_up(f"the job has gone back to checkpoint {checkpoint_id}")
-        self._inner = Inner(self._context, Phase.DEFERRED)
-        self._inner.restore = (checkpoint_id, state)
-        if old.coordinator is not None:
-            self._close_elsewhere(old.coordinator)
-        elif self._closing == 0:
-            self._context.post(self._bring_up, self._inner)
-
-    def _close_elsewhere(self, coordinator: OperatorCoordinator) -> None:
-        self._closing += 1
-        closing = _Closing()
-
-        def closed(_: Any, error: BaseException | None) -> None:
-            self._closed(closing, None if error is None else f"failed to close: {error!r}")
-
-        def timed_out() -> None:
-            if not closing.is_over:
-                self._lane += 1
-                self._closed(closing, f"did not close within {self._close_timeout_s:g} s")
-
-        lane = "close" + (f" {self._lane}" if self._lane else "")
-        self._context.run_async(coordinator.close, closed, lane=lane)
-        self._context.post_later(self._close_timeout_s, timed_out)
-
-    def _closed(self, closing: _Closing, problem: str | None) -> None:
-        if closing.is_over:
-            return
-        closing.is_over = True
-        self._closing -= 1
-        if self._closing == 0:
-            self._bring_up(self._inner)
-        if problem is not None and not self._is_over:
-            raise CoordinatorNotClosed(
-                f"a coordinator that was replaced {problem}; its successor is not held up, but "
-                f"threads, files and connections of the old one may still be in use"
-            )
-
-    def _bring_up(self, inner: Inner) -> None:
-        """Create, restore, start and catch up; raises the first error, after everything was tried
-        that can be.
-        """
-        if inner is not self._inner or inner.phase is not Phase.DEFERRED or self._is_over:
-            return
-        try:
-            coordinator = inner.coordinator = self._provider.create(inner.context)
-            if inner.restore is not None:
-                coordinator.reset_to_checkpoint(*inner.restore)
-            if self._is_started:
-                coordinator.start()
-        except Exception as error:
-            inner.phase = Phase.BROKEN
-            inner.give_up(f"its coordinator could not be made anew: {error!r}")
-            raise
+    def fire(self, trigger: Callable[..., Any], *arguments: Any) -> None:
+        """Let the machine decide, and do everything that it asks for; raises the first error."""
+        trigger(*arguments)
         errors = []
-        while inner.deferred:
-            call = inner.deferred.popleft()
+        while self._system.effects:
             try:
-                call(coordinator)
-            except Exception as error:  # noqa: BLE001  # those behind it are due as well
+                self._system.run_effects()
+            except Exception as error:  # noqa: BLE001  # what is behind it is due as well
                 errors.append(error)
-        inner.phase = Phase.CAUGHT_UP
         if errors:
             raise errors[0]
 
-    def _call(self, call: Callable[[OperatorCoordinator], None]) -> None:
-        inner = self._inner
-        if inner.phase is Phase.DEFERRED:
-            inner.deferred.append(call)
-        elif inner.phase is Phase.CAUGHT_UP and inner.coordinator is not None:
-            call(inner.coordinator)
+    # port `inner`
 
-    # every call but those above
+    def restore(self, generation: int) -> None:
+        if self.to_restore is not None:
+            self.current.there.reset_to_checkpoint(*self.to_restore)
+
+    def start(self, generation: int) -> None:
+        self.current.there.start()
+
+    def replace(self, generation: int) -> None:
+        old, machine = self.current, self.machine
+        old.fence("the job went back to a checkpoint, and its coordinator is made anew")
+        self.current = Inner(self._context)
+        if old.coordinator is None:
+            self._context.post(self.fire, machine.closed, generation)
+            return
+
+        def ended(_: Any, error: BaseException | None) -> None:
+            if error is None:
+                self.fire(machine.closed, generation)
+            else:
+                self._problem = f"failed to close: {error!r}"
+                self.fire(machine.close_failed, generation)
+
+        lane = "close" + (f" {self._lane}" if self._lane else "")
+        self._context.run_async(old.coordinator.close, ended, lane=lane)
+        self._context.post_later(self._close_timeout_s, self._late, generation)
+
+    def _late(self, generation: int) -> None:
+        self._problem = f"did not close within {self._close_timeout_s:g} s"
+        self.fire(self.machine.close_late, generation)
+
+    def fail_job(self, generation: int) -> None:
+        self._lane += 1
+        raise CoordinatorNotClosed(
+            f"a coordinator that was replaced {self._problem}; its successor is not held up, but "
+            f"threads, files and connections of the old one may still be in use"
+        )
+
+    def make(self, generation: int, is_started: bool) -> None:
+        inner = self.current
+        try:
+            inner.coordinator = self._provider.create(inner.context)
+            self.restore(generation)
+            if is_started:
+                inner.coordinator.start()
+        except Exception:
+            self.machine.unmade()
+            raise
+        self.machine.made()
+
+    def pass_on(self, generation: int, call: Call) -> None:
+        call.make(self.current)
+
+    def drop(self, call: Call) -> None:
+        call.drop()
+
+    def close(self, generation: int) -> None:
+        self.current.fence("the job is over")
+        if self.current.coordinator is not None:
+            self.current.coordinator.close()
+
+
+class RecreatedCoordinator(OperatorCoordinator):
+    """Hands every call to the machine, which passes it on to the coordinator of the time."""
+
+    def __init__(
+        self, provider: CoordinatorProvider, context: CoordinatorContext, close_timeout_s: float
+    ) -> None:
+        self._inners = Inners(provider, context, close_timeout_s)
+        self._machine = self._inners.machine
+
+    @property
+    def inner(self) -> OperatorCoordinator | None:
+        """The coordinator that calls are passed on to; None while they have to wait."""
+        is_there = self._machine.state in (FRESH, CAUGHT_UP)
+        return self._inners.current.coordinator if is_there else None
+
+    def _call(self, call: Call) -> Any:
+        self._inners.fire(self._machine.call, call)
+        return call.outcome()
+
+    def _tell(self, make: Callable[[OperatorCoordinator], None]) -> None:
+        self._inners.fire(self._machine.call, Call(lambda inner: make(inner.there)))
+
+    def start(self) -> None:
+        """Start the coordinator, as soon as there is one."""
+        self._inners.fire(self._machine.start)
+
+    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
+        """Replace the coordinator by a fresh one, which goes back to `state`."""
+        self._inners.to_restore = (checkpoint_id, state)
+        self._inners.fire(self._machine.reset)
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
         """Ask for a snapshot, once the coordinator is there."""
-        inner = self._inner
-        if inner.phase is Phase.BROKEN:
-            reject(result, CoordinatorReplaced("there is no coordinator to take a snapshot of"))
-        elif inner.phase is Phase.CAUGHT_UP:
-            self._call(lambda coordinator: coordinator.checkpoint(checkpoint_id, result))
-        else:
-            inner.unanswered[result] = None
 
-            def ask(coordinator: OperatorCoordinator) -> None:
-                inner.unanswered.pop(result, None)
-                coordinator.checkpoint(checkpoint_id, result)
+        def ask(inner: Inner) -> None:
+            inner.there.checkpoint(checkpoint_id, result)
 
-            self._call(ask)
+        error = CoordinatorReplaced("there is no coordinator to take a snapshot of")
+        self._inners.fire(self._machine.call, Call(ask, dropped=lambda: reject(result, error)))
 
     def handle_event_from_operator(
         self, subtask: int, attempt: int, event: Any
     ) -> Future[Any] | None:
         """Pass it on; a receipt waits until the coordinator of the time has handled it."""
-        inner = self._inner
-        if inner.phase is Phase.CAUGHT_UP and inner.coordinator is not None:
-            return inner.coordinator.handle_event_from_operator(subtask, attempt, event)
-        handled: Future[Any] = Future()
 
-        def handle(coordinator: OperatorCoordinator) -> None:
-            outcome = coordinator.handle_event_from_operator(subtask, attempt, event)
-            if outcome is None:
-                resolve(handled, None)
-            else:
-                follow(handled, outcome)
+        def handle(inner: Inner) -> Future[Any] | None:
+            return inner.there.handle_event_from_operator(subtask, attempt, event)
 
-        self._call(handle)
-        return handled
+        outcome: Future[Any] | None = self._call(Call(handle))
+        return outcome
 
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
         """Pass it on, with a gateway that is taken away together with the coordinator."""
-        fenced = self._inner.context.gateway(gateway)
-        self._call(
-            lambda coordinator: coordinator.execution_attempt_ready(subtask, attempt, fenced)
-        )
+
+        def announce(inner: Inner) -> None:
+            fenced = inner.context.gateway(gateway)
+            inner.there.execution_attempt_ready(subtask, attempt, fenced)
+
+        self._inners.fire(self._machine.call, Call(announce))
 
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
         """Pass it on."""
-        self._call(
-            lambda coordinator: coordinator.execution_attempt_failed(subtask, attempt, reason)
-        )
+        self._tell(lambda it: it.execution_attempt_failed(subtask, attempt, reason))
 
     def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
         """Pass it on."""
-        self._call(lambda coordinator: coordinator.subtask_reset(subtask, checkpoint_id))
+        self._tell(lambda it: it.subtask_reset(subtask, checkpoint_id))
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Pass it on."""
-        self._call(lambda coordinator: coordinator.notify_checkpoint_complete(checkpoint_id))
+        self._tell(lambda it: it.notify_checkpoint_complete(checkpoint_id))
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """Pass it on."""
-        self._call(lambda coordinator: coordinator.notify_checkpoint_aborted(checkpoint_id))
+        self._tell(lambda it: it.notify_checkpoint_aborted(checkpoint_id))
 
     def handle_client_request(self, request: Any) -> Any:
         """Pass it on; the answer fails with CoordinatorReplaced when a reset comes first."""
-        inner = self._inner
-        if inner.phase is Phase.CAUGHT_UP and inner.coordinator is not None:
-            answer = inner.coordinator.handle_client_request(request)
-            return self._pending(inner, answer) if isinstance(answer, Future) else answer
-        if inner.phase is Phase.BROKEN:
-            raise CoordinatorReplaced("there is no coordinator to answer until the next reset")
-        waiting: Future[Any] = Future()
-        self._call(partial(_answer_late, request, waiting))
-        return self._pending(inner, waiting)
-
-    def _pending(self, inner: Inner, answer: Future[Any]) -> Future[Any]:
-        pending: Future[Any] = Future()
-        inner.unanswered[pending] = None
-        pending.add_done_callback(lambda done: inner.unanswered.pop(done, None))
-        follow(pending, answer)
-        return pending
+        return self._call(Call(lambda inner: inner.answer(request), is_asked=True))
 
     def supports_batch_snapshot(self) -> bool:
         """Say what the coordinator says; no while there is none."""
-        inner = self._inner.coordinator
-        return inner is not None and inner.supports_batch_snapshot()
+        coordinator = self._inners.current.coordinator
+        return coordinator is not None and coordinator.supports_batch_snapshot()
 
     def close(self) -> None:
         """Close the coordinator; those replaced before are waited for elsewhere."""
-        self._is_over = True
-        inner = self._inner
-        inner.context.quiesce()
-        inner.give_up("the job is over")
-        if inner.coordinator is not None:
-            inner.coordinator.close()
-
-
-class _Closing:
-    """The close of one replaced coordinator."""
-
-    is_over = False
-
-
-def _answer_late(request: Any, waiting: Future[Any], coordinator: OperatorCoordinator) -> None:
-    try:
-        answer = coordinator.handle_client_request(request)
-    except Exception as error:  # noqa: BLE001  # it is handed to the one who asked
-        reject(waiting, error)
-        return
-    if isinstance(answer, Future):
-        follow(waiting, answer)
-    else:
-        waiting.set_result(answer)
+        self._inners.fire(self._machine.close)

@@ -8,7 +8,7 @@ import pytest
 
 from epochgate.diagrams.collection import Collection
 from epochgate.diagrams.table import machine_table
-from epochgate.models import MACHINES, BatchSnapshots, Job, TaskSystem
+from epochgate.models import MACHINES, BatchSnapshots, Job, Recreations, TaskSystem
 
 GENERATED = Path(__file__).parents[2] / "diagrams" / "generated"
 
@@ -20,7 +20,9 @@ def test_the_committed_product_of_states_and_events_is_that_of_the_machine(name:
 
 
 def test_every_committed_file_is_fresh_and_none_is_an_orphan() -> None:
-    found = Collection(MACHINES, (Job, TaskSystem, BatchSnapshots)).freshness(GENERATED)
+    found = Collection(MACHINES, (Job, TaskSystem, BatchSnapshots, Recreations)).freshness(
+        GENERATED
+    )
     assert (found.missing, found.stale, found.orphans) == ((), (), ())
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from epochgate.fsm import STAY, Ignore, Machine, Outcome, Row, System, TransitionRefused
 from epochgate.fsm.library import LibraryTwin
-from epochgate.models import MACHINES, BatchSnapshots, Job, TaskSystem
+from epochgate.models import MACHINES, BatchSnapshots, Job, Recreations, TaskSystem
 from tests.fsm.turnstile import Station, Turnstile, declared
 
 ALL: dict[str, type[Machine]] = {**MACHINES, "turnstile": Turnstile}
@@ -55,8 +55,9 @@ def probing(machine: type[Machine]) -> type[Probe]:
 def system_of(machine: type[Machine]) -> System:
     if machine is Turnstile:
         return Station()
-    systems: tuple[type[System], ...] = (Job, TaskSystem, BatchSnapshots)
-    return next(s for s in systems if machine in s.MACHINES.values())(coordinators=1)
+    systems: tuple[type[System], ...] = (Job, TaskSystem, BatchSnapshots, Recreations)
+    system = next(s for s in systems if machine in s.MACHINES.values())
+    return system(**({"coordinators": 1} if "coordinators" in system.CONSTANTS else {}))
 
 
 def assert_agreement(machine: type[Machine], system: System) -> int:

@@ -23,6 +23,7 @@ from epochgate.models import (
     Gateway,
     Job,
     JobLifecycle,
+    Recreations,
     TaskSystem,
 )
 
@@ -381,7 +382,7 @@ def test_a_machine_in_an_archive_is_checked_as_well(tmp_path: Path) -> None:
 
 def test_all_machines_of_the_protocol_are_checked() -> None:
     assert all(machine.IS_CHECKED for machine in MACHINES.values())
-    for system in (Job, TaskSystem, BatchSnapshots):
+    for system in (Job, TaskSystem, BatchSnapshots, Recreations):
         check_system(system)
 
 

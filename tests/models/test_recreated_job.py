@@ -1,0 +1,55 @@
+"""Coordinators made anew at every reset, on every interleaving, and what breaks that."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochgate.fsm.explore import Verdict, check
+from epochgate.fsm.system import machines
+from epochgate.models.recreated_job import RecreatedJob
+from epochgate.models.recreation import Recreation
+
+
+class Mixing(Recreation):
+    """Keeps what was deferred for a coordinator that is never made."""
+
+    def skip_one(self) -> None:
+        self.generation += 1
+
+    def drop_deferred(self) -> None:
+        pass
+
+
+class WithMixing(RecreatedJob):
+    recreation: Recreation = machines(Mixing)
+
+
+class Hasty(Recreation):
+    """Takes the end of any close for the one that it waits for."""
+
+    def is_awaited(self, generation: int) -> bool:
+        return True
+
+
+class WithHasty(RecreatedJob):
+    recreation: Recreation = machines(Hasty)
+
+
+def test_every_coordinator_hears_its_own_calls_on_every_interleaving() -> None:
+    result = check(RecreatedJob())
+    assert result.verdict is Verdict.PASS
+    assert (result.states, result.transitions) == (21_320, 78_304)
+
+
+@pytest.mark.parametrize(
+    ("broken", "claim"),
+    [
+        (WithMixing, "by the coordinator that it was meant for"),
+        (WithHasty, "one is made when the one before is closed, or was given up"),
+    ],
+)
+def test_a_broken_variant_is_found(broken: type[RecreatedJob], claim: str) -> None:
+    result = check(broken())
+    assert result.verdict is Verdict.FAIL
+    assert result.counterexample is not None
+    assert claim in result.counterexample.message
