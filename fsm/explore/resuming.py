@@ -7,6 +7,7 @@ a level that was not written to its end is dropped, and everything before it is 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -23,7 +24,7 @@ FORMAT = "epochgate search 1"
 
 
 class CannotResume(UsageError):
-    """A file cannot be gone on with: it is of another system, or it is no search."""
+    """A file cannot be gone on with: it is of another system, or no search, or in use."""
 
 
 def identity(program: Program) -> str:
@@ -53,6 +54,7 @@ class SavedSearch:
             self._create()
             return
         self._file = file = self._path.open("r+b")
+        self._claim(file)
         self._check(file)
         kept = file.tell()
         while (record := self._record(file)) is not None:
@@ -71,8 +73,18 @@ class SavedSearch:
         head = {"format": FORMAT, "system": self._system, "identity": self._identity}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._path.open("xb")
+        self._claim(self._file)
         self._file.write(json.dumps(head).encode() + b"\n")
         self._flush()
+
+    def _claim(self, file: BinaryIO) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CannotResume(
+                f"another process searches with {self._path} at this moment; wait for it to end, "
+                f"or name another file"
+            ) from error
 
     def _check(self, file: BinaryIO) -> None:
         try:

@@ -124,7 +124,7 @@ class Requester(Machine):
     # fmt: off
     ROWS = (
         Row("want", "wanting", STAY, "is_wanting and is_idle", "submit",     "the interval is over"),
-        Row("ask",  "wanting", STAY, "is_wanting",             "submit_now", "somebody wants a checkpoint, or a savepoint, which is one that is kept"),
+        Row("ask",  "wanting", STAY, "is_wanting",             "submit_now", "somebody wants a checkpoint besides the periodic ones, as for a savepoint"),
     )
     # fmt: on
 

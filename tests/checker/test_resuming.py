@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
 import subprocess
@@ -141,3 +142,14 @@ def test_a_killed_search_loses_at_most_its_last_level(tmp_path: Path) -> None:
         STATES,
         TRANSITIONS,
     )
+
+
+def test_two_searches_at_once_do_not_share_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+
+    check(House(), engine="python", resume=path)
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(CannotResume, match="another process searches with"):
+            check(House(), engine="python", resume=path)
+    assert check(House(), engine="python", resume=path).verdict is not Verdict.BOUNDED
