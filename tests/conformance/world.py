@@ -7,8 +7,9 @@ line.
 
 The wire is Flink's RPC layer: a call is answered once, whether its attempt has handled the event;
 calls of an attempt that ends fail with it. Calls are answered one by one and in any order; the
-machine is told the number up to which all are answered, as a receiver in order would say it. An
-answer is known when it comes in and has its effect when its step runs, unless the attempt is
+machine is told of each that is lost, and of the number up to which all are answered, as a receiver
+in order would say it. A lost one is among those: whether its attempt goes on is for the schedule to
+say. An answer is known when it comes in and has its effect when its step runs, unless an attempt is
 replaced before: then it has its effect first, so that nothing overtakes, and the lines that it
 brought about keep their place in the queue.
 """
