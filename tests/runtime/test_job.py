@@ -126,6 +126,22 @@ def test_a_coordinator_that_cannot_start_is_made_anew() -> None:
     assert checkpointed(job) == 1
 
 
+def test_a_coordinator_that_fails_the_job_while_it_is_made_is_made_anew() -> None:
+    class Hesitant(ScriptedCoordinator):
+        def __init__(self, context: CoordinatorContext, script: Script) -> None:
+            super().__init__(context, script)
+            script.at("made")
+            if script.calls.count("made") == 1:
+                context.fail_job("half of it is missing")
+
+    script = Script()
+    job = simulated(script, coordinator=Hesitant)
+    job.settle()
+    assert script.calls.count("made") == 2
+    assert job.master.report.global_restarts == 1
+    assert checkpointed(job) == 1
+
+
 def test_a_coordinator_that_never_starts_fails_the_job_with_its_reason() -> None:
     script = Script(errors={"start": [OSError("no such table")] * 100})
     job = simulated(script)
