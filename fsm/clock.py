@@ -28,6 +28,7 @@ class VirtualClock:
         self._now_s = 0.0
 
     def now_s(self) -> float:
+        """Return the seconds that have been let pass."""
         return self._now_s
 
     def advance(self, seconds: float) -> None:

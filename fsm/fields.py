@@ -27,21 +27,27 @@ class Fifo(Generic[T]):
         self._items: deque[T] = deque()
 
     def push(self, item: T) -> None:
+        """Append an item."""
         self._items.append(item)
 
     def pop(self) -> T:
+        """Remove the oldest item and return it; IndexError if there is none."""
         return self._items.popleft()
 
     def head(self) -> T:
+        """Return the oldest item and keep it; IndexError if there is none."""
         return self._items[0]
 
     def empty(self) -> bool:
+        """Whether nothing is held."""
         return not self._items
 
     def size(self) -> int:
+        """How many items are held."""
         return len(self._items)
 
     def clear(self) -> None:
+        """Drop everything."""
         self._items.clear()
 
     def drain(self, other: Fifo[T]) -> None:

@@ -53,6 +53,7 @@ class MemoryJournal:
     def record_call(
         self, number: int, now_s: float, trigger: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> None:
+        """Note a trigger of one of the system's machines; other calls leave no entry."""
         machine = getattr(trigger, "__self__", None)
         if isinstance(machine, Machine) and machine.system is self._system:
             name = self._names[type(machine)]

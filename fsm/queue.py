@@ -35,6 +35,7 @@ class Timer:
         self.is_cancelled = False
 
     def cancel(self) -> None:
+        """Keep its event from being enqueued; harmless once it was."""
         self.is_cancelled = True
 
 

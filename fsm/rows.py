@@ -55,18 +55,22 @@ class Row:
 
     @property
     def conditions(self) -> tuple[str, ...]:
+        """The guards that have to hold."""
         return tuple(name for name, expected in self.literals if expected)
 
     @property
     def unless(self) -> tuple[str, ...]:
+        """The guards that must not hold."""
         return tuple(name for name, expected in self.literals if not expected)
 
     @property
     def actions(self) -> tuple[str, ...]:
+        """The names of the actions, in the order in which they happen."""
         return _names(self.after)
 
     @property
     def is_ignored(self) -> bool:
+        """Whether the event makes no difference."""
         return False
 
 
@@ -83,4 +87,5 @@ class Ignore(Row):
 
     @property
     def is_ignored(self) -> bool:
+        """It makes none."""
         return True

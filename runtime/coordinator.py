@@ -34,9 +34,15 @@ class SubtaskGateway(Protocol):
     """Sends events to one execution attempt of a subtask; useless once that has failed."""
 
     @property
-    def subtask(self) -> int: ...
+    def subtask(self) -> int:
+        """The index of the subtask, from 0."""
+        ...
+
     @property
-    def attempt(self) -> int: ...
+    def attempt(self) -> int:
+        """The number of the attempt, from 0 for each subtask."""
+        ...
+
     def send_event(self, event: Any) -> SendFuture:
         """Send a plain value (none, bool, int, float, str, bytes, and lists and dicts of these).
 
@@ -88,7 +94,10 @@ class CoordinatorContext(Protocol):
     """
 
     @property
-    def operator_id(self) -> str: ...
+    def operator_id(self) -> str:
+        """The name that ties coordinator, operator and their state together."""
+        ...
+
     @property
     def job_id(self) -> str:
         """The name under which this job's checkpoints are kept; the same after a restart."""

@@ -147,6 +147,7 @@ class JobMaster:
 
     @property
     def is_over(self) -> bool:
+        """Whether the job has ended; its result is there."""
         return self.result.done()
 
     # for the shells, on the queue's thread
@@ -158,6 +159,7 @@ class JobMaster:
         self._cause = shortened(reason, 8000)
 
     def note_failure(self, subtask: int | None, attempt: int | None, reason: str) -> None:
+        """Report a failure of a subtask, or with None of the whole job."""
         failure = FailureReport(self.queue.clock.now_s(), subtask, attempt, shortened(reason))
         self.report.failures.append(failure)
 

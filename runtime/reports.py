@@ -50,6 +50,7 @@ class JobReport:
     failure_reason: str | None = None
 
     def completed(self) -> list[CheckpointReport]:
+        """Return the checkpoints that were completed, oldest first."""
         return [report for report in self.checkpoints if report.is_completed]
 
 
@@ -63,6 +64,7 @@ class JobResult:
     last_checkpoint_id: int
 
     def is_success(self) -> bool:
+        """Whether the job has finished, instead of failing or being canceled."""
         return self.state == "finished"
 
 

@@ -38,6 +38,7 @@ class SendFuture:
         self._waiter: threading.Event | None = None
 
     def done(self) -> bool:
+        """Whether the outcome is known."""
         return self._outcome is not _PENDING
 
     def exception(self) -> EventLost | None:

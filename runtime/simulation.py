@@ -101,6 +101,7 @@ class SimulatedJob:
 
     @property
     def is_over(self) -> bool:
+        """Whether the job has ended."""
         return self.master.is_over
 
     @property
@@ -110,6 +111,7 @@ class SimulatedJob:
 
     @property
     def blocking(self) -> SimulatedWork:
+        """Return the blocking work that waits to be run."""
         assert isinstance(self.master.blocking, SimulatedWork)
         return self.master.blocking
 

@@ -89,6 +89,7 @@ class JobHandle:
 
     @property
     def is_over(self) -> bool:
+        """Whether the job has ended."""
         return self._master.is_over
 
     def status(self) -> JobStatus:

@@ -133,6 +133,7 @@ class Result:
 
     @property
     def exit_code(self) -> int:
+        """Return the verdict's exit code: 0 PASS, 1 FAIL, 3 VACUOUS, 4 BOUNDED."""
         return self.verdict.exit_code
 
     @property

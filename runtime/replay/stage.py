@@ -81,13 +81,16 @@ class ProductionStage:
 
     @property
     def system(self) -> ClosedSystem:
+        """Return the model whose schedule is played."""
         return self.machines.system
 
     @property
     def steps(self) -> dict[str, bool]:
+        """Return what can be done next, by name."""
         return self.machines.steps
 
     def changes_nothing(self, step: str) -> bool:
+        """Whether a step is one that must make no difference."""
         return self.machines.changes_nothing(step)
 
     def possible(self) -> list[str]:

@@ -39,7 +39,10 @@ class SplitEnumeratorContext(Protocol):
     """
 
     @property
-    def operator_id(self) -> str: ...
+    def operator_id(self) -> str:
+        """The operator id of the source."""
+        ...
+
     @property
     def parallelism(self) -> int:
         """The number of readers the job has when all are there."""

@@ -45,7 +45,9 @@ class CheckpointStore(Protocol):
     """
 
     @property
-    def job_id(self) -> str: ...
+    def job_id(self) -> str:
+        """The job whose checkpoints these are."""
+        ...
 
     @property
     def epoch(self) -> int:
