@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import machines
-from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
+from epochgate.fsm.closed import ClosedSystem, Step, always, eventually, leads_to, sometimes
 from epochgate.models import untaken
 from epochgate.models.checkpoint import COMPLETED
 from epochgate.models.gateway import CLOSED
 from epochgate.models.holder import STARTED
 from epochgate.models.job import Job
-from epochgate.models.lifecycle import FINISHED
+from epochgate.models.lifecycle import CANCELED, FAILED, FINISHED
 from epochgate.models.surroundings.driver import (
     BackOff,
     Budget,
@@ -205,6 +205,14 @@ class EndingJob(ClosedJob):
     @sometimes("the job finishes")
     def finishes(self) -> bool:
         return self.lifecycle.state == FINISHED
+
+    @eventually("the job ends")
+    def has_ended(self) -> bool:
+        return (
+            self.lifecycle.state == FINISHED
+            or self.lifecycle.state == FAILED
+            or self.lifecycle.state == CANCELED
+        )
 
 
 class TalkingJob(ClosedJob):

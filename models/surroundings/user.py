@@ -134,8 +134,9 @@ class User(Machine):
                 ].heard
 
     def succeed(self) -> None:
-        self.system.snapshot[self.coordinator, 0].succeed(self.asked_for, 0)
+        number = self.asked_for
         self.asked_for = 0
+        self.system.snapshot[self.coordinator, 0].succeed(number, 0)
 
     def report_start(self) -> None:
         self.is_starting = False
@@ -146,8 +147,10 @@ class User(Machine):
         self.system.holder[self.coordinator].start_failed()
 
     def report(self) -> None:
-        self.system.snapshot[self.coordinator, 0].fail(self.asked_for)
+        number = self.asked_for
+        # The failure may trigger the next checkpoint at once, which asks again.
         self.asked_for = 0
+        self.system.snapshot[self.coordinator, 0].fail(number)
 
     def fail_job(self) -> None:
         self.system.holder[self.coordinator].fail_job()

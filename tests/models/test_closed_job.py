@@ -90,8 +90,8 @@ def test_the_invariants_hold_on_every_interleaving(
     ("system", "states", "transitions"),
     [
         (ClosedJob, 26_912, 178_640),
-        (EndingJob, 9_226, 42_932),
-        (TalkingJob, 28_330, 161_144),
+        (EndingJob, 9_191, 42_809),
+        (TalkingJob, 28_304, 161_021),
         (LiveJob, 11_068, 65_549),
     ],
 )
