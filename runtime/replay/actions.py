@@ -276,6 +276,12 @@ ACTIONS: dict[str, Action] = {
         "no process is there, or it has said so before",
         is_failure=True,
     ),
+    "process.expire_start": Action(
+        lambda job, s: job.fire(job.start_timers(s)),
+        lambda job, s: job.start_timers(s),
+        "no process restores, and a timer of one that did changes nothing",
+        is_failure=True,
+    ),
     "process.speak": Action(
         _speak, _may_speak, "no restored process is there, or its operators have said everything"
     ),

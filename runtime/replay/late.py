@@ -51,9 +51,14 @@ class Late:
             )
             is_old_restart = owner is job.lifecycle and timer.arguments < (job.lifecycle.restarts,)
             is_old_checkpoint = owner is checkpoints and timer.arguments not in under_way
-            if is_old_attempt or is_old_restart or is_old_checkpoint:
+            is_old_start = owner is self._job.master.tasks and self._is_old_start(*timer.arguments)
+            if is_old_attempt or is_old_restart or is_old_checkpoint or is_old_start:
                 found.append(timer)
         return found
+
+    def _is_old_start(self, subtask: int, number: int) -> bool:
+        attempt = self._job.job.attempt[subtask]
+        return number < attempt.number or attempt.is_running()
 
     def _by_coordinator(self, number: int) -> None:
         coordinator = self._job.coordinator(number)

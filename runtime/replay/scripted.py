@@ -17,6 +17,7 @@ from typing import Any
 import msgpack
 
 from epochgate.fsm import Timer
+from epochgate.models.attempt import STARTING
 from epochgate.models.closed_job import ClosedJob
 from epochgate.models.job import Job
 from epochgate.runtime.configuration import JobConfiguration
@@ -210,6 +211,14 @@ class ScriptedJob:
         """The timers that wait to call this machine, or part of the job master."""
         waiting = self.master.queue.timers()
         return [timer for timer in waiting if getattr(timer.trigger, "__self__", None) is owner]
+
+    def start_timers(self, subtask: int) -> list[Timer]:
+        """The timer within which the subtask's attempt has to run, while it does not."""
+        attempt = self.job.attempt[subtask]
+        if attempt.state not in STARTING:
+            return []
+        now = (subtask, attempt.number)
+        return [timer for timer in self.timers(self.master.tasks) if timer.arguments == now]
 
     def fire(self, timers: list[Timer]) -> None:
         """Time passes for these."""

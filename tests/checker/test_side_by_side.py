@@ -33,7 +33,7 @@ def key(step: str) -> str:
 
 
 STEPS_MAX = 100
-WALKS, DEEP_WALKS = 4, 150
+WALKS, DEEP_WALKS = 4, 60
 BUSY = 0.15
 """How often a walk takes a step that need not happen, such as a failure, if another is possible."""
 JOBS: tuple[ClosedJob, ...] = (ClosedJob(), EndingJob(), TalkingJob(F=2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from epochgate.fsm import Ignore, Opaque, Row, machines
@@ -111,6 +113,7 @@ class DeafGateway(Gateway):
 
 
 class WithDeafGateway(ClosedJob):
+    UNTAKEN: ClassVar[dict[str, str]] = {}
     gateway: dict[tuple[int, int], Gateway] = machines(DeafGateway)
 
 
