@@ -262,7 +262,9 @@ class OperatorCoordinator(ABC):
         return False
 
     def close(self) -> None:
-        """The job is over; release everything. Called once, also when `start` has failed."""
+        """The job is over, or `start` has failed and another is made: release everything. Called
+        once, on the queue's thread; one that `RecreateOnReset` replaces is closed on another.
+        """
 
 
 class CoordinatorProvider(ABC):
@@ -275,6 +277,7 @@ class CoordinatorProvider(ABC):
 
     @abstractmethod
     def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        """Make the coordinator; called once for each start of the driver. What it raises passes to
-        who starts the job.
+        """Make the coordinator; called when the job is made, and again for one that could not
+        start. What it raises the first time passes to who starts the job; later it counts as
+        another start that failed.
         """
