@@ -185,8 +185,9 @@ class OperatorCoordinator(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Called once, after a restore if there is one, before anything else. Raising fails the
-        job.
+        """Called once, after a restore if there is one, before anything else. If it raises, or
+        fails the job meanwhile, this coordinator is closed and another is made and started, as
+        often as the restart strategy allows.
         """
 
     @abstractmethod
