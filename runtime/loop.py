@@ -55,8 +55,8 @@ class JobLoop:
             logger.exception("the job's queue has stopped")
             self._crash(error)
         finally:
-            self.master.close()
             self._watchdog.stop()
+            self.master.close()
 
     def _burst(self) -> None:
         queue, transport = self.master.queue, self.master.transport
