@@ -18,6 +18,7 @@ from epochgate.models.gateway import CLOSED
 from epochgate.models.holder import STARTED
 from epochgate.models.job import Job
 from epochgate.models.lifecycle import CANCELED, FAILED, FINISHED
+from epochgate.models.request import IDLE
 from epochgate.models.surroundings.driver import (
     BackOff,
     Budget,
@@ -206,6 +207,10 @@ class EndingJob(ClosedJob):
     def finishes(self) -> bool:
         return self.lifecycle.state == FINISHED
 
+    @always("an ended job has closed its coordinators")
+    def closes_coordinators(self) -> bool:
+        return not self.has_ended() or all(self.user[c].is_closed for c in range(self.coordinators))
+
     @eventually("the job ends")
     def has_ended(self) -> bool:
         return (
@@ -262,6 +267,20 @@ class TalkingJob(ClosedJob):
             for c in range(self.coordinators)
             for s in range(self.subtasks)
         )
+
+    def is_running(self) -> bool:
+        return self.lifecycle.running == self.subtasks
+
+    def is_served(self) -> bool:
+        return self.request.state == IDLE
+
+    @leads_to("whatever fails, all subtasks run again", then="is_running")
+    def is_not_running(self) -> bool:
+        return not self.is_running()
+
+    @leads_to("whoever waits for a checkpoint learns what became of it", then="is_served")
+    def is_requested(self) -> bool:
+        return not self.is_served()
 
     @sometimes("a coordinator that could not start runs after all")
     def starts_after_all(self) -> bool:

@@ -92,7 +92,9 @@ class User(Machine):
 
     asked_for: int = Int("checkpoints")
     """The checkpoint whose future it holds; 0 for none."""
-    is_starting: bool = Bool()
+    starting: int = Int("slow_starts")
+    """1 while its start has not returned."""
+    is_closed: bool = Bool()
 
     get_ready: Trigger
     fail_to_start: Trigger
@@ -112,7 +114,7 @@ class User(Machine):
     # fmt: on
 
     def is_getting_ready(self) -> bool:
-        return self.is_starting
+        return self.starting > 0
 
     def is_asked(self) -> bool:
         return self.asked_for > 0
@@ -139,11 +141,11 @@ class User(Machine):
         self.system.snapshot[self.coordinator, 0].succeed(number, 0)
 
     def report_start(self) -> None:
-        self.is_starting = False
+        self.starting = 0
         self.system.holder[self.coordinator].started()
 
     def report_no_start(self) -> None:
-        self.is_starting = False
+        self.starting = 0
         self.system.holder[self.coordinator].start_failed()
 
     def report(self) -> None:
@@ -159,7 +161,7 @@ class User(Machine):
 
     def start(self) -> None:
         if self.system.slow_starts > 0:
-            self.is_starting = True
+            self.starting = 1
         else:
             self.system.holder[self.coordinator].started()
 
@@ -168,7 +170,7 @@ class User(Machine):
             self.system.sender[self.coordinator, s].failed()
 
     def close(self) -> None:
-        pass
+        self.is_closed = True
 
     def reset_to(self, checkpoint: int) -> None:
         self.asked_for = 0
