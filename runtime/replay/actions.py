@@ -333,7 +333,7 @@ ACTIONS: dict[str, Action] = {
         is_failure=True,
     ),
     "user.fail_everything": Action(
-        lambda job, c: job.coordinator(c).context.fail_job("the schedule says so"),
+        lambda job, c: job.fail_job(c),
         lambda job, c: True,
         "it can always happen",
         is_failure=True,

@@ -67,7 +67,7 @@ class Late:
         for gateway in coordinator.old_gateways:
             coordinator.send_by(gateway)
         if self._job.job.holder[number].has_failed:
-            coordinator.context.fail_job("the schedule says so again")
+            self._job.fail_job(number)
         self._job.settle()
 
     def _by_subtask(self, subtask: int) -> None:

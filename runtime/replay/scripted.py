@@ -99,6 +99,15 @@ class ScriptedJob:
         """The user's coordinator."""
         return self._providers[number].coordinator
 
+    def fail_job(self, number: int) -> None:
+        """Let a coordinator fail the job."""
+        holder = self.job.holder[number]
+        if holder.state == "created":
+            # Its context holds the call back until the job begins; the machine would take it now.
+            self.master.queue.post(holder.fail_job)
+        else:
+            self.coordinator(number).context.fail_job("the schedule says so")
+
     # processes
 
     def process(self, subtask: int) -> Process | None:
