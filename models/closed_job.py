@@ -300,7 +300,7 @@ class LiveJob(ClosedJob):
     }
     UNTAKEN: ClassVar[dict[str, str]] = {
         **ClosedJob.UNTAKEN,
-        **untaken.left_to("epochgate", "process.ended"),
+        **untaken.left_to("epochgate", "lifecycle.fail_globally", "process.ended"),
     }
     STEPS = (*ClosedJob.STEPS, Step("names", "wrap"))
 

@@ -47,6 +47,9 @@ class UserPort(Port):
     def start(self) -> None:
         """Answer with `started`, or with `start_failed`."""
 
+    def unfit(self) -> None:
+        """It is not started, because it has failed the job before; answer with `start_failed`."""
+
     def rebuild(self) -> None:
         """Make a new coordinator in place of the one that could not start."""
 
@@ -100,16 +103,18 @@ class Holder(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("start",                  CREATED,                   STARTING, None,                  "call_start",                       "the job begins"),
+        Row("start",                  CREATED,                   STARTING, "not is_failing",      "call_start",                       "the job begins"),
+        Row("start",                  CREATED,                   STARTING, "is_failing",          "call_unfit",                       "it has failed the job before that began"),
         Row("started",                STARTING,                  STARTED,  None,                  None,                               "it is ready for whatever comes"),
         Ignore("started",             (BROKEN, CLOSED),                    None,                                                      "it has failed the job while it was starting, or the job is over"),
         Row("start_failed",           STARTING,                  BROKEN,   None,                  "note_failure, fail_globally",      "it is half built"),
         Ignore("start_failed",        (BROKEN, CLOSED),                    None,                                                      "it has failed the job while it was starting, or the job is over"),
 
-        Row("reset",                  (CREATED, *UP),            STAY,     None,                  "clear_failure, call_reset",        "all state goes back to one checkpoint"),
+        Row("reset",                  CREATED,                   STAY,     None,                  "call_reset",                       "the job begins from a checkpoint"),
+        Row("reset",                  UP,                        STAY,     None,                  "clear_failure, call_reset",        "all state goes back to one checkpoint"),
         Row("reset",                  BROKEN,                    STARTING, None,                  "clear_failure, rebuild_and_start", "all state goes back to one checkpoint, and this one begins anew"),
 
-        Row("fail_job",               CREATED,                   STAY,     "not is_failing",      "note_failure, fail_globally",      "only the coordinator knows that its state is wrong"),
+        Row("fail_job",               CREATED,                   STAY,     "not is_failing",      "note_failure",                     "it may not start"),
         Row("fail_job",               STARTING,                  BROKEN,   None,                  "note_failure, fail_globally",      "it is half built"),
         Row("fail_job",               STARTED,                   STAY,     "not is_failing",      "note_failure, fail_globally",      "only the coordinator knows that its state is wrong"),
         Ignore("fail_job",            (CREATED, STARTED),                  "is_failing",                                              "the first call since the last restore has won"),
@@ -149,6 +154,9 @@ class Holder(Machine):
 
     def call_start(self) -> None:
         self.user.start()
+
+    def call_unfit(self) -> None:
+        self.user.unfit()
 
     def clear_failure(self) -> None:
         self.has_failed = False

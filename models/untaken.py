@@ -33,6 +33,9 @@ NOWHERE: dict[str, str] = {
     "attempt.fault: it is going or gone already": NEVER_LATE,
     "holder.attempt_ready: it has to be built anew first": "nothing runs while it is built",
     "holder.subtask_reset: it has to be built anew first": "nothing runs while it is built",
+    "holder.reset: the job begins from a checkpoint": (
+        "the driver's own restart is explored by the fuzzer"
+    ),
     "checkpoint.restore: "
     "the store holds a completed checkpoint; ids go on after the newest it ever held": (
         "the driver's own restart is explored by the fuzzer"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from epochgate.models.holder import CREATED
 from epochgate.runtime.coordinator import RunningCoroutine
 from epochgate.runtime.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.plain import PLAIN_TYPES, insist_on_plain_type
@@ -97,10 +96,7 @@ class BoundContext:
         self._master.queue.post(self._fail_job, cause)
 
     def _fail_job(self, cause: BaseException | str) -> None:
-        if self._master.job.holder[self._coordinator].state == CREATED:
-            # Said while it was being made: before the job has begun there is nothing to go back.
-            self._master.queue.post(self._fail_job, cause)
-        elif not self._is_fenced:
+        if not self._is_fenced:
             self._coordinators.fail_job_now(self._coordinator, cause)
 
     def post(self, call: Callable[..., None], *arguments: Any) -> None:

@@ -161,6 +161,9 @@ class Coordinators:
         finally:
             self.watch.leave()
 
+    def unfit(self, number: int) -> None:
+        self._master.queue.post(self._master.job.holder[number].start_failed)
+
     def rebuild(self, number: int) -> None:
         self._contexts[number].fence()
         self.close(number)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Array, Bool, Int, Machine, Row, Trigger
+from epochgate.models.holder import STARTING
 from epochgate.models.request import IDLE
 
 if TYPE_CHECKING:
@@ -284,3 +285,6 @@ class Launch(Machine):
 
     def start(self) -> None:
         self.system.lifecycle.start()
+        for c in range(self.system.coordinators):
+            if self.system.holder[c].state == STARTING and self.system.holder[c].has_failed:
+                self.system.holder[c].start_failed()

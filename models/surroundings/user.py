@@ -165,6 +165,9 @@ class User(Machine):
         else:
             self.system.holder[self.coordinator].started()
 
+    def unfit(self) -> None:
+        pass
+
     def rebuild(self) -> None:
         for s in range(self.system.subtasks):
             self.system.sender[self.coordinator, s].failed()

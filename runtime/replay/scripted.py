@@ -101,12 +101,7 @@ class ScriptedJob:
 
     def fail_job(self, number: int) -> None:
         """Let a coordinator fail the job."""
-        holder = self.job.holder[number]
-        if holder.state == "created":
-            # Its context holds the call back until the job begins; the machine would take it now.
-            self.master.queue.post(holder.fail_job)
-        else:
-            self.coordinator(number).context.fail_job("the schedule says so")
+        self.coordinator(number).context.fail_job("the schedule says so")
 
     # processes
 

@@ -72,10 +72,10 @@ class WithAbandoningLifecycle(LiveJob):
 @pytest.mark.parametrize(
     ("constants", "states", "transitions"),
     [
-        ({"subtasks": 1}, 1_601, 7_101),
-        ({"subtasks": 1, "coordinators": 2, "wanted": 1}, 2_397, 11_289),
-        ({"subtasks": 2, "coordinators": 2, "wanted": 1}, 97_096, 675_226),
-        ({"subtasks": 2, "F": 2}, 251_564, 1_820_539),
+        ({"subtasks": 1}, 1_478, 6_629),
+        ({"subtasks": 1, "coordinators": 2, "wanted": 1}, 1_955, 9_531),
+        ({"subtasks": 2, "coordinators": 2, "wanted": 1}, 85_486, 607_108),
+        ({"subtasks": 2, "F": 2}, 235_864, 1_716_204),
     ],
 )
 def test_the_invariants_hold_on_every_interleaving(
@@ -89,10 +89,10 @@ def test_the_invariants_hold_on_every_interleaving(
 @pytest.mark.parametrize(
     ("system", "states", "transitions"),
     [
-        (ClosedJob, 26_912, 178_640),
-        (EndingJob, 9_191, 42_809),
-        (TalkingJob, 28_304, 161_021),
-        (LiveJob, 11_068, 65_549),
+        (ClosedJob, 25_391, 169_780),
+        (EndingJob, 8_932, 41_535),
+        (TalkingJob, 26_691, 152_867),
+        (LiveJob, 10_636, 63_496),
     ],
 )
 def test_at_its_own_bounds_everything_that_can_happen_does(

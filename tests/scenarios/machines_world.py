@@ -23,6 +23,7 @@ PHRASES: dict[str, Callable[..., str | None]] = {
     "gateway.sender.lost": lambda c, s, n: f"op{c} to {s}: {n} lost",
     "gateway.sender.turned_away": lambda c, s, e: f"op{c} to {s}: {e} turned away",
     "holder.user.start": lambda c: f"op{c}: start",
+    "holder.user.unfit": lambda c: f"op{c}: not started",
     "holder.user.rebuild": lambda c: f"op{c}: made anew",
     "holder.user.close": lambda c: f"op{c}: close",
     "holder.user.reset_to": lambda c, n: f"op{c}: reset to checkpoint {n}",
