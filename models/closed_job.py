@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import machines
-from epochgate.fsm.closed import ClosedSystem, Step, always, eventually, leads_to, sometimes
+from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
 from epochgate.models import untaken
 from epochgate.models.checkpoint import COMPLETED
 from epochgate.models.gateway import CLOSED
@@ -20,6 +20,7 @@ from epochgate.models.job import Job
 from epochgate.models.lifecycle import CANCELED, FAILED, FINISHED
 from epochgate.models.request import IDLE
 from epochgate.models.surroundings.driver import (
+    DONE,
     BackOff,
     Budget,
     Launch,
@@ -197,7 +198,7 @@ class EndingJob(ClosedJob):
 
     STEPS = (
         *ClosedJob.STEPS,
-        Step("process", "end_input"),
+        Step("process", "end_input", is_fair=False),
         Step("person", "stop", is_fair=False),
         Step("person", "cancel", is_fair=False),
         Step("person", "give_up", is_fair=False),
@@ -211,13 +212,23 @@ class EndingJob(ClosedJob):
     def closes_coordinators(self) -> bool:
         return not self.has_ended() or all(self.user[c].is_closed for c in range(self.coordinators))
 
-    @eventually("the job ends")
     def has_ended(self) -> bool:
         return (
             self.lifecycle.state == FINISHED
             or self.lifecycle.state == FAILED
             or self.lifecycle.state == CANCELED
         )
+
+    @leads_to("whoever ends the job sees it end", then="has_ended")
+    def is_ended_by_somebody(self) -> bool:
+        return self.person.state == DONE
+
+    @leads_to("at the end of all input the job ends, or a failure makes it read again", then="goes")
+    def has_no_input(self) -> bool:
+        return not self.goes()
+
+    def goes(self) -> bool:
+        return self.has_ended() or self.lifecycle.ended < self.subtasks
 
 
 class TalkingJob(ClosedJob):

@@ -14,6 +14,8 @@ from epochgate.models.request import IDLE
 if TYPE_CHECKING:
     from epochgate.models.closed_job import ClosedJob
 
+DONE = "done"
+
 
 class Store(Machine):
     """The store, the timer and the record of completed checkpoints: port `driver` of the
@@ -238,9 +240,9 @@ class Budget(Machine):
 class Person(Machine):
     """Whoever started the job, and may stop or cancel it; or a fault that nothing can mend."""
 
-    STATES = ("content", "done")
+    STATES = ("content", DONE)
     INITIAL = "content"
-    TERMINAL = ("done",)
+    TERMINAL = (DONE,)
 
     system: ClosedJob
 
@@ -250,9 +252,9 @@ class Person(Machine):
 
     # fmt: off
     ROWS = (
-        Row("stop",    "content", "done", None, "stop_job",    "leave with a last checkpoint"),
-        Row("cancel",  "content", "done", None, "cancel_job",  "end at once"),
-        Row("give_up", "content", "done", None, "give_job_up", "the job cannot go on"),
+        Row("stop",    "content", DONE, None, "stop_job",    "leave with a last checkpoint"),
+        Row("cancel",  "content", DONE, None, "cancel_job",  "end at once"),
+        Row("give_up", "content", DONE, None, "give_job_up", "the job cannot go on"),
     )
     # fmt: on
 

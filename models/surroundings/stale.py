@@ -46,7 +46,11 @@ class Stale(Machine):
                 self.system.checkpoint.coordinator_failed(number)
                 self.cancel(number)
         if self.system.lifecycle.restarts > 0:
+            has_backed_off = self.system.lifecycle.has_backed_off
             self.system.lifecycle.backed_off(self.system.lifecycle.restarts - 1)
+            assert self.system.lifecycle.has_backed_off == has_backed_off, (
+                "the back-off of an earlier restart is none of the later one"
+            )
         for s in range(self.system.subtasks):
             if self.system.attempt[s].number > 0:
                 self.system.attempt[s].restart(self.system.attempt[s].number - 1)
