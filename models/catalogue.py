@@ -9,8 +9,10 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.acknowledged import Acknowledged
 from epochgate.models.batch_job import BatchJob
 from epochgate.models.batch_snapshot import BatchSnapshots
+from epochgate.models.closed_concurrent import ConcurrentAttempts
 from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, TalkingJob
 from epochgate.models.commit import Commit
+from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.flink.system import Flink
 from epochgate.models.job import Job
 from epochgate.models.recreated_job import RecreatedJob
@@ -25,6 +27,7 @@ MACHINES: dict[str, type[Machine]] = {
     **TaskSystem.MACHINES,
     **BatchSnapshots.MACHINES,
     **Recreations.MACHINES,
+    "vertex": ConcurrentJob.MACHINES["vertex"],
 }
 
 SYSTEMS: dict[str, type[ClosedSystem]] = {
@@ -36,6 +39,7 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "replay": Replay,
     "batch": BatchJob,
     "recreation": RecreatedJob,
+    "concurrent": ConcurrentAttempts,
     "epochgate": ClosedJob,
     "endings": EndingJob,
     "talking": TalkingJob,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models import valve, waiting_valve
-from epochgate.models.broken import acknowledged, commit, replay
+from epochgate.models.broken import acknowledged, commit, concurrent, replay
 from epochgate.models.flink import hazards
 
 I1 = "I1: what was sent before the coordinator's snapshot is in the subtask's"
@@ -178,5 +178,41 @@ BROKEN: dict[str, Broken] = {
         "what the query has committed is in the sink",
         8,
         "driver.plan driver.die driver.plan driver.note",
+    ),
+    "concurrent.hasty_reset": Broken(
+        concurrent.HastyReset,
+        "no subtask is reset while an attempt of it lives",
+        5,
+        "starter.arrive starter.arrive starter.die delay.elapse",
+    ),
+    "concurrent.missing_reset": Broken(
+        concurrent.MissingReset,
+        "the subtask is reset once, when its last attempt is gone",
+        6,
+        "starter.arrive starter.die delay.elapse starter.initialize",
+    ),
+    "concurrent.two_finishers": Broken(
+        concurrent.TwoFinishers,
+        "an attempt that has reached the end is the only one of its subtask",
+        6,
+        "starter.arrive starter.arrive starter.end",
+    ),
+    "concurrent.crossing_events": Broken(
+        concurrent.CrossingEvents,
+        "an event goes to the attempt of its gateway",
+        6,
+        "starter.arrive starter.initialize sends.send_late",
+    ),
+    "concurrent.repeated_numbers": Broken(
+        concurrent.RepeatedNumbers,
+        "each attempt of a subtask has its own number",
+        8,
+        "starter.initialize starter.die delay.elapse starter.initialize",
+    ),
+    "concurrent.forgotten_sends": Broken(
+        concurrent.ForgottenSends,
+        "no send waits for an attempt that is gone",
+        5,
+        "starter.initialize sends.send starter.die",
     ),
 }

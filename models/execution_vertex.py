@@ -1,0 +1,187 @@
+"""The attempts of one subtask that run side by side, in a job that takes no checkpoints on its way.
+
+Decides which process becomes an attempt beside the others, that the subtask starts again only when
+none of them is left, and that the first to reach the end of the input ends the others::
+
+    process 1   attempt 0  ready ---- failed
+    process 2       attempt 1  ready --------- failed
+    coordinator                                 reset of the subtask
+    process 3                                         attempt 2  ready ---- end
+    process 4                                            attempt 3  ready -- failed
+
+Each attempt has one of the subtask's places, an `Attempt` machine with gateways of its own; a place
+is used again once its attempt is gone, under another number. Leaves to `Attempt` what becomes of a
+process, and to `JobLifecycle` when the subtask may start again.
+
+Source: Apache Flink's SpeculativeExecutionVertex and SpeculativeScheduler (rules A8 and A9 in
+docs/protocol.md). Runs on the queue's thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from epochgate.fsm import STAY, Ignore, Int, Machine, Port, Row, Trigger, output
+from epochgate.models.attempt import CANCELED, FAILED, FINISHED, SCHEDULED
+
+if TYPE_CHECKING:
+    from epochgate.models.concurrent_job import ConcurrentJob
+
+IDLE, ATTEMPTED, ENDED = "idle", "attempted", "ended"
+
+
+class VertexPort(Port):
+    """What whoever keeps the job's record learns."""
+
+    def outlived(self, place: int, attempt: int) -> None:
+        """This attempt has failed, and another of its subtask goes on."""
+
+
+class ExecutionVertex(Machine):
+    """One subtask, and the places of its attempts."""
+
+    INDEX = ("vertex",)
+    STATES = (IDLE, ATTEMPTED, ENDED)
+    INITIAL = IDLE
+
+    system: ConcurrentJob
+    vertex: int
+    record: VertexPort = output(VertexPort)
+
+    attempts: int = Int("attempts")
+    """How many there were; the next one's number."""
+    leading: int = Int("concurrent")
+    """Which of its places starts first, waits for the restart, or has reached the end."""
+
+    begin: Trigger
+    connect: Trigger
+    attempt_failed: Trigger
+    restart: Trigger
+    end: Trigger
+    abandon: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("begin",             IDLE,               ATTEMPTED, None,                                "vacate, start_leading",       "the job begins, or everything begins again"),
+
+        Row("connect",           IDLE,               STAY,      None,                                "pass_to_leading",             "it waits for the subtask's next attempt"),
+        Row("connect",           ATTEMPTED,          STAY,      "is_expecting",                      "pass_to_leading",             "the process that was asked for"),
+        Row("connect",           ATTEMPTED,          STAY,      "not is_expecting and has_room",     "start_beside",                "one more attempt beside those that are there"),
+        Row("connect",           ATTEMPTED,          STAY,      "not is_expecting and not has_room", "replace_oldest",              "all places are taken, and the newest processes keep them"),
+        Row("connect",           ENDED,              STAY,      None,                                "let_wait",                    "it waits, in case the attempt that has reached the end fails"),
+
+        Row("attempt_failed",    ATTEMPTED,          STAY,      "has_others",                        "report_outlived",             "another attempt of the subtask can still finish"),
+        Row("attempt_failed",    ATTEMPTED,          IDLE,      "not has_others",                    "lead, ask_restart",           "no attempt of the subtask is left"),
+        Row("attempt_failed",    ENDED,              IDLE,      "is_leading",                        "take_waiting, ask_restart",   "it had reached the end, and no other attempt is left"),
+        Ignore("attempt_failed", ENDED,                         "not is_leading",                                                   "it was ended because another has reached the end"),
+
+        Row("restart",           IDLE,               ATTEMPTED, None,                                None,                          "the coordinators have taken back what the subtask was told"),
+
+        Row("end",               ATTEMPTED,          ENDED,     None,                                "lead, end_others",            "the first attempt has reached the end of the input"),
+
+        Row("abandon",           ATTEMPTED,          IDLE,      None,                                None,                          "all attempts go down together"),
+        Row("abandon",           ENDED,              IDLE,      None,                                "take_waiting",                "all attempts go down together"),
+        Ignore("abandon",        IDLE,                          None,                                                               "no attempt is there"),
+    )
+    # fmt: on
+
+    def first(self) -> int:
+        return self.vertex * self.system.concurrent
+
+    def leader(self) -> int:
+        return self.first() + self.leading
+
+    def is_vacant(self, place: int) -> bool:
+        """Whether no attempt is at this place, or expected there; while the subtask has any."""
+        return (
+            self.system.attempt[place].state == CANCELED
+            or self.system.attempt[place].state == FAILED
+            or self.system.attempt[place].state == FINISHED
+        )
+
+    def is_expecting(self) -> bool:
+        return self.system.attempt[self.leader()].state == SCHEDULED
+
+    def has_room(self) -> bool:
+        return any(self.is_vacant(self.first() + i) for i in range(self.system.concurrent))
+
+    def has_others(self, place: int) -> bool:
+        return any(
+            self.first() + i != place and not self.is_vacant(self.first() + i)
+            for i in range(self.system.concurrent)
+        )
+
+    def is_leading(self, place: int) -> bool:
+        return place == self.leader()
+
+    def place_of(self, identity: int) -> int:
+        """Where this process speaks or waits; -1 if it does neither any more."""
+        for i in range(self.system.concurrent):
+            place = self.first() + i
+            if self.system.attempt[place].speaks(identity):
+                return place
+            if self.system.attempt[place].is_waiting(identity):
+                return place
+        return -1
+
+    def next_number(self) -> int:
+        self.attempts += 1
+        return self.attempts - 1
+
+    def vacate(self) -> None:
+        for i in range(self.system.concurrent):
+            self.system.attempt[self.first() + i].cancel()
+
+    def start_leading(self) -> None:
+        self.system.attempt[self.leader()].recreate()
+
+    def pass_to_leading(self, identity: int) -> None:
+        self.system.attempt[self.leader()].connect(identity)
+
+    def start_beside(self, identity: int) -> None:
+        chosen = -1
+        for i in range(self.system.concurrent):
+            place = self.first() + i
+            if self.is_vacant(place) and (chosen < 0 or self.is_older(place, chosen)):
+                chosen = place
+        self.start_at(chosen, identity)
+
+    def replace_oldest(self, identity: int) -> None:
+        chosen = self.first()
+        for i in range(self.system.concurrent):
+            if self.is_older(self.first() + i, chosen):
+                chosen = self.first() + i
+        self.start_at(chosen, identity)
+
+    def is_older(self, place: int, other: int) -> bool:
+        return self.system.attempt[place].identity < self.system.attempt[other].identity
+
+    def start_at(self, place: int, identity: int) -> None:
+        self.system.attempt[place].connect(identity)
+        if self.system.attempt[place].has_waiting():
+            self.system.attempt[place].recreate()
+
+    def let_wait(self, identity: int) -> None:
+        self.system.attempt[self.spare()].connect(identity)
+
+    def spare(self) -> int:
+        """A place that is free once the leading one has reached the end."""
+        return self.first() + (1 if self.leading == 0 else 0)
+
+    def take_waiting(self) -> None:
+        self.system.attempt[self.leader()].waiting = self.system.attempt[self.spare()].waiting
+        self.system.attempt[self.spare()].waiting = 0
+
+    def lead(self, place: int) -> None:
+        self.leading = place - self.first()
+
+    def report_outlived(self, place: int) -> None:
+        self.record.outlived(place, self.system.attempt[place].number)
+
+    def ask_restart(self, place: int) -> None:
+        self.system.lifecycle.attempt_failed(place, self.system.attempt[place].number)
+
+    def end_others(self, place: int) -> None:
+        for i in range(self.system.concurrent):
+            if self.first() + i != place:
+                self.system.attempt[self.first() + i].fault()
