@@ -146,7 +146,7 @@ def _hear_again(job: ScriptedJob, subtask: int) -> None:
 
 
 def _hear_zombie(job: ScriptedJob, subtask: int) -> None:
-    """Everything that a process can say, of the one before the last."""
+    """Everything that a process can say, of the one before the last; it connects once more."""
     identity, ids = job.identities[subtask][-2], range(1, job.constants["checkpoints"] + 1)
     said: list[Message] = [[tag] for tag in ("initialize", "run", "lost", "ended", "finished")]
     said.append(["failed", "it cannot go on", False])
@@ -155,6 +155,7 @@ def _hear_zombie(job: ScriptedJob, subtask: int) -> None:
     for coordinator in range(job.coordinators):
         said += [["event", coordinator, n + 1] for n in range(job.constants["said"])]
         said += [["confirm", coordinator, n + 1] for n in range(job.constants["numbers"])]
+    job.transport.inbox.connected(subtask, identity)
     for message in said:
         job.say(subtask, identity, message)
 
