@@ -61,7 +61,7 @@ class Checkpoints:
 
     def subtask_states(self, subtask: int, checkpoint: int) -> dict[str, bytes] | None:
         latest = self._restored(checkpoint)
-        return None if latest is None else latest.subtasks.get(subtask)
+        return None if latest is None else latest.subtasks.get(self._master.subtask_of(subtask))
 
     def _restored(self, checkpoint: int) -> CompletedCheckpoint | None:
         if checkpoint == 0:
@@ -113,7 +113,10 @@ class Checkpoints:
         ]
         if asked:
             return f"these coordinators have not completed it: {', '.join(asked)}"
-        late = [s for s, done in enumerate(job.checkpoint.has_acknowledged) if not done]
+        done = {
+            self._master.subtask_of(s) for s, d in enumerate(job.checkpoint.has_acknowledged) if d
+        }
+        late = [s for s in range(self._master.configuration.parallelism) if s not in done]
         return f"these subtasks have not acknowledged it: {late[:20]}"
 
     def keep_coordinator(self, operator_id: str, checkpoint: int, state: bytes | None) -> None:
@@ -122,6 +125,7 @@ class Checkpoints:
     def keep(
         self, checkpoint: int, subtask: int, parts: tuple[dict[str, bytes], list[Any]]
     ) -> None:
+        subtask = self._master.subtask_of(subtask)
         self._part(checkpoint).subtasks[subtask] = parts[0]
         if parts[1]:
             self._part(checkpoint).committables[subtask] = parts[1]

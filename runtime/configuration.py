@@ -34,6 +34,10 @@ class JobConfiguration:
     restart_strategy: RestartStrategy = field(default_factory=lambda: FixedDelay(10, 1.0))
     commit_retries_max: int = 10
     commit_retry_delay_s: float = 1.0
+    concurrent_attempts_max: int = 1
+    """So many processes of one subtask may be attempts of it at once, as Spark's speculation starts
+    them; the first to reach the end of its input ends the others. Only without checkpointing.
+    """
     coordinator_call_warn_s: float | None = 1.0
     """A coordinator's call that takes longer is named in the report's warnings; None: never."""
 
@@ -46,6 +50,7 @@ class JobConfiguration:
             raise JobMisconfigured(
                 f"parallelism is {self.parallelism}; a job has at least one subtask"
             )
+        self._check_concurrent_attempts()
         ids = self.operator_ids
         if twice := sorted({i for i in ids if ids.count(i) > 1}):
             raise JobMisconfigured(
@@ -55,6 +60,21 @@ class JobConfiguration:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise JobMisconfigured(f"{name} is {value}; it must be more than 0 seconds")
+
+    def _check_concurrent_attempts(self) -> None:
+        if self.concurrent_attempts_max < 1:
+            raise JobMisconfigured(
+                f"concurrent_attempts_max is {self.concurrent_attempts_max}; a subtask has at "
+                "least one attempt"
+            )
+        if self.concurrent_attempts_max > 1 and self.checkpoint_interval_s is not None:
+            raise JobMisconfigured(
+                f"concurrent_attempts_max is {self.concurrent_attempts_max} and "
+                f"checkpoint_interval_s is {self.checkpoint_interval_s}: the states of several "
+                "attempts of a subtask are not one. Set checkpoint_interval_s=None (the job starts "
+                "its lost subtasks from the beginning, and takes a checkpoint when it ends), or "
+                "leave concurrent_attempts_max at 1"
+            )
 
     @property
     def operator_ids(self) -> list[str]:

@@ -28,10 +28,10 @@ class BoundGateway:
 
     __slots__ = ("_post", "_send", "attempt", "subtask")
 
-    def __init__(self, master: JobMaster, coordinator: int, subtask: int, attempt: int) -> None:
-        self.subtask, self.attempt = subtask, attempt
+    def __init__(self, master: JobMaster, coordinator: int, place: int, attempt: int) -> None:
+        self.subtask, self.attempt = master.subtask_of(place), attempt
         self._post = master.queue.post
-        self._send = master.job.gateway[coordinator, subtask].send
+        self._send = master.job.gateway[coordinator, place].send
 
     def send_event(self, event: Any) -> SendFuture:
         """Enqueue the event; any thread. Looks at its own type only: looking at everything in it

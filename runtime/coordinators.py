@@ -54,10 +54,12 @@ class Unmade(OperatorCoordinator):
 
 
 class Coordinators:
-    """All coordinators of a job; handler of the ports `user`, `results` and `sender`."""
+    """All coordinators of a job; handler of the ports `user`, `results` and `sender`. A place is a
+    subtask, or one of several if it has concurrent attempts.
+    """
 
     def __init__(self, master: JobMaster) -> None:
-        self._master = master
+        self._master, self._subtask_of = master, master.subtask_of
         job = master.job
         self.store = CoordinatorStore()
         self.watch = CallWatch()
@@ -224,27 +226,30 @@ class Coordinators:
     def aborted(self, number: int, checkpoint: int) -> None:
         self.guarded(number, self._coordinators[number].notify_checkpoint_aborted, checkpoint)
 
-    def ready(self, number: int, subtask: int, attempt: int) -> None:
-        gateway: SubtaskGateway = BoundGateway(self._master, number, subtask, attempt)
-        self.guarded(
-            number, self._coordinators[number].execution_attempt_ready, subtask, attempt, gateway
-        )
+    def ready(self, number: int, place: int, attempt: int) -> None:
+        gateway: SubtaskGateway = BoundGateway(self._master, number, place, attempt)
+        ready = self._coordinators[number].execution_attempt_ready
+        self.guarded(number, ready, gateway.subtask, attempt, gateway)
 
-    def failed(self, number: int, subtask: int, attempt: int) -> None:
-        reason = self._master.tasks.reason(subtask)
+    def failed(self, number: int, place: int, attempt: int) -> None:
+        reason, subtask = self._master.tasks.reason(place), self._subtask_of(place)
         self.guarded(
             number, self._coordinators[number].execution_attempt_failed, subtask, attempt, reason
         )
 
-    def subtask_reset(self, number: int, subtask: int, checkpoint: int) -> None:
-        self.guarded(number, self._coordinators[number].subtask_reset, subtask, checkpoint)
+    def subtask_reset(self, number: int, place: int, checkpoint: int) -> None:
+        reset = self._coordinators[number].subtask_reset
+        self.guarded(number, reset, self._subtask_of(place), checkpoint)
 
-    def event(self, number: int, subtask: int, attempt: int, event: Any) -> None:
-        handle = self._coordinators[number].handle_event_from_operator
+    def event(self, number: int, place: int, attempt: int, event: Any) -> None:
+        handle, subtask = (
+            self._coordinators[number].handle_event_from_operator,
+            self._subtask_of(place),
+        )
         if not isinstance(event, RegisteredEvent):
             self.guarded(number, handle, subtask, attempt, event)
             return
-        handled = partial(self._handled, number, subtask, attempt, event.number)
+        handled = partial(self._handled, number, place, attempt, event.number)
         outcome = self.guarded(number, handle, subtask, attempt, event.value)
         if isinstance(outcome, Future):
             outcome.add_done_callback(handled)
@@ -252,14 +257,14 @@ class Coordinators:
             handled(None)
 
     def _handled(
-        self, number: int, subtask: int, attempt: int, event: int, done: Future[Any] | None
+        self, number: int, place: int, attempt: int, event: int, done: Future[Any] | None
     ) -> None:
         if done is not None and (done.cancelled() or done.exception() is not None):
             cause = None if done.cancelled() else done.exception()
             self._contexts[number].fail_job(cause or "it has canceled the handling of an event")
             return
         receipt = SendFuture(Receipt(event))
-        self._master.queue.post(self._master.job.holder[number].handled, subtask, attempt, receipt)
+        self._master.queue.post(self._master.job.holder[number].handled, place, attempt, receipt)
 
     # port `results`
 
@@ -277,25 +282,26 @@ class Coordinators:
                 found += [event for held in gateway.held for event in held]
         return found
 
-    def confirmed(self, number: int, subtask: int, count: int) -> None:
-        on_wire = self.on_wire[number, subtask]
+    def confirmed(self, number: int, place: int, count: int) -> None:
+        on_wire = self.on_wire[number, place]
         for _ in range(count):
             on_wire.popleft().complete()
 
-    def lost(self, number: int, subtask: int, count: int) -> None:
-        on_wire = self.on_wire[number, subtask]
+    def lost(self, number: int, place: int, count: int) -> None:
+        on_wire, reason = self.on_wire[number, place], self._master.tasks.reason(place)
         for _ in range(count):
             future = on_wire.popleft()
-            future.complete(_lost(future.event, subtask, self._master.tasks.reason(subtask)))
+            future.complete(_lost(future.event, self._subtask_of(place), reason))
 
     def lose_all(self, reason: str) -> None:
         """No process is left: what was on the wire, after a crash of the queue, will not arrive."""
-        for (_, subtask), on_wire in self.on_wire.items():
+        for (_, place), on_wire in self.on_wire.items():
             while on_wire:
                 future = on_wire.popleft()
-                future.complete(_lost(future.event, subtask, reason))
+                future.complete(_lost(future.event, self._subtask_of(place), reason))
 
-    def turned_away(self, number: int, subtask: int, future: SendFuture) -> None:
+    def turned_away(self, number: int, place: int, future: SendFuture) -> None:
+        subtask = self._subtask_of(place)
         future.complete(_lost(future.event, subtask, "its attempt is not running"))
 
 

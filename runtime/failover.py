@@ -26,8 +26,8 @@ class Failover:
 
     def restart_one(self, subtask: int, attempt: int) -> None:
         reason = self._master.tasks.reason(subtask)
-        self._master.note_failure(subtask, attempt, reason)
-        delay_s = self._delay_s(f"subtask {subtask} failed: {reason}")
+        self._master.note_failure(self._master.subtask_of(subtask), attempt, reason)
+        delay_s = self._delay_s(f"subtask {self._master.subtask_of(subtask)} failed: {reason}")
         if delay_s is not None:
             self._master.report.regional_restarts += 1
             restart = self._master.job.attempt[subtask].restart

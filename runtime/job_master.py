@@ -13,12 +13,14 @@ from concurrent.futures import Future
 from typing import Any
 
 from epochgate.fsm import Clock, EventQueue, Journal
+from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
 from epochgate.runtime.batch_snapshots import BatchSnapshots
 from epochgate.runtime.checkpoints import Checkpoints
 from epochgate.runtime.client_requests import JobOver
 from epochgate.runtime.commits import Commits
 from epochgate.runtime.committer import Committer
+from epochgate.runtime.concurrent_attempts import ConcurrentTasks, NoCheckpointAmongAttempts
 from epochgate.runtime.configuration import JobConfiguration, JobMisconfigured
 from epochgate.runtime.coordinators import Coordinators
 from epochgate.runtime.failover import Failover
@@ -64,13 +66,7 @@ class JobMaster:
                 f"{restored.parallelism}, and this start asks for {configuration.parallelism}; "
                 f"start with {restored.parallelism}, or with a new checkpoint directory"
             )
-        self.job = job(
-            subtasks=configuration.parallelism,
-            coordinators=len(configuration.providers),
-            overlap=configuration.overlapping_checkpoints_max,
-            tolerable_failures=configuration.tolerable_checkpoint_failures,
-            commit_retries=configuration.commit_retries_max,
-        )
+        self.job = _made(job, configuration)
         self.queue = EventQueue(self.job, clock, None if journal is None else journal(self.job))
         self.blocking = blocking(self.queue.post)
         self.coordinators = Coordinators(self)
@@ -78,7 +74,9 @@ class JobMaster:
         self.checkpoints = Checkpoints(self, restored)
         self.commits = Commits(self, committer, restored)
         self.restarts = Failover(self)
-        self.tasks = Tasks(self)
+        self.tasks = (
+            ConcurrentTasks(self, self.job) if isinstance(self.job, ConcurrentJob) else Tasks(self)
+        )
 
     def start(self) -> None:
         """Open the transport and begin, from the store's latest checkpoint if it has one."""
@@ -101,9 +99,12 @@ class JobMaster:
 
     def request_checkpoint(self) -> Future[int]:
         """Ask for a checkpoint that begins from now on; the id once it is completed, or
-        CheckpointAborted, or JobOver.
+        CheckpointAborted, NoCheckpointAmongAttempts or JobOver.
         """
         wanted: Future[int] = Future()
+        if self.configuration.concurrent_attempts_max > 1:
+            reject(wanted, NoCheckpointAmongAttempts("a checkpoint"))
+            return wanted
         self.queue.post(self._request_checkpoint, wanted)
         return wanted
 
@@ -132,7 +133,12 @@ class JobMaster:
         return self.coordinators.requests.ask(operator_id, request)
 
     def stop(self) -> None:
-        """Take a last checkpoint, then end; a later start resumes from it."""
+        """Take a last checkpoint, then end; a later start resumes from it.
+
+        Raises NoCheckpointAmongAttempts in a job with concurrent attempts.
+        """
+        if self.configuration.concurrent_attempts_max > 1:
+            raise NoCheckpointAmongAttempts("a last checkpoint to leave with")
         self.queue.post(self.job.lifecycle.stop)
 
     def cancel(self, reason: str = "it was canceled") -> None:
@@ -151,6 +157,10 @@ class JobMaster:
         return self.result.done()
 
     # for the shells, on the queue's thread
+
+    def subtask_of(self, place: int) -> int:
+        """Which subtask what the machines know by this number belongs to."""
+        return place // self.configuration.concurrent_attempts_max
 
     def note_cause(self, reason: str) -> None:
         """What the job ends of, should it end now; the first cause is the one that is reported."""
@@ -211,3 +221,20 @@ class JobMaster:
     def values(self) -> dict[str, Any]:
         """The whole protocol state as plain data."""
         return self.job.values()
+
+
+def _made(job: Callable[..., Job], configuration: JobConfiguration) -> Job:
+    """The machines of one job; with concurrent attempts there is one more for each subtask."""
+    constants = {
+        "subtasks": configuration.parallelism,
+        "coordinators": len(configuration.providers),
+        "overlap": configuration.overlapping_checkpoints_max,
+        "tolerable_failures": configuration.tolerable_checkpoint_failures,
+        "commit_retries": configuration.commit_retries_max,
+    }
+    concurrent = configuration.concurrent_attempts_max
+    if concurrent == 1:
+        return job(**constants)
+    constants["subtasks"] *= concurrent
+    concurrent_job = ConcurrentJob if job is Job else job
+    return concurrent_job(**constants, vertices=configuration.parallelism, concurrent=concurrent)

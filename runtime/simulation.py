@@ -193,12 +193,13 @@ class SimulatedJob:
 
     def is_steady(self) -> bool:
         """Whether the job is over, or every subtask runs and nothing is under way."""
-        job = self.master.job
+        job, subtask_of = self.master.job, self.master.subtask_of
         if self.is_over:
             return True
+        running = {subtask_of(p) for p, attempt in enumerate(job.attempt) if attempt.is_running()}
         return (
             job.lifecycle.state == "running"
-            and all(attempt.is_running() for attempt in job.attempt)
+            and len(running) == self.master.configuration.parallelism
             and job.checkpoint.is_over()
             and job.request.state == "idle"
             and job.committer.is_settled()
@@ -265,6 +266,7 @@ class SimulatedJob:
 AT_REST = {
     "lifecycle": ("running", "finished", "failed", "canceled"),
     "attempt": ("running", "finished"),
+    "vertex": ("attempted", "ended"),
     "holder": ("started", "closed"),
     "gateway": ("open",),
     "snapshot": ("idle",),

@@ -7,7 +7,8 @@ nothing; a message that it cannot read fails the attempt that sent it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from epochgate.runtime.receipts import Receipt, RegisteredEvent
 from epochgate.runtime.reports import shortened
@@ -33,14 +34,24 @@ ARGUMENT_COUNTS = {
 NUMBERED = ("confirm", "event", "registered_event", "acknowledge", "decline")
 
 
+class Places(Protocol):
+    """What is asked of a transport here; it may be told places instead of subtasks."""
+
+    def deploy(self, subtask: int, attempt: int, /) -> None: ...
+    def send(self, subtask: int, identity: int, message: Message, /) -> None: ...
+    def end(self, subtask: int, identity: int, reason: str, /) -> None: ...
+
+
 class Tasks:
-    """All subtasks' processes as the driver sees them."""
+    """All subtasks' processes as the driver sees them. Where subtasks have concurrent attempts,
+    what the machines call a subtask is the place of one of them.
+    """
 
     def __init__(self, master: JobMaster) -> None:
         self._master = master
         self._attempts = master.job.attempt
         self._post = master.queue.post
-        self._transport = master.transport
+        self._transport: Places = master.transport
         self._on_wire = master.coordinators.on_wire
         self._reasons: dict[int, tuple[int, str]] = {}
         master.job.bind("attempt", "task", self)
@@ -126,7 +137,12 @@ class Tasks:
 
     def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
         """Enqueue what each message means."""
-        post, attempt = self._post, self._attempts[subtask]
+        self._take(self._post, subtask, identity, messages)
+
+    def _take(
+        self, post: Callable[..., None], subtask: int, identity: int, messages: list[Message]
+    ) -> None:
+        attempt = self._attempts[subtask]
         for message in messages:
             problem = _problem(message)
             if problem is not None:
@@ -159,7 +175,7 @@ class Tasks:
                 post(getattr(attempt, SIMPLE_TRIGGERS[tag]), identity)
 
     def _decline(self, subtask: int, identity: int, checkpoint: int, reason: str) -> None:
-        cause = f"subtask {subtask} declined it: {shortened(reason)}"
+        cause = f"subtask {self._master.subtask_of(subtask)} declined it: {shortened(reason)}"
         self._master.checkpoints.note_reason(checkpoint, cause)
         self._attempts[subtask].decline(identity, checkpoint)
 
@@ -170,14 +186,14 @@ class Tasks:
         self.note_reason(subtask, reason)
         if is_fatal:
             # The job gives up first, so that nobody asks for a restart of the subtask.
-            self._master.fail(f"subtask {subtask}: {shortened(reason)}")
+            self._master.fail(f"subtask {self._master.subtask_of(subtask)}: {shortened(reason)}")
             self._post(attempt.fail, identity)
         else:
             attempt.fail(identity)
 
     def _metrics(self, subtask: int, identity: int, counters: dict[str, Any]) -> None:
         if self._attempts[subtask].speaks(identity):
-            self._master.report.metrics[subtask] = counters
+            self._master.report.metrics[self._master.subtask_of(subtask)] = counters
 
 
 SIMPLE_TRIGGERS = {
