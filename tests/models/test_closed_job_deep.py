@@ -16,18 +16,18 @@ MEMORY_BYTES_MAX = 8 * 2**30
 SAFE: dict[str, tuple[dict[str, int], int, int]] = {
     "three_subtasks_two_coordinators_two_checkpoints_two_failures": (
         {"subtasks": 3, "coordinators": 2, "wanted": 2, "events": 1, "F": 2},
-        80_193_027,
-        873_812_374,
+        70_041_087,
+        775_331_743,
     ),
     "two_subtasks_two_coordinators_two_checkpoints_two_events": (
         {"subtasks": 2, "coordinators": 2, "wanted": 2, "events": 2, "F": 1},
-        25_714_612,
-        208_785_683,
+        22_976_052,
+        189_697_255,
     ),
     "three_subtasks_two_checkpoints_two_events_two_failures": (
         {"subtasks": 3, "coordinators": 1, "wanted": 2, "events": 2, "F": 2},
-        11_269_568,
-        118_230_563,
+        10_486_286,
+        110_942_264,
     ),
 }
 
@@ -45,11 +45,11 @@ def test_the_invariants_hold_at_the_largest_bounds(
 
 
 LARGER: dict[str, tuple[ClosedJob, int, int]] = {
-    "two_subtasks_that_talk": (TalkingJob(subtasks=2), 3_140_746, 25_701_236),
-    "two_subtasks_that_end": (EndingJob(subtasks=2), 309_168, 2_169_505),
-    "two_failures_and_then_for_ever": (LiveJob(F=2), 105_466, 724_016),
-    "two_coordinators_for_ever": (LiveJob(coordinators=2), 247_234, 1_655_113),
-    "three_subtasks_for_ever": (LiveJob(subtasks=3), 158_895, 1_265_442),
+    "two_subtasks_that_talk": (TalkingJob(subtasks=2), 3_035_375, 24_943_925),
+    "two_subtasks_that_end": (EndingJob(subtasks=2), 301_334, 2_116_950),
+    "two_failures_and_then_for_ever": (LiveJob(F=2), 98_007, 679_933),
+    "two_coordinators_for_ever": (LiveJob(coordinators=2), 231_286, 1_565_737),
+    "three_subtasks_for_ever": (LiveJob(subtasks=3), 154_711, 1_238_287),
 }
 
 

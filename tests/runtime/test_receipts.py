@@ -5,116 +5,16 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
-from concurrent.futures import Future
 from functools import partial
-from typing import Any
 
 import pytest
 
-from epochgate.runtime import (
-    CoordinatorContext,
-    CoordinatorProvider,
-    JobConfiguration,
-    Operator,
-    OperatorContext,
-    OperatorCoordinator,
-    Program,
-    RecreateOnReset,
-    SendFuture,
-    Work,
-)
+from epochgate.runtime import CoordinatorProvider, JobConfiguration, Operator, RecreateOnReset
 from epochgate.runtime.restart import FixedDelay
 from epochgate.runtime.simulation import SimulatedJob
+from tests.runtime.letters import ArchiveProvider, WritingProgram, letters_with_receipt
 
 LETTERS = 12
-
-
-class Archive(OperatorCoordinator):
-    """Keeps every letter; `is_slow` ones are filed later, elsewhere."""
-
-    def __init__(self, context: CoordinatorContext, is_slow: bool) -> None:
-        self.context, self.is_slow = context, is_slow
-        self.letters: set[str] = set()
-
-    def start(self) -> None:
-        pass
-
-    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        result.set_result(json.dumps(sorted(self.letters)).encode())
-
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        self.letters = set(json.loads(state or b"[]"))
-
-    def handle_event_from_operator(
-        self, subtask: int, attempt: int, event: Any
-    ) -> Future[Any] | None:
-        if not self.is_slow:
-            self.letters.add(event)
-            return None
-        filed: Future[Any] = Future()
-
-        def file(_: Any, error: BaseException | None) -> None:
-            self.letters.add(event)
-            filed.set_result(None)
-
-        self.context.run_async(lambda: None, file)
-        return filed
-
-
-class ArchiveProvider(CoordinatorProvider):
-    operator_id = "archive"
-
-    def __init__(self, is_slow: bool) -> None:
-        self._is_slow = is_slow
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        return Archive(context, self._is_slow)
-
-
-class Writer(Operator):
-    """Writes letters, forgets each for which it has a receipt, and sends the others again."""
-
-    def open(self, context: OperatorContext, state: bytes | None) -> None:
-        super().open(context, state)
-        saved = json.loads(state or b'{"written": 0, "unreceipted": [], "receipted": []}')
-        self.written: int = saved["written"]
-        self.receipted: list[str] = saved["receipted"]
-        self.unreceipted: list[str] = []
-        for letter in saved["unreceipted"]:
-            self._send(letter)
-
-    def write(self) -> bool:
-        if self.written == LETTERS:
-            return False
-        self.written += 1
-        self._send(f"{self.context.subtask}-{self.written}")
-        return True
-
-    def _send(self, letter: str) -> None:
-        self.unreceipted.append(letter)
-        self.context.send_with_receipt(letter).add_done_callback(self._receipt)
-
-    def _receipt(self, sent: SendFuture) -> None:
-        self.unreceipted.remove(sent.event)
-        self.receipted.append(sent.event)
-
-    def snapshot(self, checkpoint_id: int) -> bytes:
-        parts = ("written", "unreceipted", "receipted")
-        return json.dumps({part: getattr(self, part) for part in parts}).encode()
-
-
-class WritingProgram(Program):
-    def __init__(self) -> None:
-        self.writer = Writer()
-
-    @property
-    def operators(self) -> Mapping[str, Operator]:
-        return {"archive": self.writer}
-
-    def work(self) -> Work:
-        if self.writer.write():
-            return Work.DONE
-        return Work.ENDED if not self.writer.unreceipted else Work.IDLE
 
 
 def job_of(is_slow: bool, recreated: bool) -> SimulatedJob:
@@ -128,11 +28,7 @@ def job_of(is_slow: bool, recreated: bool) -> SimulatedJob:
             restart_strategy=FixedDelay(100, 0.5),
         )
 
-    return SimulatedJob(configure, lambda _: WritingProgram(), retained=1000)
-
-
-def letters_with_receipt(states: Mapping[str, bytes]) -> set[str]:
-    return set(json.loads(states["archive"])["receipted"])
+    return SimulatedJob(configure, lambda _: WritingProgram(LETTERS), retained=1000)
 
 
 def check_every_checkpoint(job: SimulatedJob) -> int:
@@ -213,7 +109,7 @@ def test_an_operator_without_a_coordinator_is_told_so() -> None:
 
     job = SimulatedJob(
         lambda _: JobConfiguration("lonely", 1, (), checkpoint_interval_s=None),
-        lambda _: Lonely(),
+        lambda _: Lonely(1),
     )
     job.settle(lambda: job.is_over)
     assert "operator 'nobody' has no coordinator to send '0-1' to" in str(job.result.reason)
