@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from epochgate.fsm import Row, machines
+from epochgate.fsm import STAY, Row, machines
 from epochgate.models.attempt import Attempt
 from epochgate.models.closed_concurrent import ConcurrentAttempts
 from epochgate.models.concurrent_job import ConcurrentAttempt
-from epochgate.models.execution_vertex import ExecutionVertex
+from epochgate.models.execution_vertex import ATTEMPTED, ENDED, ExecutionVertex
 from epochgate.models.gateway import Gateway
 
 
 class HastyVertex(ExecutionVertex):
     """Starts the subtask again whenever an attempt fails."""
 
-    ROWS = tuple(
-        Row("attempt_failed", row.source, row.dest, row.when, "ask_restart", row.because)
-        if row.actions == ("report_outlived",)
-        else row
-        for row in ExecutionVertex.ROWS
+    ROWS = (
+        *(
+            Row("attempt_failed", row.source, row.dest, row.when, "ask_restart", row.because)
+            if row.actions == ("report_outlived",)
+            else row
+            for row in ExecutionVertex.ROWS
+        ),
+        Row("restart", (ATTEMPTED, ENDED), STAY, None, None, "another attempt goes on"),
     )
 
 
