@@ -6,10 +6,10 @@ import argparse
 import json
 import re
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -250,26 +250,10 @@ def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
 
 
 def imported(name: str) -> type[ClosedSystem]:
-    """Import a system named as module:Class; the current folder is looked into first.
-
-    Raises UnknownSystem.
-    """
+    """Import a system named as module:Class. Raises UnknownSystem."""
     from epochgate.fsm.closed import ClosedSystem
 
-    module_name, _, attribute = name.partition(":")
-    if not module_name or module_name.startswith("."):
-        raise UnknownSystem(f"{name!r} names no module; write it as package.module:Class")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise UnknownSystem(
-            f"{name!r} cannot be imported: there is no module {error.name!r} on the path; "
-            f"run this from the folder that holds it, or install it"
-        ) from error
-    finally:
-        sys.path.pop(0)
-    system = getattr(module, attribute, None)
+    module_name, attribute, system = named_class(name, UnknownSystem)
     if not (isinstance(system, type) and issubclass(system, ClosedSystem) and system.STEPS):
         raise UnknownSystem(f"{attribute!r} in module {module_name!r} is no closed system")
     return system

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -153,26 +153,10 @@ def chosen(names: Sequence[str]) -> dict[str, type[Machine]]:
 
 
 def imported(name: str) -> type[Machine]:
-    """Import a machine named as module:Class; the current folder is looked into first.
-
-    Raises UnknownMachine.
-    """
+    """Import a machine named as module:Class. Raises UnknownMachine."""
     from epochgate.fsm import Machine
 
-    module_name, _, attribute = name.partition(":")
-    if not module_name or module_name.startswith("."):
-        raise UnknownMachine(f"{name!r} names no module; write it as package.module:Class")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise UnknownMachine(
-            f"{name!r} cannot be imported: there is no module {error.name!r} on the path; "
-            f"run this from the folder that holds it, or install it"
-        ) from error
-    finally:
-        sys.path.pop(0)
-    machine = getattr(module, attribute, None)
+    module_name, attribute, machine = named_class(name, UnknownMachine)
     if not (isinstance(machine, type) and issubclass(machine, Machine) and machine.ROWS):
         raise UnknownMachine(f"{attribute!r} in module {module_name!r} is no machine with rows")
     return machine
