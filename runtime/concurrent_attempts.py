@@ -61,6 +61,14 @@ class ConcurrentTasks(Tasks):
         self._vertices = job.vertex
         job.bind("vertex", "record", self)
 
+    def places(self) -> list[int]:
+        """Those of the attempts that are there, and of the last one where none is."""
+        return [
+            place
+            for place in range(len(self._attempts))
+            if self._vertices[self._master.subtask_of(place)].is_shown(place)
+        ]
+
     def reason(self, subtask: int) -> str:
         """Why the process that spoke last at this place has ended."""
         vertex = self._vertices[self._master.subtask_of(subtask)]

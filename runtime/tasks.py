@@ -57,6 +57,10 @@ class Tasks:
         master.job.bind("attempt", "task", self)
         master.job.bind("attempt", "scheduler", self)
 
+    def places(self) -> list[int]:
+        """The numbers of the attempts that are to be shown; at least one for each subtask."""
+        return list(range(len(self._attempts)))
+
     def reason(self, subtask: int) -> str:
         """Why the process that spoke last for the subtask has ended, if anybody said."""
         identity, reason = self._reasons.get(subtask, (0, ""))

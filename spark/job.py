@@ -97,12 +97,12 @@ class JobHandle:
         job = self._master.job
         processes = {process.identity: process for process in self._transport.processes()}
         tasks = []
-        for subtask in range(self._master.configuration.parallelism):
-            attempt = job.attempt[subtask]
+        for place in self._master.tasks.places():
+            attempt = job.attempt[place]
             process = processes.get(attempt.identity)
             tasks.append(
                 TaskStatus(
-                    subtask,
+                    self._master.subtask_of(place),
                     attempt.number,
                     attempt.state,
                     None if process is None else process.host,
@@ -174,7 +174,8 @@ def run_job(
     `validate_session` raises, ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind; then
     `store` was not closed unless the job had begun to start.
     """
-    warnings = validate_session(spark)
+    concurrent = configuration.concurrent_attempts_max
+    warnings = validate_session(spark, concurrent_attempts_max=concurrent)
     context = spark.sparkContext
     program = pickled(program_factory, by_value)
     _check_slots(context, configuration.parallelism)

@@ -212,8 +212,9 @@ def _own_interrupt_handler() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def validate_session(spark: Any) -> list[str]:
-    """Check a session; returns warnings, each naming the setting it is about.
+def validate_session(spark: Any, *, concurrent_attempts_max: int = 1) -> list[str]:
+    """Check a session; returns warnings, each naming the setting it is about. Speculation is for
+    jobs that allow a subtask more than one attempt at once.
 
     Raises SparkConnectUnsupported, NotASparkSession, SessionStopped, LocalMasterWithoutRetries,
     SettingBreaksGuarantees.
@@ -224,10 +225,13 @@ def validate_session(spark: Any) -> list[str]:
     local = _LOCAL.fullmatch(master)
     if local is not None:
         _check_local(master, local)
-    if settings.get("spark.speculation", "false").lower() == "true":
+    is_speculating = settings.get("spark.speculation", "false").lower() == "true"
+    if is_speculating and concurrent_attempts_max == 1:
         raise SettingBreaksGuarantees(
             "spark.speculation is true: Spark would start second attempts of healthy tasks, each "
-            "of which takes the place of the first. Start the session with spark.speculation=false"
+            "of which takes the place of the first. Start the session with "
+            "spark.speculation=false, or a job without checkpointing with "
+            "concurrent_attempts_max=2"
         )
     return _warnings(settings, is_local=local is not None)
 

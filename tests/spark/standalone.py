@@ -31,17 +31,20 @@ class Cluster(NamedTuple):
 
 
 @contextlib.contextmanager
-def standalone_cluster(folder: Path) -> Iterator[Cluster]:
+def standalone_cluster(
+    folder: Path, hosts: tuple[str, str] = ("127.0.0.1", "127.0.0.1")
+) -> Iterator[Cluster]:
+    """`hosts`: where the workers listen, addresses of the loopback interface."""
     python = bare_python(folder)
     processes: list[subprocess.Popen[str]] = []
     try:
         master = _daemon(folder, "master.Master", [], processes)
         address = _said(master, r"Starting Spark master at (spark://\S+)")
-        for number in range(2):
+        for number, host in enumerate(hosts):
             work = folder / f"work-{number}"
             work.mkdir()
             arguments = ["--cores", "2", "--memory", "1024M", "--work-dir", str(work), address]
-            worker = _daemon(folder, "worker.Worker", arguments, processes)
+            worker = _daemon(folder, "worker.Worker", arguments, processes, host)
             _said(worker, r"(Successfully registered) with master")
         yield Cluster(address, python)
     finally:
@@ -65,7 +68,11 @@ def bare_python(folder: Path) -> Path:
 
 
 def _daemon(
-    folder: Path, name: str, arguments: list[str], processes: list[subprocess.Popen[str]]
+    folder: Path,
+    name: str,
+    arguments: list[str],
+    processes: list[subprocess.Popen[str]],
+    host: str = "127.0.0.1",
 ) -> subprocess.Popen[str]:
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None
@@ -76,12 +83,12 @@ def _daemon(
         "PATH": os.environ["PATH"],
         "JAVA_HOME": str(ensure_java()),
         "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_IP": host,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
         "-Dspark.master.rest.enabled=false -Dspark.ui.enabled=false",
     }
-    listening = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    listening = ["--host", host, "--port", "0", "--webui-port", "0"]
     launcher = str(home / "bin" / "spark-class")
     process = subprocess.Popen(
         [launcher, f"org.apache.spark.deploy.{name}", *listening, *arguments],
