@@ -114,10 +114,6 @@ class ExecutionVertex(Machine):
     def is_leading(self, place: int) -> bool:
         return place == self.leader()
 
-    def is_shown(self, place: int) -> bool:
-        """Whether whoever asks how the subtask is should hear of this place."""
-        return self.is_leading(place) or self.system.attempt[place].is_running()
-
     def place_of(self, identity: int) -> int:
         """Where this process speaks or waits; -1 if it does neither any more."""
         for i in range(self.system.concurrent):

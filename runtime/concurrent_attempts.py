@@ -62,11 +62,12 @@ class ConcurrentTasks(Tasks):
         job.bind("vertex", "record", self)
 
     def places(self) -> list[int]:
-        """Those of the attempts that are there, and of the last one where none is."""
+        """Those of the attempts that run, and the one that leads each subtask."""
         return [
             place
-            for place in range(len(self._attempts))
-            if self._vertices[self._master.subtask_of(place)].is_shown(place)
+            for place, attempt in enumerate(self._attempts)
+            if attempt.is_running()
+            or self._vertices[self._master.subtask_of(place)].is_leading(place)
         ]
 
     def reason(self, subtask: int) -> str:
