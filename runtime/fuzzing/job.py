@@ -332,6 +332,11 @@ class FuzzedJob:
         """I1 to I3, the output and the contract."""
         self._read_store()
         self.record.check()
+        newest = max(self.record.stored, default=0)
+        has_finished = self.is_over and self.simulated.result.state == "finished"
+        if has_finished and newest and newest not in self.record.table:
+            account = f"the job has finished, and {newest} is not committed"
+            raise InvariantViolated("output", account)
 
     def _read_store(self) -> None:
         for number in self.simulated.store.ids():
@@ -372,10 +377,14 @@ class FuzzedJob:
 
     def _comes_to_rest(self) -> bool:
         self._settle()
+        if not self.is_over:
+            self._expect_one_process_each()
         return not self.is_over
 
     def _takes_a_checkpoint(self) -> bool:
         for _ in range(self.shape.tolerable_failures + 3):
+            for target in self.targets():
+                self.send(*target, 1)
             wanted = self.simulated.master.request_checkpoint()
             self._settle(wanted.done)
             if self.is_over:
@@ -409,6 +418,12 @@ class FuzzedJob:
         gateways = self.simulated.master.job.gateway
         if shut := [repr(gateway) for gateway in gateways.values() if gateway.state != "open"]:
             raise InvariantViolated("I5", f"{shut} should have reopened")
+
+    def _expect_one_process_each(self) -> None:
+        speakers = [self.simulated.transport.processes[i].subtask for i in self.living()]
+        if sorted(speakers) != list(range(self.shape.subtasks)):
+            account = f"of {self.shape.subtasks} subtasks processes of {sorted(speakers)} live"
+            raise InvariantViolated("processes", account)
 
     def _expect_everything_once(self) -> None:
         for c, s in self.record.pairs:

@@ -10,7 +10,8 @@ I2  and no event beyond those;
 I3  an attempt handles only events sent through its own gateway, in their order, none twice;
 output  a commit belongs to a stored checkpoint, comes in order, is the same when repeated, and
     everything committed up to it is exactly what the checkpoint's states reflect;
-contract  per subtask a coordinator hears ready, failed, reset, ready, and of no other attempt.
+contract  per subtask a coordinator hears ready, failed, reset, ready, and of no other attempt;
+processes  when a job has come to rest, one process lives for each subtask: others were sent away.
 
 Blind spots: sends of several threads at once, and what user code does with a state it restored.
 """
