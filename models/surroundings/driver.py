@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Array, Bool, Int, Machine, Row, Trigger
 from epochgate.models.holder import STARTING
+from epochgate.models.attempt import FAILED
 from epochgate.models.request import IDLE
 
 if TYPE_CHECKING:
@@ -223,7 +224,13 @@ class BackOff(Machine):
 
     def restart(self) -> None:
         self.system.restarter.due[self.subtask] = False
-        self.system.attempt[self.subtask].restart(self.system.attempt[self.subtask].number)
+        number = self.system.attempt[self.subtask].number
+        self.system.attempt[self.subtask].restart(number)
+        assert (
+            self.system.attempt[self.subtask].state == FAILED
+            or self.system.attempt[self.subtask].number > number
+            or self.system.renumbered > 0
+        ), "a new attempt has a number of its own"
 
 
 class Budget(Machine):

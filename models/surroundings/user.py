@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Bool, Ignore, Int, Machine, Row, Trigger
+from epochgate.models.holder import STARTING
 
 if TYPE_CHECKING:
     from epochgate.models.closed_job import ClosedJob
@@ -147,6 +148,9 @@ class User(Machine):
     def report_no_start(self) -> None:
         self.starting = 0
         self.system.holder[self.coordinator].start_failed()
+        assert self.system.holder[self.coordinator].state != STARTING, (
+            "a coordinator that could not start is not used"
+        )
 
     def report(self) -> None:
         number = self.asked_for
