@@ -1,0 +1,219 @@
+"""The mutants: every machine that runs, with one guard, one action or one row of it broken.
+
+They are generated from the rows, whatever these are:
+
+* `regardless of G`: a row no longer asks for the guard G. Where only G kept another row of the same
+  state and trigger apart from it, the broken row wins.
+* `without A`: a row is taken, and its action A is left out.
+* `ignored`: what a row would have done is left out altogether, its change of state too.
+* `refused`: what a row ignores is an error.
+
+Of several ways to say the same, as two rows with opposite guards allow, the first one stands.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from types import FunctionType
+
+from epochgate.fsm import Ignore, Machine, Row, System, machines
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.declaration import exclude_each_other, expand, parameters
+from epochgate.fsm.errors import DeclarationError
+from epochgate.models import Job
+from epochgate.models.task import TaskSystem
+
+MACHINES: dict[str, type[Machine]] = {**Job.MACHINES, **TaskSystem.MACHINES}
+"""All machines that run, on the driver and in worker processes."""
+
+Rows = tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One broken table; `machine` is its name in a job."""
+
+    machine: str
+    place: str
+    fault: str
+    rows: Rows
+    affected: frozenset[Row]
+    """The rows of the right machine of which one is taken where this one does something else."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.machine}: {self.place}: {self.fault}"
+
+    def of(self, machine: type[Machine]) -> type[Machine]:
+        """Break a machine, or one that adds rows to it. DeclarationError if that is no machine."""
+        rows = [*self.rows, *machine.ROWS[len(MACHINES[self.machine].ROWS) :]]
+        body: dict[str, object] = {"__module__": machine.__module__}
+        kept = _longest(machine, rows)
+        for trigger, longest in _longest(machine, machine.ROWS).items():
+            if _width(kept.get(trigger)) < _width(longest):
+                body |= _with_nothing(rows, trigger, longest)
+        return type(f"Broken{machine.__name__}", (machine,), {**body, "ROWS": tuple(rows)})
+
+    def in_system(self, system: type[System]) -> type[System]:
+        """The system with the broken machine in it. DeclarationError if that is no system."""
+        broken = machines(self.of(system.MACHINES[self.machine]))
+        body: dict[str, object] = {"__module__": system.__module__, self.machine: broken}
+        if issubclass(system, ClosedSystem):
+            # It names rows, which may be gone.
+            excused = system.UNTAKEN.items()
+            own = f"{self.machine}."
+            body["UNTAKEN"] = {name: why for name, why in excused if not name.startswith(own)}
+        return type(f"Broken{system.__name__}", (system,), body)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing can even be declared with it; empty if that can be done."""
+        try:
+            self.in_system(TaskSystem if self.machine == "task" else Job)
+        except DeclarationError as error:
+            return str(error)
+        return ""
+
+
+def mutants() -> list[Mutant]:
+    """All of them, in the order of machines and rows."""
+    return [mutant for name in MACHINES for mutant in mutants_of(name)]
+
+
+def mutants_of(name: str) -> Iterator[Mutant]:
+    """Those of one machine."""
+    machine = MACHINES[name]
+    right = _meaning(machine, machine.ROWS)
+    known = [{case: done for case, (done, _) in right.items()}]
+    for position, row in enumerate(machine.ROWS):
+        for fault, rows in _broken(machine, position):
+            meaning = {case: done for case, (done, _) in _meaning(machine, rows).items()}
+            if meaning not in known:
+                known.append(meaning)
+                different = [right[case] for case in right if right[case][0] != meaning[case]]
+                affected = frozenset(row for _, row in different if row is not None)
+                yield Mutant(name, _place(machine, row), fault, rows, affected)
+
+
+Case = tuple[str, str, tuple[tuple[str, bool], ...]]
+"""A state, a trigger, and what the guards of the trigger's rows say."""
+
+
+def _meaning(machine: type[Machine], rows: Rows) -> dict[Case, tuple[tuple[str, ...], Row | None]]:
+    """What happens in each case, where to and what, and which row says so."""
+    meaning: dict[Case, tuple[tuple[str, ...], Row | None]] = {}
+    for trigger in machine.triggers():
+        asked = [row for row in machine.ROWS if row.trigger == trigger]
+        own = [row for row in rows if row.trigger == trigger]
+        guards = sorted({name for row in asked for name, _ in row.literals})
+        for values in product((False, True), repeat=len(guards)):
+            said = tuple(zip(guards, values, strict=True))
+            for state in machine.STATES:
+                held = [row for row in own if state in expand(machine.STATES, row)]
+                meaning[state, trigger, said] = _done(held, state, dict(said))
+    return meaning
+
+
+def _done(rows: list[Row], state: str, said: dict[str, bool]) -> tuple[tuple[str, ...], Row | None]:
+    for row in rows:
+        if all(said[name] == expected for name, expected in row.literals):
+            return (state if row.dest is None else row.dest, *row.actions), row
+    return ("refused",), None
+
+
+def _place(machine: type[Machine], row: Row) -> str:
+    sources = expand(machine.STATES, row)
+    others = [state for state in machine.STATES if state not in sources]
+    told = ", ".join(sources)
+    if len(others) < len(sources):
+        told = f"any state but {', '.join(others)}" if others else "any state"
+    return f"{row.trigger} from {told}" + (f" when {row.when}" if row.when else "")
+
+
+def _broken(machine: type[Machine], position: int) -> Iterator[tuple[str, Rows]]:
+    rows, row = machine.ROWS, machine.ROWS[position]
+    before, behind = rows[:position], rows[position + 1 :]
+    for guard, _ in row.literals:
+        yield f"regardless of {guard}", _regardless(machine, position, guard)
+    for action in row.actions:
+        kept = tuple(name for name in row.actions if name != action)
+        changed = Row(row.trigger, row.source, row.dest, row.when, kept, row.because)
+        yield f"without {action}", (*before, changed, *behind)
+    if row.is_ignored:
+        yield "refused", (*before, *behind)
+    else:
+        ignored = Ignore(row.trigger, row.source, row.when, row.because)
+        yield "ignored", (*before, ignored, *behind)
+
+
+def _regardless(machine: type[Machine], position: int, guard: str) -> Rows:
+    row = machine.ROWS[position]
+    literals = tuple(literal for literal in row.literals if literal[0] != guard)
+    winner = _with(row, expand(machine.STATES, row), literals)
+    rows: list[Row] = []
+    for number, other in enumerate(machine.ROWS):
+        if number == position:
+            rows.append(winner)
+        elif other.trigger != winner.trigger or exclude_each_other(other, winner):
+            rows.append(other)
+        else:
+            rows += _left_over(other, expand(machine.STATES, other), winner)
+    return tuple(rows)
+
+
+def _left_over(row: Row, sources: tuple[str, ...], winner: Row) -> Iterator[Row]:
+    """What is left of a row where another one wins."""
+    if elsewhere := tuple(state for state in sources if state not in winner.source):
+        yield _with(row, elsewhere, row.literals)
+    here = tuple(state for state in sources if state in winner.source)
+    demanded = row.literals
+    for name, expected in winner.literals:
+        if here and (name, expected) not in demanded:
+            yield _with(row, here, (*demanded, (name, not expected)))
+            demanded = (*demanded, (name, expected))
+
+
+def _with(row: Row, sources: tuple[str, ...], literals: tuple[tuple[str, bool], ...]) -> Row:
+    when = " and ".join(name if expected else f"not {name}" for name, expected in literals) or None
+    if row.is_ignored:
+        return Ignore(row.trigger, sources, when, row.because)
+    return Row(row.trigger, sources, row.dest, when, row.after, row.because)
+
+
+def _longest(machine: type[Machine], rows: Iterable[Row]) -> dict[str, FunctionType | None]:
+    """For each trigger the callback that names most of its arguments."""
+    longest: dict[str, FunctionType | None] = {}
+    for row in rows:
+        names = (*row.conditions, *row.unless, *row.actions)
+        callbacks = [getattr(machine, name) for name in names]
+        longest[row.trigger] = max([longest.get(row.trigger), *callbacks], key=_width)
+    return longest
+
+
+def _width(callback: FunctionType | None) -> int:
+    return -1 if callback is None else len(parameters(callback))
+
+
+def _with_nothing(rows: list[Row], trigger: str, longest: FunctionType | None) -> dict[str, object]:
+    """Let a row do nothing with the trigger's arguments, which no other callback names any more.
+
+    Returns the action; whoever fires the trigger goes on to give them all.
+    """
+    name = f"do_nothing_at_{trigger}"
+    position = next((i for i, row in enumerate(rows) if row.trigger == trigger), None)
+    if position is None or longest is None or not parameters(longest):
+        return {}
+    row = rows[position]
+    rows[position] = Row(trigger, row.source, row.dest, row.when, (*row.actions, name), row.because)
+    kinds = longest.__annotations__
+    taken = "".join(f", {given}: {kinds[given]}" for given in parameters(longest))
+    path = f"<{name}{taken}>"
+    text = f"from __future__ import annotations\ndef {name}(self{taken}) -> None:\n    pass\n"
+    # The checker reads the source of what it compiles.
+    linecache.cache[path] = len(text), None, text.splitlines(keepends=True), path
+    made: dict[str, object] = {"__name__": __name__}
+    exec(compile(text, path, "exec"), made)  # noqa: S102  it is written three lines above
+    return {name: made[name]}
