@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Array, Bool, Int, Machine, Row, Trigger
-from epochgate.models.holder import STARTING
 from epochgate.models.attempt import FAILED
+from epochgate.models.holder import STARTING
 from epochgate.models.request import IDLE
 
 if TYPE_CHECKING:
