@@ -18,18 +18,16 @@ from epochgate.models.checkpoint import TRIGGERING
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
 from epochgate.models.lifecycle import FINISHED as JOB_FINISHED
-from epochgate.models.surroundings.concurrent import (
-    AWAY,
+from epochgate.models.surroundings.driver import Budget, Launch, Sink
+from epochgate.models.surroundings.listeners import (
     Coordinator,
     Delay,
     Delays,
     Record,
     Sends,
     Shore,
-    Starter,
-    Wires,
 )
-from epochgate.models.surroundings.driver import Budget, Launch, Sink
+from epochgate.models.surroundings.starter import AWAY, Starter, Wires
 from epochgate.models.surroundings.user import Keeper
 
 
