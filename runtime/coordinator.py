@@ -114,6 +114,15 @@ class CoordinatorContext(Protocol):
         ...
 
     @property
+    def concurrent_attempts_max(self) -> int:
+        """How many attempts of one subtask there may be at once; 1 unless the job says otherwise.
+
+        With more, each attempt is announced with a gateway of its own, and a subtask is reset once
+        all its attempts are gone.
+        """
+        ...
+
+    @property
     def coordinator_store(self) -> CoordinatorStore:
         """What this job's coordinators share, by key."""
         ...

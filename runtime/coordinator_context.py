@@ -77,6 +77,7 @@ class BoundContext:
         self.job_id = master.configuration.job_id
         self.run_id = master.configuration.run_id
         self.parallelism = master.configuration.parallelism
+        self.concurrent_attempts_max = master.configuration.concurrent_attempts_max
         self._is_fenced = False
         self.coordinator_store = coordinators.store.fenced(lambda: not self._is_fenced)
         self.metrics = CoordinatorMetrics()

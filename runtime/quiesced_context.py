@@ -45,6 +45,7 @@ class QuiescableContext:
         self.is_quiesced = False
         self.operator_id, self.parallelism = context.operator_id, context.parallelism
         self.job_id, self.run_id = context.job_id, context.run_id
+        self.concurrent_attempts_max = context.concurrent_attempts_max
         self.metrics = context.metrics
         self.coordinator_store = context.coordinator_store.fenced(lambda: not self.is_quiesced)
         self.checkpoints: CheckpointAccess = _FencedCheckpoints(context.checkpoints, self)

@@ -162,7 +162,15 @@ class CollectSinkProvider(CoordinatorProvider):
         return self._operator_id
 
     def create(self, context: CoordinatorContext) -> CollectSinkCoordinator:
-        """Make the coordinator, and rows that are empty."""
+        """Make the coordinator, and rows that are empty. Raises CollectMisconfigured in a job with
+        concurrent attempts.
+        """
+        if context.concurrent_attempts_max > 1:
+            raise CollectMisconfigured(
+                f"{self._operator_id!r} collects rows while they are made, and "
+                f"concurrent_attempts_max is {context.concurrent_attempts_max}: each attempt of a "
+                "subtask makes them. Hand them to a committer, or set concurrent_attempts_max=1"
+            )
         self.rows = CollectedRows(context.parallelism, uncheckpointed=self._is_uncheckpointed)
         return CollectSinkCoordinator(context, self.rows, self._window_rows, self._window_bytes)
 

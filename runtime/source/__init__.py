@@ -24,7 +24,9 @@ if TYPE_CHECKING:
         SplitEnumeratorContext,
     )
     from epochgate.runtime.source.errors import (
+        AlignmentAmongAttempts,
         AssignmentsForgotten,
+        AttemptNotNamed,
         EnumeratorReplaced,
         NotPlain,
         ReaderNotRegistered,
@@ -57,7 +59,9 @@ __getattr__ = lazily(
             "SplitEnumeratorContext",
         ),
         "errors": (
+            "AlignmentAmongAttempts",
             "AssignmentsForgotten",
+            "AttemptNotNamed",
             "EnumeratorReplaced",
             "NotPlain",
             "ReaderNotRegistered",
@@ -80,8 +84,10 @@ __getattr__ = lazily(
 )
 
 __all__ = [
+    "AlignmentAmongAttempts",
     "AlignmentMisconfigured",
     "AssignmentsForgotten",
+    "AttemptNotNamed",
     "EnumeratorReplaced",
     "Fetched",
     "NotPlain",

@@ -24,6 +24,7 @@ from epochgate.runtime.source import events
 from epochgate.runtime.source.alignment import Aligner, WatermarkAlignment
 from epochgate.runtime.source.enumerator import SplitEnumerator
 from epochgate.runtime.source.errors import (
+    AlignmentAmongAttempts,
     AssignmentsForgotten,
     ReaderNotRegistered,
     SourceNotRunning,
@@ -59,6 +60,12 @@ class SourceCoordinator(OperatorCoordinator):
         self._is_started = self._is_closed = self._is_broken = False
         self._aligner: Aligner | None = None
         if alignment is not None:
+            if context.concurrent_attempts_max > 1:
+                raise AlignmentAmongAttempts(
+                    f"source {context.operator_id!r} aligns watermarks, and "
+                    f"concurrent_attempts_max is {context.concurrent_attempts_max}: attempts of a "
+                    "subtask read the same at different paces. Leave out one of the two"
+                )
             self._aligner = Aligner(context, alignment, lambda: self._generation.gateways())
 
     # its life
@@ -140,13 +147,16 @@ class SourceCoordinator(OperatorCoordinator):
                 enumerator.add_reader(subtask)
                 generation.repeat_no_more(subtask)
             return
-        generation.require_reader(subtask, event[0])
+        generation.require_reader(subtask, attempt, event[0])
         if event[0] == events.REQUEST:
             # One that crossed the word that there are no more has its answer.
             if not generation.has_no_more(subtask):
                 enumerator.handle_split_request(subtask)
         elif event[0] == events.SOURCE_EVENT:
-            enumerator.handle_source_event(subtask, event[1])
+            if self._context.concurrent_attempts_max > 1:
+                enumerator.handle_attempt_source_event(subtask, attempt, event[1])
+            else:
+                enumerator.handle_source_event(subtask, event[1])
         elif event[0] == events.WATERMARK:
             if self._aligner is not None:
                 self._aligner.report(subtask, event[1], event[2])
@@ -174,7 +184,7 @@ class SourceCoordinator(OperatorCoordinator):
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
         """The reader is gone; what it was given comes back when its subtask is reset."""
         if self._running(f"hear that reader {subtask} has failed") is not None:
-            self._generation.attempt_failed(subtask)
+            self._generation.attempt_failed(subtask, attempt)
 
     def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
         """Give back to the enumerator what the subtask got after the checkpoint."""

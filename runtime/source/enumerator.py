@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from epochgate.runtime.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.send_future import SendFuture
+from epochgate.runtime.source.errors import AttemptNotNamed
 from epochgate.runtime.source.split import SourceSplit
 
 
@@ -55,7 +56,12 @@ class SplitEnumeratorContext(Protocol):
 
     @property
     def registered_readers(self) -> Mapping[int, ReaderInfo]:
-        """The readers that are there now, by subtask."""
+        """The readers that are there now, by subtask; of concurrent attempts the lowest."""
+        ...
+
+    @property
+    def registered_attempts(self) -> Mapping[int, Mapping[int, ReaderInfo]]:
+        """All readers that are there now, by subtask and attempt."""
         ...
 
     def assign_split(self, split: SourceSplit, subtask: int) -> None:
@@ -79,9 +85,12 @@ class SplitEnumeratorContext(Protocol):
         """
         ...
 
-    def send_event_to_source_reader(self, subtask: int, event: Any) -> SendFuture:
-        """Send a plain value to the reader's `handle_source_event`. Raises ReaderNotRegistered,
-        EnumeratorReplaced.
+    def send_event_to_source_reader(
+        self, subtask: int, event: Any, *, attempt: int | None = None
+    ) -> SendFuture:
+        """Send a plain value to the reader's `handle_source_event`; `attempt` says to which of
+        several. Raises ReaderNotRegistered, EnumeratorReplaced, and AttemptNotNamed in a job with
+        concurrent attempts.
         """
         ...
 
@@ -141,6 +150,14 @@ class SplitEnumerator(ABC):
         raise TypeError(
             f"{type(self).__name__} got {event!r} from reader {subtask} but handles no source "
             "events; override handle_source_event"
+        )
+
+    def handle_attempt_source_event(self, subtask: int, attempt: int, event: Any) -> None:
+        """Called instead of `handle_source_event` in a job with concurrent attempts."""
+        raise AttemptNotNamed(
+            f"{type(self).__name__} got {event!r} from attempt {attempt} of reader {subtask}, in a "
+            "job with concurrent attempts; override handle_attempt_source_event, or run the job "
+            "with concurrent_attempts_max=1"
         )
 
     def handle_coordinator_event(self, event: Any) -> None:

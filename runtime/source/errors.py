@@ -6,7 +6,7 @@ restarting it.
 
 from __future__ import annotations
 
-from epochgate.errors import EpochgateError
+from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime.operator import FatalTaskError
 
 
@@ -20,6 +20,14 @@ class SourceStateRefused(FatalTaskError, EpochgateError):
 
 class AssignmentsForgotten(EpochgateError):
     """A snapshot without a checkpoint was asked for after a checkpoint was completed."""
+
+
+class AlignmentAmongAttempts(UsageError):
+    """Watermark alignment was asked for in a job with concurrent attempts."""
+
+
+class AttemptNotNamed(FatalTaskError, EpochgateError):
+    """A source event in a job with concurrent attempts is for, or from, a subtask as such."""
 
 
 class SplitAssignedTwice(FatalTaskError, EpochgateError):

@@ -8,6 +8,9 @@ is sent to a reader, and what waits until there is one. Runs on the queue's thre
     assigned, reader gone          recorded; sent when one registers, unless its subtask is reset
     reset of a subtask             what it got after the checkpoint goes back to the enumerator
     "no more" to a reader          once for an attempt; again to its successor, unless there is more
+
+A subtask with concurrent attempts has a reader in each: what is assigned to the subtask is sent to
+all of them, and to one that registers later as well, from the first split on.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from epochgate.runtime.source import events
 from epochgate.runtime.source.assignment import SplitAssignmentTracker
 from epochgate.runtime.source.enumerator import ReaderInfo
 from epochgate.runtime.source.errors import (
+    AttemptNotNamed,
     EnumeratorReplaced,
     ReaderNotRegistered,
     SplitsAfterNoMore,
@@ -38,8 +42,10 @@ class Generation:
         self._assigned = context.metrics.counter("splits_assigned")
         self._taken_back = context.metrics.counter("splits_taken_back")
         self.tracker: SplitAssignmentTracker[SourceSplit] = SplitAssignmentTracker()
-        self._readers: dict[int, ReaderInfo] = {}
-        self._gateways: dict[int, SubtaskGateway] = {}
+        self._is_concurrent = context.concurrent_attempts_max > 1
+        self._attempts: dict[int, dict[int, ReaderInfo]] = {}
+        """The registered readers, by subtask and attempt; no subtask without one."""
+        self._gateways: dict[int, dict[int, SubtaskGateway]] = {}
         self._unsent: dict[int, list[SourceSplit]] = {}
         self._has_no_more: set[int] = set()
         self._had_no_more: set[int] = set()
@@ -64,7 +70,11 @@ class Generation:
 
     @property
     def registered_readers(self) -> Mapping[int, ReaderInfo]:
-        return self._readers
+        return {subtask: there[min(there)] for subtask, there in self._attempts.items()}
+
+    @property
+    def registered_attempts(self) -> Mapping[int, Mapping[int, ReaderInfo]]:
+        return self._attempts
 
     def assign_split(self, split: SourceSplit, subtask: int) -> None:
         self.assign_splits({subtask: [split]})
@@ -79,8 +89,8 @@ class Generation:
             self._had_no_more.discard(subtask)
             self.tracker.record(subtask, splits)
             self._assigned.add(len(splits))
-            if subtask in self._readers:
-                self._gateways[subtask].send_event([events.SPLITS, packed[subtask]])
+            if subtask in self._attempts:
+                self._send(subtask, [events.SPLITS, packed[subtask]])
             else:
                 self._unsent.setdefault(subtask, []).extend(splits)
 
@@ -89,18 +99,31 @@ class Generation:
         self._require_known(subtask)
         if subtask not in self._has_no_more:
             self._has_no_more.add(subtask)
-            if subtask in self._readers:
-                self._gateways[subtask].send_event([events.NO_MORE])
+            if subtask in self._attempts:
+                self._send(subtask, [events.NO_MORE])
 
-    def send_event_to_source_reader(self, subtask: int, event: Any) -> SendFuture:
+    def _send(self, subtask: int, event: Any) -> None:
+        for attempt in self._attempts[subtask]:
+            self._gateways[subtask][attempt].send_event(event)
+
+    def send_event_to_source_reader(
+        self, subtask: int, event: Any, *, attempt: int | None = None
+    ) -> SendFuture:
         self._require_current("send an event")
-        if subtask not in self._readers:
+        there = self._attempts.get(subtask, {})
+        if attempt is None and self._is_concurrent:
+            raise AttemptNotNamed(
+                f"the enumerator of {self.operator_id!r} sent {event!r} to reader {subtask}, in a "
+                f"job with concurrent attempts; say to which of {sorted(there)} by attempt="
+            )
+        if not there or (attempt is not None and attempt not in there):
             raise ReaderNotRegistered(
                 f"the enumerator of {self.operator_id!r} sent {event!r} to reader {subtask}, which "
-                f"is not there; there are {sorted(self._readers)}. Look it up in "
+                f"is not there; there are {sorted(self._attempts)}. Look it up in "
                 "registered_readers, and send what it missed in add_reader"
             )
-        return self._gateways[subtask].send_event([events.SOURCE_EVENT, event])
+        wanted = next(iter(there)) if attempt is None else attempt
+        return self._gateways[subtask][wanted].send_event([events.SOURCE_EVENT, event])
 
     def call_async(
         self,
@@ -147,36 +170,47 @@ class Generation:
 
     def gateways(self) -> Iterable[SubtaskGateway]:
         """Those of the registered readers, by subtask."""
-        return [self._gateways[subtask] for subtask in sorted(self._readers)]
+        return [
+            self._gateways[subtask][attempt]
+            for subtask in sorted(self._attempts)
+            for attempt in self._attempts[subtask]
+        ]
 
     def attempt_ready(self, gateway: SubtaskGateway) -> None:
         """Its reader will register."""
-        self._gateways[gateway.subtask] = gateway
+        self._gateways.setdefault(gateway.subtask, {})[gateway.attempt] = gateway
 
-    def attempt_failed(self, subtask: int) -> None:
+    def attempt_failed(self, subtask: int, attempt: int) -> None:
         """What it was sent stays recorded until the subtask is reset."""
-        self._gateways.pop(subtask, None)
-        self._readers.pop(subtask, None)
+        self._gateways.get(subtask, {}).pop(attempt, None)
+        self._attempts.get(subtask, {}).pop(attempt, None)
+        if self._attempts.get(subtask):
+            return
+        self._attempts.pop(subtask, None)
         if subtask in self._has_no_more:
             self._has_no_more.discard(subtask)
             self._had_no_more.add(subtask)
 
     def register(self, subtask: int, attempt: int, host: str) -> bool:
-        """A reader is there: send what waits for it; False if it was there already."""
-        gateway = self._gateways.get(subtask)
-        if gateway is None or gateway.attempt != attempt:
+        """A reader is there: send what waits for it; False if the subtask had one already."""
+        gateway = self._gateways.get(subtask, {}).get(attempt)
+        if gateway is None:
             raise ReaderNotRegistered(
                 f"reader {subtask} of {self.operator_id!r} registered from attempt {attempt}, "
                 "which cannot be sent events; an attempt must be ready before its reader speaks"
             )
-        if subtask in self._readers:
+        there = self._attempts.setdefault(subtask, {})
+        if attempt in there:
             return False
-        self._readers[subtask] = ReaderInfo(subtask, attempt, host)
-        if unsent := self._unsent.pop(subtask, None):
+        there[attempt] = ReaderInfo(subtask, attempt, host)
+        unsent = self._unsent.pop(subtask, None)
+        if self._is_concurrent:
+            unsent = self.tracker.assigned().get(subtask)
+        if unsent:
             gateway.send_event([events.SPLITS, pack_splits(unsent)])
         if subtask in self._has_no_more:
             gateway.send_event([events.NO_MORE])
-        return True
+        return len(there) == 1
 
     def repeat_no_more(self, subtask: int) -> None:
         """Tell a successor what the attempt before it was told, unless it has got more since."""
@@ -188,9 +222,9 @@ class Generation:
         """Whether the attempt that is there was told so."""
         return subtask in self._has_no_more
 
-    def require_reader(self, subtask: int, what: str) -> None:
-        """Raise ReaderNotRegistered unless the reader is there."""
-        if subtask not in self._readers:
+    def require_reader(self, subtask: int, attempt: int, what: str) -> None:
+        """Raise ReaderNotRegistered unless the reader of this attempt is there."""
+        if attempt not in self._attempts.get(subtask, {}):
             raise ReaderNotRegistered(
                 f"reader {subtask} of {self.operator_id!r} sent {what!r} before it registered; it "
                 "was made with another version of epochgate"

@@ -113,8 +113,10 @@ class Provider(CoordinatorProvider):
 
     def __init__(self, account: Account) -> None:
         self.account = account
+        self.contexts: list[CoordinatorContext] = []
 
     def create(self, context: CoordinatorContext) -> Distributor:
+        self.contexts.append(context)
         return Distributor(self.account)
 
 
@@ -182,7 +184,7 @@ class Run:
     results: Results = field(default_factory=Results)
 
     def __post_init__(self) -> None:
-        provider: CoordinatorProvider = Provider(self.account)
+        self.provider = provider = Provider(self.account)
         configuration = JobConfiguration(
             "batch",
             SUBTASKS,
@@ -346,6 +348,12 @@ def let_one_thing_happen(run: Run, choice: random.Random, faults: float) -> None
         job.advance()
     elif kind == "launch":
         job.transport.launch(choice.randrange(SUBTASKS))
+
+
+def test_coordinators_are_told_how_many_attempts_there_may_be() -> None:
+    run = Run(concurrent=3)
+    assert run.provider.contexts[0].concurrent_attempts_max == 3
+    assert run.provider.contexts[0].parallelism == SUBTASKS
 
 
 class HastyJob(ConcurrentJob):

@@ -10,8 +10,9 @@ import pytest
 
 from epochgate.runtime import Committables, Committer, JobConfiguration, JobResult
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.spark.errors import SettingBreaksGuarantees
 from epochgate.spark.job import run_job
-from epochgate.spark.session import SettingBreaksGuarantees, local_session
+from epochgate.spark.session import local_session
 from tests.spark import overtaken_program
 from tests.spark.overtaken_program import ROWS, Overtaken, Provider
 from tests.spark.standalone import standalone_cluster

@@ -259,6 +259,11 @@ def test_limits_that_cannot_be_meant_are_refused() -> None:
         CollectSinkProvider(window_rows=0)
 
 
+def test_rows_of_concurrent_attempts_cannot_be_collected() -> None:
+    with pytest.raises(CollectMisconfigured, match="concurrent_attempts_max=1"):
+        CountingJob(1, checkpoint_interval_s=None, concurrent_attempts_max=2)
+
+
 def test_rows_are_collected_by_name_and_once() -> None:
     job = CountingJob(1)
     with pytest.raises(NothingToCollect, match=r"no collect sink 'resutls'; it has \['results'\]"):

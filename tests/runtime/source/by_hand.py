@@ -49,8 +49,14 @@ class HandGateway:
 class HandContext:
     """A context whose timers and threads move when a test says so."""
 
-    def __init__(self, operator_id: str = "source", store: CoordinatorStore | None = None) -> None:
+    def __init__(
+        self,
+        operator_id: str = "source",
+        store: CoordinatorStore | None = None,
+        concurrent_attempts_max: int = 1,
+    ) -> None:
         self.operator_id, self.parallelism = operator_id, 3
+        self.concurrent_attempts_max = concurrent_attempts_max
         self.coordinator_store = CoordinatorStore() if store is None else store
         self.metrics = CoordinatorMetrics()
         self.timers: list[tuple[float, Callable[[], None]]] = []
