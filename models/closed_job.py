@@ -15,7 +15,7 @@ from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
 from epochgate.models import untaken
 from epochgate.models.checkpoint import COMPLETED
 from epochgate.models.gateway import CLOSED
-from epochgate.models.holder import STARTED
+from epochgate.models.holder import STARTED, STARTING
 from epochgate.models.job import Job
 from epochgate.models.lifecycle import CANCELED, FAILED, FINISHED
 from epochgate.models.request import IDLE
@@ -277,6 +277,13 @@ class TalkingJob(ClosedJob):
             self.process[s].completed_receipts[c] > 0
             for c in range(self.coordinators)
             for s in range(self.subtasks)
+        )
+
+    @always("a coordinator that is taken for starting was told to start")
+    def starts_coordinators(self) -> bool:
+        return all(
+            self.holder[c].state != STARTING or self.user[c].starting > 0
+            for c in range(self.coordinators)
         )
 
     def is_running(self) -> bool:

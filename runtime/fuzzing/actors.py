@@ -64,13 +64,15 @@ class CountingCoordinator(OperatorCoordinator):
         self.gateways: dict[int, SubtaskGateway] = {}
         self.old_gateways: list[SubtaskGateway] = []
         self.pending: list[Pending] = []
+        self._is_started = False
         self._told: dict[int, int] = {}
         """Subtask -> the attempt that was told that there is no more."""
         self._snapshots: dict[int, list[int]] = {}
         self._heard: dict[int, tuple[str, int]] = {}
 
     def start(self) -> None:
-        """Nothing to do."""
+        """It may be told of subtasks from now on."""
+        self._is_started = True
 
     def send(self, subtask: int) -> None:
         """Send the next event to a subtask whose gateway is known."""
@@ -130,6 +132,8 @@ class CountingCoordinator(OperatorCoordinator):
 
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
         self._hear("ready", subtask, attempt)
+        if not self._is_started:
+            self.record.note("contract", f"coordinator {self.number} was never started")
         self.gateways[subtask] = gateway
 
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
