@@ -8,7 +8,7 @@ from epochgate.models import untaken
 from tests.mutation.checking import Found, exercising, found_by_the_checker
 from tests.mutation.mutants import Mutant
 from tests.mutation.reasons import (
-    EQUIVALENT,
+    SEEN_BY_NEITHER,
     UNSEEN_BY_THE_CHECKER,
     UNSEEN_BY_THE_RUNTIME,
 )
@@ -16,7 +16,7 @@ from tests.mutation.running import Seen, found_by_the_runtime
 
 PRECONDITION = "it only allows what would be an error, and the right machine never comes to that"
 LISTS = {
-    (False, False): ("EQUIVALENT", EQUIVALENT),
+    (False, False): ("SEEN_BY_NEITHER", SEEN_BY_NEITHER),
     (False, True): ("UNSEEN_BY_THE_CHECKER", UNSEEN_BY_THE_CHECKER),
     (True, False): ("UNSEEN_BY_THE_RUNTIME", UNSEEN_BY_THE_RUNTIME),
 }

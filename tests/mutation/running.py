@@ -1,8 +1,8 @@
 """The runtime's side: whether a mutant is found where it runs.
 
 The production runtime goes with the broken machine in simulation: along the schedule of the
-checker's counterexample, and through everything that the fuzzer can do to a job, in each of the
-situations that it looks for, held against a record that looks at no machine.
+checker's counterexample, by itself and beside the right machines; and through what the fuzzer can
+do to a job, in the situations that it looks for, held against a record that looks at no machine.
 """
 
 from __future__ import annotations
@@ -15,32 +15,36 @@ from itertools import product
 
 import pytest
 
-from epochgate.fsm import System
-from epochgate.fsm.explore.counterexample import Counterexample
-from epochgate.fsm.explore.schedule import ClaimBroken
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.explore.result import Counterexample
+from epochgate.fsm.explore.schedule import ClaimBroken, play_on
 from epochgate.models import Job
+from epochgate.models.closed_job import ClosedJob
 from epochgate.models.task import TaskSystem
 from epochgate.runtime import JobConfiguration, worker
 from epochgate.runtime.fuzzing import InvariantViolated
 from epochgate.runtime.fuzzing.stateful import DISTURBANCES, GOALS, JobUnderFuzzing
-from epochgate.runtime.replay import Diverged, play, playable
+from epochgate.runtime.replay import Diverged, ProductionStage, ScriptedJob, play, playable
 from epochgate.runtime.restart import FixedDelay
 from epochgate.runtime.simulation import SimulatedJob
-from tests.mutation.checking import Found
+from tests.mutation.checking import Bounds, Found
 from tests.mutation.mutants import Mutant
 from tests.runtime import test_receipts as receipts
 from tests.runtime.letters import ArchiveProvider, WritingProgram
 
-SITUATIONS_MAX = 200
+SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))
-STALE = (("repeat", "acknowledge"), ("repeat", "confirm"), ("past",))
+REPEATED = {("repeat", tag): tag for tag in ("acknowledge", "confirm")}
+TO_THE_PAST = (("to the past",),)
 TURNS = 400
 HELD = ((), ("lose",), ("blocking",))
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What the runtime has against a mutant; `how` is `replay`, `disturbance` or `receipts`."""
+    """What the runtime has against a mutant; `how` it was found is `replay`, `comparison`,
+    `disturbance` or `receipts`.
+    """
 
     how: str
     account: str
@@ -51,13 +55,19 @@ class Seen:
 
 def found_by_the_runtime(mutant: Mutant, found: Found | None) -> Seen | None:
     """Play what the checker has found, disturb jobs; None if the mutant survives."""
-    return _replayed(mutant, found) or _disturbed(mutant) or _talked_to(mutant)
+    looks = [lambda: _disturbed(mutant), lambda: _talked_to(mutant)]
+    if found and found.counterexample and issubclass(found.where.system, ClosedJob):
+        way = mutant, found.counterexample, found.where
+        looks = [lambda: _replayed(*way), lambda: _compared(*way), *looks]
+    return next(filter(None, (look() for look in looks)), None)
 
 
 def _disturbed(mutant: Mutant) -> Seen | None:
     """Each disturbance in each of the situations from which the fuzzer looks for something new."""
     fuzzed = type("BrokenJobUnderFuzzing", (JobUnderFuzzing,), {"job": job_with(mutant)})
-    situations = list(product(dict.fromkeys(GOALS), (*DISTURBANCES, *OF_PROCESSES, *STALE), HELD))
+    situations = list(
+        product(dict.fromkeys(GOALS), (*DISTURBANCES, *OF_PROCESSES, *REPEATED, *TO_THE_PAST), HELD)
+    )
     random.Random(0).shuffle(situations)
     for goal, disturbance, held in situations[:SITUATIONS_MAX]:
         try:
@@ -85,10 +95,10 @@ def _disturb(
     def disturb() -> None:
         if disturbance in OF_PROCESSES:
             job.disturb_process(index=0, how=disturbance[0], at_once=True)
-        elif disturbance == ("past",):
+        elif disturbance in TO_THE_PAST:
             job.send_to_the_past(index=0, at_once=True)
-        elif disturbance in STALE:
-            job.repeat(tag=disturbance[1], index=0)
+        elif disturbance in REPEATED:
+            job.repeat(tag=REPEATED[disturbance], index=0)
         else:
             job.disturb(disturbance=disturbance, index=0, at_once=True)
 
@@ -99,6 +109,8 @@ def _disturb(
         *([disturb] * (1 + len(held))),
         lambda: job.flow(held=held, only=None),
         lambda: job.wait(is_long=True, at_once=True),
+        lambda: _send(job),
+        lambda: job.send_to_the_past(index=0, at_once=True),
     )
     try:
         for move in moves:
@@ -146,21 +158,34 @@ def _letters(start: int) -> JobConfiguration:
     )
 
 
-def _replayed(mutant: Mutant, found: Found | None) -> Seen | None:
-    if found is None or found.counterexample is None:
+def _replayed(mutant: Mutant, example: Counterexample, where: Bounds) -> Seen | None:
+    """The runtime goes the way of the counterexample, and breaks the same claim."""
+    if playable(where.system) or mutant.machine == "task":
         return None
-    if playable(found.where.system):
-        return None
-    # A worker's machine goes beside the right one, which it must not differ from.
-    system = found.where.of(None if mutant.machine == "task" else mutant)
-    example = found.counterexample
     try:
-        with workers_with(mutant):
-            play(system, *schedule(example), cycle=example.cycle, promise=example.property)
+        play(where.of(mutant), *schedule(example), cycle=example.cycle, promise=example.property)
     except ClaimBroken as broken:
         return Seen("replay", str(broken))
-    except Diverged as diverged:
-        return Seen("replay", str(diverged)) if mutant.machine == "task" else None
+    except Diverged:
+        # The model has left its bounds, and the runtime has none.
+        return None
+    return None
+
+
+def _compared(mutant: Mutant, example: Counterexample, where: Bounds) -> Seen | None:
+    """The broken runtime beside the right machines, on the same way: they must not differ."""
+    system: ClosedSystem = ClosedJob(subtasks=where.of(None).constants["subtasks"])
+    if not playable(where.system):
+        system = where.of(None)
+    stage = ProductionStage(system)
+    assert isinstance(system, ClosedJob)
+    with workers_with(mutant):
+        stage.job = ScriptedJob(system, job_with(mutant))
+        steps = [step for step in schedule(example) if step in stage.steps]
+        try:
+            play_on(stage, steps)
+        except (ClaimBroken, Diverged) as different:
+            return Seen("comparison", str(different))
     return None
 
 
@@ -169,9 +194,11 @@ def schedule(example: Counterexample) -> list[str]:
     return [f"{step.instance}.{step.trigger}" for step in example.steps]
 
 
-def job_with(mutant: Mutant) -> type[System]:
+def job_with(mutant: Mutant) -> type[Job]:
     """The machines of the driver, one of them broken unless it is the worker's."""
-    return Job if mutant.machine == "task" else mutant.in_system(Job)
+    broken = Job if mutant.machine == "task" else mutant.in_system(Job)
+    assert issubclass(broken, Job)
+    return broken
 
 
 @contextmanager
