@@ -17,7 +17,6 @@ def configuration(
     settings: dict[str, Any] = {
         "checkpoint_interval_s": 0.01,
         "checkpoint_timeout_s": 10.0,
-        "attempt_start_timeout_s": 1e6,  # simulated time passes in leaps
         "tolerable_checkpoint_failures": 1000,
         "restart_strategy": FixedDelay(1000, 0.0),
         **changes,

@@ -15,6 +15,8 @@ from epochgate.runtime.simulation import SimulatedJob, Stuck
 from tests.integration.mailbox import Mailbox
 
 STEPS_MAX = 200_000
+LEAP_S_MAX = 100.0
+"""Time leaps no further while something else can happen: whoever starts is given time to."""
 EVENTS_AT_ONCE_MAX = 4
 WORK_SHARES = (0.02, 0.1, 0.4)
 TIME_SHARES = (0.01, 0.05, 0.2)
@@ -53,7 +55,8 @@ class SeededScheduler:
         works = [step for step in steps if step[0] == "work"]
         possible = self._possible([step for step in steps if step[0] != "work"])
         share = chance.random()
-        if possible and share < self._time_share and self._let_time_pass():
+        is_soon = (job.master.queue.next_due_s() or 0.0) - job.clock.now_s() <= LEAP_S_MAX
+        if possible and share < self._time_share and is_soon and self._let_time_pass():
             return True
         if works and (not possible or share < self._time_share + self._work_share):
             has_worked = job.step(chance.choice(works))
