@@ -212,6 +212,14 @@ class EndingJob(ClosedJob):
     def closes_coordinators(self) -> bool:
         return not self.has_ended() or all(self.user[c].is_closed for c in range(self.coordinators))
 
+    @always("an ended job has told what became of every send")
+    def decides_sends(self) -> bool:
+        return not self.has_ended() or all(
+            self.sender[c, s].undecided == 0
+            for c in range(self.coordinators)
+            for s in range(self.subtasks)
+        )
+
     def has_ended(self) -> bool:
         return (
             self.lifecycle.state == FINISHED

@@ -65,6 +65,7 @@ class CountingCoordinator(OperatorCoordinator):
         self.old_gateways: list[SubtaskGateway] = []
         self.pending: list[Pending] = []
         self._is_started = False
+        self._newest: dict[int, int] = {}
         self._told: dict[int, int] = {}
         """Subtask -> the attempt that was told that there is no more."""
         self._snapshots: dict[int, list[int]] = {}
@@ -134,6 +135,9 @@ class CountingCoordinator(OperatorCoordinator):
         self._hear("ready", subtask, attempt)
         if not self._is_started:
             self.record.note("contract", f"coordinator {self.number} was never started")
+        if attempt <= self._newest.get(subtask, -1):
+            self.record.note("contract", f"attempt {attempt} of subtask {subtask} is ready again")
+        self._newest[subtask] = attempt
         self.gateways[subtask] = gateway
 
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
