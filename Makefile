@@ -40,7 +40,7 @@ bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it in
 bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed if it is missing
 	@$(RUN) -m epochgate bench checker --write
 
-check-deep: $(STAMP) ## check every system at its full bounds, which takes a while
+check-deep: $(STAMP) ## every system at its full bounds, and whatever else takes a while
 	@$(RUN) -m pytest -m deep --timeout 1800
 
 conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2.3.0 (needs a JDK)

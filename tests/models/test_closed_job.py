@@ -109,7 +109,7 @@ def test_every_row_of_the_machines_that_run_is_taken_somewhere_or_excused() -> N
     for system in (
         ClosedJob(coordinators=2, wanted=1),
         EndingJob(),
-        TalkingJob(subtasks=2),
+        TalkingJob(),
         LiveJob(subtasks=1),
     ):
         for row in check(system).coverage:

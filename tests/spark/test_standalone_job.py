@@ -54,6 +54,7 @@ def test_the_package_ships_itself_and_the_job_runs(spark: Any) -> None:
         job.finish()
 
 
+@pytest.mark.deep
 def test_workers_and_executors_killed_at_random_moments_lose_and_repeat_nothing(
     spark: Any,
 ) -> None:
