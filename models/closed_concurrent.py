@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from epochgate.fsm import machines
 from epochgate.fsm.closed import ClosedSystem, Step, always, sometimes, terminal
-from epochgate.models.attempt import CANCELED, CANCELING, CREATED, FAILED, FINISHED
+from epochgate.models.attempt import CANCELED, CANCELING, CREATED, FAILED, FINISHED, SCHEDULED
 from epochgate.models.checkpoint import TRIGGERING
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
@@ -150,6 +150,16 @@ class ConcurrentAttempts(ConcurrentJob, ClosedSystem):
             not self.is_gone(s) or self.gateway[c, s].in_flight() == 0
             for c in range(self.coordinators)
             for s in range(self.subtasks)
+        )
+
+    @always("no process waits for an attempt while an attempt waits for a process")
+    def uses_who_waits(self) -> bool:
+        return all(
+            self.attempt[s].state != SCHEDULED
+            or s // self.concurrent != other // self.concurrent
+            or self.attempt[other].waiting == 0
+            for s in range(self.subtasks)
+            for other in range(self.subtasks)
         )
 
     @sometimes("two attempts of a subtask run at once")

@@ -209,6 +209,12 @@ BROKEN: dict[str, Broken] = {
         8,
         "starter.initialize starter.die delay.elapse starter.initialize",
     ),
+    "concurrent.overlooked_process": Broken(
+        concurrent.OverlookedProcess,
+        "no process waits for an attempt while an attempt waits for a process",
+        8,
+        "starter.end starter.arrive starter.die delay.elapse",
+    ),
     "concurrent.forgotten_sends": Broken(
         concurrent.ForgottenSends,
         "no send waits for an attempt that is gone",

@@ -89,6 +89,19 @@ class RepeatedNumbers(ConcurrentAttempts):
     vertex: list[ExecutionVertex] = machines(RepeatingVertex)
 
 
+class OverlookingVertex(ExecutionVertex):
+    """Forgets who waits beside the attempt that has reached the end."""
+
+    def take_waiting(self) -> None:
+        pass
+
+
+class OverlookedProcess(ConcurrentAttempts):
+    """A subtask that starts again asks for a process, although one is there."""
+
+    vertex: list[ExecutionVertex] = machines(OverlookingVertex)
+
+
 class HoldingAttempt(ConcurrentAttempt):
     """Leaves sends undecided that are on their way to an attempt that fails."""
 
