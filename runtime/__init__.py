@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from epochgate.runtime.checkpoints import CheckpointAborted
     from epochgate.runtime.client_requests import JobOver, UnknownOperator
     from epochgate.runtime.committer import Committables, Committer, RetryLater
+    from epochgate.runtime.concurrent_attempts import NoCheckpointAmongAttempts
     from epochgate.runtime.configuration import JobConfiguration, JobMisconfigured
     from epochgate.runtime.coordinator import (
         BATCH_CHECKPOINT,
@@ -58,6 +59,7 @@ __getattr__ = lazily(
             "Committer",
             "RetryLater",
         ),
+        "concurrent_attempts": ("NoCheckpointAmongAttempts",),
         "configuration": (
             "JobConfiguration",
             "JobMisconfigured",
@@ -136,6 +138,7 @@ __all__ = [
     "JobReport",
     "JobResult",
     "MetricNameTaken",
+    "NoCheckpointAmongAttempts",
     "Operator",
     "OperatorContext",
     "OperatorCoordinator",

@@ -133,7 +133,10 @@ class JobHandle:
         return collect(self._master, operator_id)
 
     def stop(self) -> None:
-        """Take a last checkpoint, then end; a later start resumes from it."""
+        """Take a last checkpoint, then end; a later start resumes from it.
+
+        Raises NoCheckpointAmongAttempts in a job with concurrent attempts.
+        """
         self._master.stop()
 
     def cancel(self, reason: str = "it was canceled") -> None:

@@ -25,6 +25,7 @@ from epochgate.runtime import (
     EventLost,
     JobConfiguration,
     JobMisconfigured,
+    NoCheckpointAmongAttempts,
     Operator,
     OperatorContext,
     OperatorCoordinator,
@@ -33,7 +34,6 @@ from epochgate.runtime import (
     SubtaskGateway,
     Work,
 )
-from epochgate.runtime.concurrent_attempts import NoCheckpointAmongAttempts
 from epochgate.runtime.restart import FixedDelay
 from epochgate.runtime.simulation import SimulatedJob
 
