@@ -225,9 +225,11 @@ class BackOff(Machine):
     def restart(self) -> None:
         self.system.restarter.due[self.subtask] = False
         number = self.system.attempt[self.subtask].number
+        has_failed = self.system.attempt[self.subtask].state == FAILED
         self.system.attempt[self.subtask].restart(number)
         assert (
-            self.system.attempt[self.subtask].state == FAILED
+            not has_failed
+            or self.system.attempt[self.subtask].state == FAILED
             or self.system.attempt[self.subtask].number > number
             or self.system.renumbered > 0
         ), "a new attempt has a number of its own"
