@@ -37,9 +37,7 @@ def test_the_invariants_hold_at_the_largest_bounds(
     constants: dict[str, int], states: int, transitions: int
 ) -> None:
     """Subtasks are interchangeable here, so the states are those that differ by more than that."""
-    result = check(
-        ClosedJob(renumbered=1, **constants), symmetry=True, max_memory=MEMORY_BYTES_MAX
-    )
+    result = check(ClosedJob(renumbered=1, **constants), symmetry=True, max_memory=MEMORY_BYTES_MAX)
     assert result.verdict is Verdict.PASS
     assert (result.states, result.transitions) == (states, transitions)
 

@@ -1,4 +1,4 @@
-"""Concurrent attempts on every interleaving within bounds; `test_designs` holds what breaks them."""
+"""Concurrent attempts on every interleaving in bounds; `test_designs` holds what breaks them."""
 
 from __future__ import annotations
 
