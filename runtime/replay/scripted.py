@@ -40,6 +40,8 @@ AT_ONCE = ("restore",)
 NOTICES = ("complete", "aborted")
 CONFIRMED = ("event", "receipt")
 NEVER = 10**9
+ROUNDS_MAX = 10_000
+"""What follows from one step takes a few dozen."""
 
 
 class ScriptedJob:
@@ -243,8 +245,11 @@ class ScriptedJob:
 
     def settle(self) -> None:
         """Let happen what a step of the closed job includes, and look at what it came to."""
-        while self._process() or self._restore() or self._commit():
-            pass
+        for _ in range(ROUNDS_MAX):
+            if not (self._process() or self._restore() or self._commit()):
+                break
+        else:
+            raise InvariantViolated("I6", f"a step has no end in {ROUNDS_MAX} rounds")
         self.late.note_timers()
         for subtask in range(self.subtasks):
             self._forget_back_off(subtask)
