@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,7 @@ from tests.runtime import test_receipts as receipts
 from tests.runtime.letters import ArchiveProvider, WritingProgram
 
 SITUATIONS_MAX = 120
+EFFECTS_MAX = 20_000
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))
 REPEATED = {("repeat", tag): tag for tag in ("acknowledge", "confirm")}
 TO_THE_PAST = (("to the past",),)
@@ -194,11 +196,33 @@ def schedule(example: Counterexample) -> list[str]:
     return [f"{step.instance}.{step.trigger}" for step in example.steps]
 
 
+class Restless(Exception):
+    """A job has had so many effects that it will have them for ever."""
+
+
+class Effects(list[Any]):
+    """Not more than EFFECTS_MAX, over all."""
+
+    count = 0
+
+    def append(self, effect: Any) -> None:
+        self.count += 1
+        if self.count > EFFECTS_MAX:
+            raise Restless(f"it goes on after {EFFECTS_MAX} effects")
+        super().append(effect)
+
+
 def job_with(mutant: Mutant) -> type[Job]:
     """The machines of the driver, one of them broken unless it is the worker's."""
     broken = Job if mutant.machine == "task" else mutant.in_system(Job)
     assert issubclass(broken, Job)
-    return broken
+
+    class BoundedJob(broken):  # type: ignore[misc, valid-type]  # a class made a line above
+        def __init__(self, **constants: int) -> None:
+            super().__init__(**constants)
+            self.effects = Effects()
+
+    return BoundedJob
 
 
 @contextmanager
