@@ -57,6 +57,7 @@ class Seen:
 
 def found_by_the_runtime(mutant: Mutant, found: Found | None) -> Seen | None:
     """Play what the checker has found, disturb jobs; None if the mutant survives."""
+    looks: list[Callable[[], Seen | None]]
     looks = [lambda: _disturbed(mutant), lambda: _talked_to(mutant)]
     if found and found.counterexample and issubclass(found.where.system, ClosedJob):
         way = mutant, found.counterexample, found.where
@@ -203,11 +204,11 @@ class Restless(Exception):
 class Effects(list[Any]):
     """Not more than EFFECTS_MAX, over all."""
 
-    count = 0
+    added = 0
 
     def append(self, effect: Any) -> None:
-        self.count += 1
-        if self.count > EFFECTS_MAX:
+        self.added += 1
+        if self.added > EFFECTS_MAX:
             raise Restless(f"it goes on after {EFFECTS_MAX} effects")
         super().append(effect)
 
