@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from epochgate.fsm import STAY, Ignore, Machine, Outcome, Row, System, TransitionRefused
 from epochgate.fsm.library import LibraryTwin
 from epochgate.models import MACHINES, BatchSnapshots, Job, Recreations, TaskSystem
+from epochgate.models.concurrent_job import ConcurrentJob
 from tests.fsm.turnstile import Station, Turnstile, declared
 
 ALL: dict[str, type[Machine]] = {**MACHINES, "turnstile": Turnstile}
@@ -55,7 +56,13 @@ def probing(machine: type[Machine]) -> type[Probe]:
 def system_of(machine: type[Machine]) -> System:
     if machine is Turnstile:
         return Station()
-    systems: tuple[type[System], ...] = (Job, TaskSystem, BatchSnapshots, Recreations)
+    systems: tuple[type[System], ...] = (
+        Job,
+        TaskSystem,
+        BatchSnapshots,
+        Recreations,
+        ConcurrentJob,
+    )
     system = next(s for s in systems if machine in s.MACHINES.values())
     return system(**({"coordinators": 1} if "coordinators" in system.CONSTANTS else {}))
 
