@@ -22,7 +22,7 @@ help: ## say what each target does
 run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
 	@$(RUN) -m epochgate demo
 
-test: $(STAMP) ## run the tests (at most ten minutes on two cores)
+test: $(STAMP) ## run the tests (about a quarter of an hour on two cores)
 	@$(RUN) -m pytest --timeout $(TEST_TIMEOUT_S)
 
 check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
