@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from epochgate.fsm.declaration import Declaration, expand, parameters
 from epochgate.fsm.errors import TransitionRefused
 from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, Fifo, FifoField, IntField
-from epochgate.fsm.library import Branch, dispatch_table
 from epochgate.fsm.ports import PortField, RecordingPort
 from epochgate.fsm.rows import Row
 from epochgate.fsm.subset import check_machine
+from epochgate.fsm.transitions_backed import Branch, dispatch_table
 
 if TYPE_CHECKING:
     from epochgate.fsm.system import System

@@ -15,7 +15,7 @@ from epochgate.fsm.compiler.numpy_target import NumpyTarget
 from epochgate.fsm.compiler.python_target import PythonTarget
 from epochgate.fsm.explore.compiled import Functions, Worker, address, compiled_target
 from epochgate.fsm.explore.interpreted import InterpretedTarget
-from epochgate.fsm.library import LibraryTwin
+from epochgate.fsm.transitions_backed import LibraryTwin
 
 Words = tuple[int, ...]
 NO_STEP = 0xFFFF
@@ -81,9 +81,9 @@ class SideBySide:
         self.numpy = NumpyTarget(self.program)
         self.llvm = MachineCode(self.program)
         self.interpreted = InterpretedTarget(system, self.program, lowering.layout)
-        self.library = by_the_library(again(system))
-        self._steps = self.library.step_instances()
-        self.packing = Packing(self.library, lowering.layout)
+        self.through_transitions = by_the_library(again(system))
+        self._steps = self.through_transitions.step_instances()
+        self.packing = Packing(self.through_transitions, lowering.layout)
         self.names = [step.label for step in self.program.steps]
 
     def possible(self, state: Words) -> list[int]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epochgate.fsm import STAY, Ignore, Machine, Outcome, Row, System, TransitionRefused
-from epochgate.fsm.library import LibraryTwin
+from epochgate.fsm.transitions_backed import LibraryTwin
 from epochgate.models import MACHINES, BatchSnapshots, Job, Recreations, TaskSystem
 from epochgate.models.concurrent_job import ConcurrentJob
 from tests.fsm.turnstile import Station, Turnstile, declared
