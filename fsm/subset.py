@@ -65,12 +65,14 @@ class Subset:
         method = self._methods[key] = Method(machine, name, self._system)
         method.check()
         for _, callee in method.calls:
-            if self._is_checked(callee):
-                self._reach(callee.machine, callee.name, (*callers, key))  # type: ignore[arg-type]
+            if owner := self._checked(callee):
+                self._reach(owner, callee.name, (*callers, key))
 
     @staticmethod
-    def _is_checked(callee: Callee) -> bool:
-        return callee.sort == "method" and callee.machine is not None and callee.machine.IS_CHECKED
+    def _checked(callee: Callee) -> type[Machine] | None:
+        """The machine whose method this is, if its methods are checked."""
+        machine = callee.machine if callee.sort == "method" else None
+        return machine if machine is not None and machine.IS_CHECKED else None
 
     def _check_purity(self, guard: Method, method: Method) -> None:
         for node, effect in method.effects:
@@ -80,9 +82,8 @@ class Subset:
                 f"so that a refused trigger changes nothing: do this in an action",
             )
         for _, callee in method.calls:
-            if self._is_checked(callee):
-                key = callee.machine, callee.name
-                self._check_purity(guard, self._methods[key])  # type: ignore[index]
+            if owner := self._checked(callee):
+                self._check_purity(guard, self._methods[owner, callee.name])
 
     def interactions(self) -> Iterator[Interaction]:
         """What the methods that were reached fire and send, in the order of their text."""

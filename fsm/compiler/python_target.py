@@ -47,7 +47,8 @@ class PythonTarget:
         self.source = self._module()
         self.covered: set[int] = set()
         names: dict[str, Any] = {"StepFault": StepFault, "covered": self.covered}
-        exec(compile(self.source, "<compiled system>", "exec"), names)  # noqa: S102  made above
+        # The text is made by the compiler from names it numbered, not by a user.
+        exec(compile(self.source, "<compiled system>", "exec"), names)  # noqa: S102
         self._enabled: Callable[[Words], list[int]] = names["enabled"]
         self._steps: list[Callable[[list[int]], None]] = names["STEPS"]
         self._properties: dict[str, Callable[[list[int]], int]] = names["PROPERTIES"]

@@ -145,9 +145,9 @@ class Statements(Expressions):
 
     def _assert(self, scope: Scope, node: ast.Assert) -> None:
         holds = self.expression(scope, node.test)
-        is_told = isinstance(node.msg, ast.Constant)
-        message = str(node.msg.value) if is_told else ast.unparse(node.test)  # type: ignore[union-attr]
-        fail = self.fail(scope, "assertion", f"{scope.instance}: {message}", node)
+        msg = node.msg
+        told = str(msg.value) if isinstance(msg, ast.Constant) else ast.unparse(node.test)
+        fail = self.fail(scope, "assertion", f"{scope.instance}: {told}", node)
         scope.block.append(If(negate(holds), (fail,)))
 
     def _if(self, scope: Scope, node: ast.If) -> None:

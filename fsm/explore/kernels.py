@@ -123,7 +123,7 @@ def find(pool: Words, table: Words, shift: int, mask: int, out: Words, q: int, h
         if ((e ^ h) >> 32) == 0:
             number = (e & LOW) - 1
             if is_same(pool, number, out, q):
-                return number  # type: ignore[no-any-return]  # an int
+                return number  # type: ignore[no-any-return]  # elements of Words are Any
         j = (j + 1) & mask
 
 
@@ -262,7 +262,7 @@ def search(
         new = settle(pool, parent, table, status, out, source, hashes, m)
         status[ROOM] = status[ROOM] - new
         status[TRANSITIONS] = status[TRANSITIONS] + m
-    return status[VERDICT]  # type: ignore[no-any-return]  # an int
+    return status[VERDICT]  # type: ignore[no-any-return]  # elements of Words are Any
 
 
 def descend(
@@ -357,19 +357,19 @@ def prefetch(array: Any, index: int) -> None:
 
 def claim(array: Any, index: int, value: int) -> int:
     """Put `value` where 0 is, at once; 1 unless another thread was faster."""
-    raise NotImplementedError
+    raise NotImplementedError("it is in machine code only")
 
 
 def expand(state: Any, out: Any, act: Any, n: int, fault: Any, covered: Any) -> int:
     """Append the successors of one state to the n that are there; returns the new number."""
-    raise NotImplementedError
+    raise NotImplementedError("it is in machine code only")
 
 
 def inspect(state: Any, fault: Any, covered: Any) -> int:
     """A bit for each property that holds in a state."""
-    raise NotImplementedError
+    raise NotImplementedError("it is in machine code only")
 
 
 def is_final(state: Any, fault: Any, covered: Any) -> int:
     """Whether the system may end in a state."""
-    raise NotImplementedError
+    raise NotImplementedError("it is in machine code only")

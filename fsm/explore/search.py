@@ -92,15 +92,15 @@ class Search(ABC):
 
     def descend(self, pause: Pause) -> Finding | list[Span]:
         """Find everything depth-first; returns the states as one level."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} goes level by level only")
 
+    @abstractmethod
     def saved(self, level: Sequence[Span]) -> tuple[Any, Any]:
         """The words and the parents of a level as bytes, in the order of the spans."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restore(self, level: Sequence[Span], words: bytes, parents: bytes, rows: set[int]) -> None:
         """Enter a level that was saved."""
-        raise NotImplementedError
 
     def recount(self, transitions: int, terminal_states: int, held: int) -> None:
         """Go on counting from what a saved search had counted."""

@@ -70,9 +70,8 @@ class _Uses:
         ]
 
     def _written(self, owner: type) -> Iterator[Callable[..., Any]]:
-        if owner in self._system.MACHINES.values():
-            rows = owner.ROWS  # type: ignore[attr-defined]
-            started = {n for r in rows for n in (*r.conditions, *r.unless, *r.actions)}
+        if issubclass(owner, Machine):
+            started = {n for r in owner.ROWS for n in (*r.conditions, *r.unless, *r.actions)}
         else:
             started = {n for p in self._system.properties() for n in (p.name, p.then) if n}
         seen: set[str] = set()
