@@ -54,7 +54,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _mark(kind: str, claim: str, then: str = "") -> Callable[[F], F]:
     def mark(method: F) -> F:
-        method.epochgate_property = (kind, claim, then)  # type: ignore[attr-defined]  # a tag
+        method.epochgate_property = (kind, claim, then)  # type: ignore[attr-defined]  # for `properties`
         return method
 
     return mark

@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator as arithmetic
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Union
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Select:
     otherwise: Expr
 
 
-Expr = Union[int, Local, Load, Op, Not, Select]  # noqa: UP007  the names are not known yet
+Expr = int | Local | Load | Op | Not | Select
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
@@ -122,7 +121,7 @@ class Cover:
     row: int
 
 
-Stmt = Union[Assign, Store, If, Call, Return, Fail, Cover]  # noqa: UP007  as above
+Stmt = Assign | Store | If | Call | Return | Fail | Cover
 
 
 @dataclass
