@@ -118,7 +118,7 @@ class Watchdog:
             try:
                 relayed = self._relayed.get(timeout=interval_s)
             except queue.Empty:
-                pass
+                pass  # nothing to pass on, but the call under way is looked at
             else:
                 if relayed is None:
                     return

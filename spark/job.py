@@ -223,7 +223,7 @@ def pickled(program_factory: Callable[[int], Program], by_value: Sequence[Module
     try:
         with _traveling_by_value(by_value):
             data: bytes = _cloudpickle().dumps(program_factory)
-    except Exception as error:
+    except Exception as error:  # what is pickled may raise anything
         raise ProgramNotPicklable(
             f"the program factory {program_factory!r} cannot be sent to the tasks: {error!r}. It "
             "and what it refers to must be picklable; open files, connections and the session "
@@ -275,7 +275,7 @@ def _check_slots(context: Any, parallelism: int) -> None:
             return
         if time.monotonic() >= deadline_s:
             break
-        time.sleep(0.05)
+        time.sleep(0.05)  # nobody is told when an executor registers
     raise TooFewSlots(
         f"the job has {parallelism} subtasks, which all run at the same time, and {context.master} "
         f"has {slots} task slots. Give Spark at least {parallelism} cores, lower spark.task.cpus "

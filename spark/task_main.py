@@ -86,6 +86,7 @@ def _connected(settings: Mapping[str, Any], subtask: int, identity: int) -> Task
         except (CannotConnect, HandshakeTimedOut):
             if tries == CONNECTION_TRIES_MAX:
                 raise
+            # A driver that is busy is given longer each time.
             time.sleep(CONNECTION_RETRY_S * tries)
     raise AssertionError("unreachable")
 

@@ -31,6 +31,7 @@ from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, WireError, new_key
 
 CLOSE_AFTER_KILL_S: Final = 0.02
+"""For Spark's kill to arrive, which nobody confirms: what leaves before counts as a failure."""
 KILL_PATIENCE_S: Final = 0.5
 NUDGE_AFTER_S: Final = 1.0
 WATCH_INTERVAL_S: Final = 0.2
@@ -315,7 +316,7 @@ class SparkTransport(Transport):
             try:
                 ending = self._kills.get(timeout=LOOK_INTERVAL_S)
             except queue.Empty:
-                pass
+                pass  # nothing to kill, but those that are missing are looked for
             else:
                 if ending is not None and self._job is not None:
                     self._job.kill(ending.identity - 1, ending.reason)
@@ -331,7 +332,7 @@ class SparkTransport(Transport):
             try:
                 ending = self._endings.get(timeout=WATCH_INTERVAL_S)
             except queue.Empty:
-                pass
+                pass  # nothing to close, but nudges may be due
             else:
                 if ending is not None and ending.connection is not None:
                     waited_s = time.monotonic() - ending.requested_at_s

@@ -48,7 +48,9 @@ CHECKPOINT_EVERY_S = 1.0
 RESTART_DELAY_S = 0.2
 BATCH_ROWS = 65_536
 BATCH_PAUSE_S = 0.02
+"""After each batch: the cores stay free for what is measured."""
 QUIET_S = 1.5
+"""Before each kill: longer than a checkpoint's interval, so that there is a new one to restore."""
 WAIT_S = 60.0
 EXECUTOR_MARK = "CoarseGrainedExecutorBackend"
 OPERATOR = "compute"

@@ -129,6 +129,8 @@ class DrivenJob:
             clock=self._clock,
             blocking=SimulatedWork,
         )
+        assert isinstance(self.master.blocking, SimulatedWork)
+        self._blocking = self.master.blocking
         self._identities = [0] * subtasks
         self._identity = 0
         self._sent = [[0] * subtasks for _ in self._providers]
@@ -164,7 +166,7 @@ class DrivenJob:
         for subtask, identity in enumerate(self._identities):
             self._inbox.received(subtask, identity, [["acknowledge", checkpoint, False, {}, []]])
         self._drain()
-        while self.master.blocking.run_next():  # type: ignore[attr-defined]  # made as SimulatedWork
+        while self._blocking.run_next():
             self._drain()
         wanted.result(0)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from epochgate.console import progress
@@ -73,13 +74,11 @@ def _minutes(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explore; returns 1 when an invariant was broken."""
-    try:
-        import hypothesis  # noqa: F401  # only to say clearly that it is missing
-    except ModuleNotFoundError:
+    if find_spec("hypothesis") is None:
         raise HypothesisMissing(
             "fuzzing needs Hypothesis, which is not installed; install epochgate with its extra: "
             "pip install 'epochgate[fuzz]'"
-        ) from None
+        )
     from epochgate.runtime.fuzzing import InvariantViolated
     from epochgate.runtime.fuzzing.coverage import Coverage
 

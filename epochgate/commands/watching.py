@@ -6,6 +6,7 @@ their own thread; it reads the job's report and changes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import time
@@ -192,7 +193,8 @@ def _poll(
     while not handle.is_over:
         each()
         show(watcher.lines())
-        time.sleep(POLL_S)
+        with contextlib.suppress(TimeoutError):
+            handle.job.wait(POLL_S)
     show(watcher.lines())
 
 

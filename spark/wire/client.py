@@ -319,7 +319,7 @@ class TaskChannel:
                 while (batch := self._decoder.next_batch()) is not None:
                     self._undelivered += batch
         except (OSError, WireError):
-            pass
+            pass  # the connection is known to be broken; what had arrived is read
         finally:
             self._read_lock.release()
         farewell = self._decoder.farewell

@@ -230,7 +230,7 @@ def unpack_plain(payload: bytes | memoryview) -> Any:
         )
     except FrameCorrupt:
         raise
-    except Exception as error:
+    except Exception as error:  # msgpack's own and Python's, according to what is wrong
         raise FrameCorrupt(
             f"a frame does not hold plain msgpack ({type(error).__name__}: {error}). Map keys must "
             "be str or bytes, and extension types and timestamps are not accepted: check what the "
