@@ -1,8 +1,10 @@
 """The reviewed list: every way in which our machines may differ from Flink's holder.
 
-Each is a hazard of Flink 2.3.0 by the invariants I1 to I6 of docs/protocol.md, named D1 to D8 as in
+Each is a hazard of Flink 2.3.0 by the invariants I1 to I6 of docs/protocol.md, named D1 to D9 as in
 docs/flink-hazards.md, and is a switch of the account in `account.py`, which states the condition in
-code. `transcript` is a smallest schedule that shows the harm: none of its commands can be left out.
+code. `transcript` is a smallest schedule that shows it: none of its commands can be left out. Where
+the harm is that checkpoints never complete again, which no finite list of commands shows, a loop of
+`starving.py` drives both sides for as long as one likes.
 """
 
 from __future__ import annotations
@@ -85,8 +87,10 @@ DIFFERENCES = (
     Difference(
         UNTOLD_NOTICE,
         hazard="D8",
-        breaks="none of I1 to I6 by itself, but the promise of the coordinator's contract to be "
-        "told of every checkpoint's end (H13).",
+        breaks="I6: a coordinator that has something open for each checkpoint it was asked for, "
+        "and opens the next when it was told of the end, is never told, and lets every later "
+        "checkpoint expire. (Flink's documentation calls such notices best effort, and so leaves "
+        "this to the coordinator; H13 promises them.)",
         flink="The same where no gateway has seen the checkpoint, because it was aborted before "
         "coordinators were asked, or because all gateways were replaced: the coordinator is not "
         "told.",
@@ -177,10 +181,10 @@ DIFFERENCES = (
     ),
     Difference(
         LATE_SENDS,
-        hazard="none of D1 to D8",
-        breaks="I6, a little: a checkpoint fails for an event that belongs to no part of it, since "
-        "it was sent for an attempt of which the coordinator knows that it is gone. Had the queue "
-        "been drained in between, Flink's checkpoint would have completed as well.",
+        hazard="D9",
+        breaks="I6: nothing fails any more, and yet each checkpoint does, for ever, if the "
+        "coordinator sends to a replaced attempt in the step in which it completes its future. No "
+        "part of the checkpoint lacks that event: its attempt is gone.",
         flink="A call to an attempt that was replaced fails at once, and counts as being on its "
         "way until that is handled; a future that completes before then waits for it, and fails.",
         ours="What is sent for a replaced attempt is turned away, and was never on its way (G5). "
@@ -204,8 +208,10 @@ DIFFERENCES = (
     ),
     Difference(
         HALF_MARKED,
-        hazard="none of D1 to D8",
-        breaks="I6: a later checkpoint is refused for no reason, and the job restarts again.",
+        hazard="none, in a job: ids only grow there, and what refuses one renews all gateways",
+        breaks="I6, of the holder held to its interface: an id that was refused is refused for "
+        "ever, and takes the job back each time, also once no gateway that is left has taken part "
+        "in a newer checkpoint.",
         flink="A checkpoint id that is not newer fails the checkpoint and the job at the first "
         "gateway that has seen a newer one; the gateways before that one stay marked.",
         ours="It fails both as well, and no gateway is marked (H9).",

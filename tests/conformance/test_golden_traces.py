@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
 
-from tests.conformance.account import MIXED_CLOSE, NAMES, Account
+from tests.conformance.account import (
+    HALF_MARKED,
+    LATE_SENDS,
+    MIXED_CLOSE,
+    NAMES,
+    UNTOLD_NOTICE,
+    Account,
+)
 from tests.conformance.comparison import Comparison, comparable, explanation, shrunk, transcript
 from tests.conformance.differences import DIFFERENCES, Difference
 from tests.conformance.shell import Shell
+from tests.conformance.starving import LOOPS
 from tests.conformance.traces import COUNTS, FOLDER, read
 
 BYTES_MAX = 300_000
@@ -41,6 +50,16 @@ def test_the_traces_stay_small_enough_to_be_read() -> None:
 
 def test_the_list_names_every_switch_once() -> None:
     assert sorted(entry.name for entry in DIFFERENCES) == sorted(NAMES)
+
+
+def test_each_entry_breaks_an_invariant() -> None:
+    silent = [entry.name for entry in DIFFERENCES if not re.match(r"I[1-6]\b", entry.breaks)]
+    assert silent == []
+
+
+def test_what_breaks_only_in_the_long_run_is_driven_so() -> None:
+    looped = {loop.difference for loop in LOOPS}
+    assert looped == {LATE_SENDS, UNTOLD_NOTICE, HALF_MARKED}
 
 
 def lines(text: str) -> list[str]:

@@ -36,7 +36,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "flink-hazards.md"
 
 
 def test_there_is_a_schedule_for_each_hazard_and_the_page_names_it() -> None:
-    assert [path.stem[:2] for path in FILES] == [f"D{number}" for number in range(1, 9)]
+    assert [path.stem[:2] for path in FILES] == [f"D{number}" for number in range(1, 10)]
     page = PAGE.read_text(encoding="utf-8")
     assert [path.name for path in FILES if path.name not in page] == []
     assert set(re.findall(r"D\d_\w+\.txt", page)) == {path.name for path in FILES}

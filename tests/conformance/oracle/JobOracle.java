@@ -91,7 +91,8 @@ public final class JobOracle {
             case "D6" -> oracle.unreachedReopening();
             case "D7" -> oracle.intolerantCheckpoint();
             case "D8" -> oracle.untoldCoordinator();
-            default -> throw new IllegalArgumentException(arguments[0] + " is none of D1 to D8");
+            case "D9" -> oracle.lastWords();
+            default -> throw new IllegalArgumentException(arguments[0] + " is none of D1 to D9");
         }
         print("done");
         Runtime.getRuntime().halt(0);
@@ -227,6 +228,28 @@ public final class JobOracle {
         say("savepoint 2", savepoint(Files.createTempDirectory("savepoints")));
         await("coord checkpoint 2");
         print("the coordinator was " + (has("coord aborted 1") ? "" : "not ") + "told that 1 is aborted");
+    }
+
+    /** Right before each snapshot the coordinator sends to an attempt that was replaced. */
+    private void lastWords() throws Exception {
+        TASKS.get(0).fail();
+        await("coord ready 0 1");
+        awaitThat(0, ExecutionState.RUNNING);
+        HazardJob.sentBeforeTheSnapshot = "X";
+        for (int id = 1; id <= 5; id++) {
+            say("checkpoint " + id, cluster.triggerCheckpoint(job));
+            await("coord checkpoint " + id);
+            await("checkpoint " + id + " FAILED");
+        }
+        HazardJob.sentBeforeTheSnapshot = "";
+        say("checkpoint 6", cluster.triggerCheckpoint(job));
+        await("coord checkpoint 6");
+        FUTURES.get(6L).complete(bytes("s6"));
+        await("task 0 barrier 6");
+        await("task 1 barrier 6");
+        TASKS.get(0).snapshot(6);
+        TASKS.get(1).snapshot(6);
+        await("checkpoint 6 completed");
     }
 
     private CompletableFuture<String> savepoint(Path folder) {
