@@ -137,7 +137,7 @@ class Hall(System):
 def test_the_order_is_guards_state_actions_and_nested_triggers_run_at_once() -> None:
     echo = Hall().echo
     echo.log = []
-    echo.shout()  # type: ignore[attr-defined]
+    echo.shout()  # type: ignore[attr-defined]  # nor is this one
     assert echo.log == [
         ("is_able", "quiet"),
         ("first", "loud"),
@@ -149,7 +149,7 @@ def test_the_order_is_guards_state_actions_and_nested_triggers_run_at_once() -> 
 
 def test_an_exception_of_an_action_passes() -> None:
     with pytest.raises(ZeroDivisionError):
-        Hall().echo.fall()  # type: ignore[attr-defined]
+        Hall().echo.fall()  # type: ignore[attr-defined]  # nor this
 
 
 def test_a_trigger_is_a_documented_method() -> None:

@@ -359,9 +359,9 @@ def test_a_guard_may_call_methods_that_only_look(declare: Declare) -> None:
 def test_a_class_without_source_is_refused_unless_it_says_unchecked() -> None:
     text = MODULE.format(guard="True", action="        pass")
     with pytest.raises(DeclarationError, match=r"cannot be read.*`unchecked=True`"):
-        exec(compile(text, "<prompt>", "exec"), {"__name__": "prompt"})  # noqa: S102
+        exec(compile(text, "<prompt>", "exec"), {"__name__": "prompt"})  # noqa: S102  our own text
     text = text.replace("(Machine)", "(Machine, unchecked=True)")
-    exec(compile(text, "<prompt>", "exec"), {"__name__": "prompt"})  # noqa: S102
+    exec(compile(text, "<prompt>", "exec"), {"__name__": "prompt"})  # noqa: S102  our own text
 
 
 def test_a_machine_in_an_archive_is_checked_as_well(tmp_path: Path) -> None:

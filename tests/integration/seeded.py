@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from epochgate.runtime.inprocess import Step
 from epochgate.runtime.simulation import SimulatedJob, Stuck
@@ -74,7 +75,7 @@ class SeededScheduler:
 
     def _possible(self, steps: list[Step]) -> list[Callable[[], object]]:
         job = self._job
-        possible: list[Callable[[], object]] = [lambda s=step: job.step(s) for step in steps]  # type: ignore[misc]
+        possible: list[Callable[[], object]] = [partial(job.step, step) for step in steps]
         possible += [mailbox.run_next for mailbox in self._mailboxes() if mailbox.is_ready()]
         if job.blocking.waiting:
             possible.append(job.run_blocking)

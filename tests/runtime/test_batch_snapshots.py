@@ -225,13 +225,13 @@ def test_the_end_of_the_job_fails_it() -> None:
 
 
 def test_a_job_begins_from_one_and_goes_back_to_it() -> None:
-    script = Script()
+    script, clock = Script(), VirtualClock()
     provider = BatchProvider(script)
     master = JobMaster(
         JobConfiguration("batch", 1, (provider,), checkpoint_interval_s=None),
         transport=OneTask(),
         store=InMemoryCheckpointStore(job_id="batch"),
-        clock=VirtualClock(),
+        clock=clock,
         blocking=SimulatedWork,
         batch_states={"op": b"state"},
     )
@@ -242,7 +242,7 @@ def test_a_job_begins_from_one_and_goes_back_to_it() -> None:
     assert isinstance(made, Batch)
     made.context.fail_job("count is off")
     master.queue.drain()
-    master.queue.clock.advance(1.0)  # type: ignore[attr-defined]
+    clock.advance(1.0)
     master.queue.post_due()
     master.queue.drain()
     assert made.resets == [(BATCH_CHECKPOINT, b"state")] * 2

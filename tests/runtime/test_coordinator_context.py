@@ -21,7 +21,13 @@ from epochgate.runtime import (
     ValueNotPlain,
 )
 from epochgate.runtime.simulation import SimulatedJob
-from tests.runtime.scripted import Script, ScriptedProgram, ScriptedProvider, simulated
+from tests.runtime.scripted import (
+    Script,
+    ScriptedCoordinator,
+    ScriptedProgram,
+    ScriptedProvider,
+    simulated,
+)
 
 
 def up(script: Script | None = None, **settings: Any) -> SimulatedJob:
@@ -31,8 +37,9 @@ def up(script: Script | None = None, **settings: Any) -> SimulatedJob:
 
 
 def context_of(job: SimulatedJob, number: int = 0) -> CoordinatorContext:
-    context: CoordinatorContext = job.master.coordinators[number].context  # type: ignore[attr-defined]
-    return context
+    coordinator = job.master.coordinators[number]
+    assert isinstance(coordinator, ScriptedCoordinator)
+    return coordinator.context
 
 
 def test_the_context_knows_its_operator_its_job_and_the_parallelism() -> None:

@@ -108,7 +108,9 @@ def test_a_coordinator_that_raises_in_a_reset_is_reset_again(place: str) -> None
     if place == "subtask_reset":
         job.transport.kill(1)
     else:
-        job.master.coordinators[0].context.fail_job("count is off")  # type: ignore[attr-defined]
+        coordinator = job.master.coordinators[0]
+        assert isinstance(coordinator, ScriptedCoordinator)
+        coordinator.context.fail_job("count is off")
     job.settle()
     assert script.errors[place] == []
     assert script.calls.count("reset_to_checkpoint") == (1 if place == "subtask_reset" else 2)

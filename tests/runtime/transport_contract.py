@@ -100,7 +100,7 @@ class TransportContract:
 
     def make(self, parallelism: int) -> TransportHarness:
         """Bring up the transport's surroundings."""
-        raise NotImplementedError
+        raise NotImplementedError("each transport brings its own")
 
     @pytest.fixture
     def two(self) -> Iterator[TransportHarness]:
@@ -153,7 +153,7 @@ class TransportContract:
             expected = [f"{subtask}-{number}" for number in range(1, 301)]
             self._expect(
                 two,
-                lambda i=identity: len(self._echoed(inbox, i)) >= 300,  # type: ignore[misc]
+                lambda i=identity: len(self._echoed(inbox, i)) >= 300,  # type: ignore[misc]  # mypy infers no defaults
                 "not every event came back",
             )
             assert self._echoed(inbox, identity) == expected

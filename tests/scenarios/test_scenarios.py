@@ -47,12 +47,14 @@ def run(world: World | None, command: str) -> tuple[World, list[str]]:
     if world is None:
         raise ValueError(f"{command!r} comes before the line that makes a world: {[*WORLDS]}")
     method = getattr(world, f"do_{first.replace('-', '_')}", None)
-    if method is None and isinstance(world, HolderWorld):
-        world.say(command)
-    elif method is None:
-        world.do_fire(first, *map(value, words))  # type: ignore[union-attr]
-    else:
+    if method is not None:
         method(*map(value, words))
+    elif isinstance(world, HolderWorld):
+        world.say(command)
+    elif isinstance(world, MachinesWorld):
+        world.do_fire(first, *map(value, words))
+    else:
+        raise ValueError(f"a {type(world).__name__} has no command {first!r}")
     lines = list(world.lines)
     world.lines.clear()
     return world, lines

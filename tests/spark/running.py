@@ -162,7 +162,7 @@ class Chaos:
             self.error = error
 
     def _kill_one(self, kind: str) -> None:
-        time.sleep(self._choice.uniform(0.05, 0.7))
+        time.sleep(self._choice.uniform(0.05, 0.7))  # the moment is the seed's
         pid = 0
         while not pid and not self._job.handle.is_over:
             pids = [task.pid for task in self._job.handle.status().tasks if task.pid is not None]

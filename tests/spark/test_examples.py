@@ -76,7 +76,7 @@ def kill_workers(driver: subprocess.Popen[str], seed: int, kills: int) -> int:
             if len(up) < 3:
                 time.sleep(0.02)
                 continue
-            time.sleep(choice.uniform(0.1, 0.7))
+            time.sleep(choice.uniform(0.1, 0.7))  # the moment is the seed's
             send_signal(choice.choice(up).pid, signal.SIGKILL)
             hit += 1
     return hit

@@ -166,7 +166,7 @@ class HandSource(Source):
         return self.enumerators[-1]
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        raise NotImplementedError
+        raise NotImplementedError("nothing is read here")
 
 
 class HandJob:

@@ -122,7 +122,7 @@ def options_for(tmp_path: Path, **changes: object) -> IngestOptions:
         split_bytes_target=64,
         restart="rate:1000,1s,10ms",
     )
-    return replace(options, **changes)  # type: ignore[arg-type]
+    return replace(options, **changes)  # type: ignore[arg-type]  # of any option
 
 
 def write_source(tmp_path: Path, files: int = 3, rows: int = 10, first: int = 0) -> list[int]:

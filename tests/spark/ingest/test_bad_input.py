@@ -205,9 +205,9 @@ def test_options_are_checked_for_python_as_well() -> None:
     with pytest.raises(IngestMisconfigured):
         IngestOptions("in", "")
     with pytest.raises(IngestMisconfigured):
-        IngestOptions("in", "out", on_bad_file="explode")  # type: ignore[arg-type]
+        IngestOptions("in", "out", on_bad_file="explode")  # type: ignore[arg-type]  # that is the point
     with pytest.raises(TransformNotCallable):
-        IngestOptions("in", "out", transform=3)  # type: ignore[arg-type]
+        IngestOptions("in", "out", transform=3)  # type: ignore[arg-type]  # and here
     with pytest.raises(InvalidRestartStrategy):
         IngestOptions("in", "out", restart="never ever")
 

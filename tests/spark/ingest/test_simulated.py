@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Literal, get_args
 
 import pytest
 
@@ -15,6 +16,8 @@ from tests.spark.ingest.simulated import (
     visible,
     write_source,
 )
+
+When = Literal["before", "during", "after"]
 
 
 def test_all_rows_arrive_and_the_job_ends(tmp_path: Path) -> None:
@@ -54,8 +57,8 @@ def test_rows_of_aborted_checkpoints_are_handed_over_again(tmp_path: Path, seed:
     assert visible(tmp_path / "out") == rows
 
 
-@pytest.mark.parametrize("when", ["before", "during", "after"])
-def test_rows_arrive_once_wherever_the_driver_crashes(tmp_path: Path, when: str) -> None:
+@pytest.mark.parametrize("when", get_args(When))
+def test_rows_arrive_once_wherever_the_driver_crashes(tmp_path: Path, when: When) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
     write_source(whole, files=2, rows=4)
@@ -68,7 +71,7 @@ def test_rows_arrive_once_wherever_the_driver_crashes(tmp_path: Path, when: str)
         place = tmp_path / f"at-{at}"
         place.mkdir()
         rows = write_source(place, files=2, rows=4)
-        simulated = SimulatedIngest(options_for(place), [Fault(at, when=when)])  # type: ignore[arg-type]
+        simulated = SimulatedIngest(options_for(place), [Fault(at, when=when)])
         simulated.run()
         result = simulated.leave()
         assert result.state == "finished", (operations[at], result.reason)
@@ -80,8 +83,8 @@ def test_rows_arrive_once_wherever_the_driver_crashes(tmp_path: Path, when: str)
 def test_rows_arrive_once_over_many_crashes_and_deaths(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     rows = write_source(tmp_path, files=4, rows=8)
-    whens = ("before", "during", "after")
-    faults = [Fault(chance.randrange(60), when=chance.choice(whens)) for _ in range(8)]  # type: ignore[arg-type]
+    whens: tuple[When, ...] = get_args(When)
+    faults = [Fault(chance.randrange(60), when=chance.choice(whens)) for _ in range(8)]
     simulated = SimulatedIngest(options_for(tmp_path), faults)
     simulated.run(random_kills(simulated, seed, share=0.02))
     result = simulated.leave()

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -149,11 +149,9 @@ def read_exactly(sock: socket.socket, size: int) -> bytes:
 def read_to_the_end(sock: socket.socket) -> bytes:
     """Everything until the peer closes; a reset counts as an end."""
     found = b""
-    try:
+    with suppress(ConnectionError):
         while data := sock.recv(65536):
             found += data
-    except ConnectionError:
-        pass
     return found
 
 

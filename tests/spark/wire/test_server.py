@@ -238,7 +238,7 @@ def test_a_blocked_driver_does_not_take_its_own_absence_for_the_tasks() -> None:
     class Blocking(Recorder):
         def received(self, connection: Connection, messages: list[list[Any]]) -> None:
             if messages[0] == ["block"]:
-                time.sleep(1.0)
+                time.sleep(1.0)  # blocked for longer than tasks may be silent
             super().received(connection, messages)
 
     blocking = Blocking()
