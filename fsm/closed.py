@@ -26,13 +26,17 @@ class ConstantRefused(UsageError):
 
 @dataclass(frozen=True)
 class Step:
-    """Any instance of the machine may fire the trigger, at any time; `is_fair` steps are not put
-    off for ever once they stay possible (weak fairness).
+    """Any instance of the machine may fire the trigger, at any time.
+
+    `is_fair` steps are not put off for ever once they stay possible (weak fairness). A step that
+    `is_stuttering` has to leave everything as it is, or the check fails: what comes too late or a
+    second time makes no difference.
     """
 
     machine: str
     trigger: str
     is_fair: bool = True
+    is_stuttering: bool = False
 
 
 @dataclass(frozen=True)

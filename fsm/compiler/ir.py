@@ -137,7 +137,7 @@ class Function:
 @dataclass(frozen=True)
 class Fault:
     """What can go wrong at one place of the source: `kind` is refused, assertion, range, overflow,
-    empty or index.
+    empty, index, changed or recursion.
     """
 
     kind: str

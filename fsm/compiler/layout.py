@@ -153,6 +153,13 @@ class Layout:
             words[cell.word] |= value << cell.shift
         return tuple(words)
 
+    def values(self, words: tuple[int, ...]) -> dict[str, int]:
+        """What each cell holds; the opposite of `pack`."""
+        return {
+            name: words[cell.word] >> cell.shift & ((1 << cell.bits) - 1)
+            for name, cell in self.cells.items()
+        }
+
 
 class Packing:
     """Moves states between packed words and the machines of a real system.
@@ -206,6 +213,16 @@ class Packing:
             self._store(words, place, machine.STATES.index(value) if field == "state" else value)
         return tuple(words)
 
+    def expect_unchanged(self, before: tuple[int, ...], step: str) -> None:
+        """Raise Changed unless the machines are as they were; `step` says what was done."""
+        after = self.words()
+        if after == before:
+            return
+        values = self._layout.values(before), self._layout.values(after)
+        raise Changed(
+            step, next(cell for cell in self._layout.cells if values[0][cell] != values[1][cell])
+        )
+
     def _store(self, words: list[int], place: Any, value: Any) -> None:
         if isinstance(place, list):
             for item, part in zip(place, value, strict=True):
@@ -235,9 +252,21 @@ class OutOfRange(Exception):
         self.kind, self.message = kind, message
 
 
+class Changed(OutOfRange):
+    """A stuttering step has left a field with another value."""
+
+    def __init__(self, step: str, cell: str) -> None:
+        super().__init__("changed", changed(step, cell))
+
+
 def outside(name: str, maximum: int) -> str:
     """The message for a value that a field or the items of a channel cannot have."""
     return f"{name} leaves its range 0 to {maximum}"
+
+
+def changed(step: str, cell: str) -> str:
+    """The message for a step that was to change nothing."""
+    return f"{step} has to change nothing, and changes {cell}"
 
 
 def overflow(name: str, capacity: int) -> str:

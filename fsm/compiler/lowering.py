@@ -15,7 +15,7 @@ import re
 import sys
 from functools import lru_cache, partial
 
-from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.compiler.ir import (
     Assign,
     Call,
@@ -32,11 +32,13 @@ from epochgate.fsm.compiler.ir import (
     StepCode,
     Stmt,
     Store,
+    called,
     fold,
     negate,
     recursive,
+    walk,
 )
-from epochgate.fsm.compiler.layout import Layout
+from epochgate.fsm.compiler.layout import Layout, changed
 from epochgate.fsm.compiler.scope import SYSTEM, Instance, Scope
 from epochgate.fsm.compiler.statements import Statements
 from epochgate.fsm.machine import Machine
@@ -72,7 +74,7 @@ class Lowering(Statements):
                     trigger=step.trigger,
                     is_fair=step.is_fair,
                     enabled=self._enabled(instance, step.trigger),
-                    function=self.trigger(instance, step.trigger),
+                    function=self._step(step, instance),
                 )
             )
         properties = {}
@@ -101,6 +103,33 @@ class Lowering(Statements):
             initial=self.layout.pack(self.layout.initial),
             blocks=self.layout.blocks,
         )
+
+    def _step(self, step: Step, instance: Instance) -> str:
+        """A function that takes the step; one that must change nothing compares the state."""
+        taken = self.trigger(instance, step.trigger)
+        if not step.is_stuttering:
+            return taken
+        file, line = _where(self.machine(instance), step.trigger)
+        stored = self._stored(taken)
+        block: list[Stmt] = [Assign(f"before_{i}", Load(cell)) for i, cell in enumerate(stored)]
+        block.append(Call(taken, ()))
+        for number, cell in enumerate(stored):
+            fault = Fault("changed", changed(f"{instance}.{step.trigger}", cell), file, line)
+            fail = Fail(self.faults.setdefault(fault, len(self.faults)))
+            block.append(If(fold("!=", Load(cell), Local(f"before_{number}")), (fail,)))
+        key = f"{taken} changes nothing"
+        self.functions[key] = Function(key, (), tuple(block))
+        return key
+
+    def _stored(self, function: str) -> list[str]:
+        """The cells that a function may give values, in the order of the layout."""
+        reached, frontier, cells = {function}, [function], set()
+        while frontier:
+            body = self.functions[frontier.pop()].body
+            cells |= {stmt.cell for stmt in walk(body) if isinstance(stmt, Store)}
+            frontier += (new := set(called(body)) - reached)
+            reached |= new
+        return [cell for cell in self.layout.cells if cell in cells]
 
     def _implication(self, premise: str, name: str, properties: dict[str, str]) -> str:
         """A function that holds where the premise does not, or the property's method does."""

@@ -65,6 +65,8 @@ class InterpretedTarget:
 
         def taken() -> Words:
             getattr(machine, step.trigger)()
+            if step.is_stuttering:
+                self.packing.expect_unchanged(state, f"{self.name(machine)}.{step.trigger}")
             return self.packing.words()
 
         after: Words = self._guarded(taken)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from epochgate.errors import UsageError
 from epochgate.fsm.closed import ClosedSystem, Property, Step
-from epochgate.fsm.compiler.layout import Layout, Packing
+from epochgate.fsm.compiler.layout import Changed, Layout, Packing
 from epochgate.fsm.errors import TransitionRefused
 from epochgate.fsm.explore.interpreted import FAULTS
 from epochgate.fsm.machine import Machine
@@ -22,6 +22,10 @@ from epochgate.fsm.machine import Machine
 
 class ClaimBroken(AssertionError):
     """A schedule has led to what must not be; the message says after which step, and what it is."""
+
+
+class StateForbidden(ClaimBroken):
+    """Machines hold together what they must not, whoever has led them to it."""
 
 
 class StepUnknown(UsageError):
@@ -83,14 +87,19 @@ class MachineStage:
 
     def take(self, step: str) -> None:
         """Fire the step's trigger, and hold the state against every bound and `always`."""
+        before = self.words() if self._steps[step][0].is_stuttering else ()
         try:
             self._fire(step)
             self.words()  # finds what has left its bound
+            if before:
+                self._packing.expect_unchanged(before, step)
             broken = next((p for p in self._demands if not self._holds(p)), None)
+        except Changed as fault:
+            raise StateForbidden(str(fault)) from fault
         except FAULTS as fault:
             raise ClaimBroken(_told(fault)) from fault
         if broken is not None:
-            raise ClaimBroken(f"not always: {broken.claim}")
+            raise StateForbidden(f"not always: {broken.claim}")
 
     def _fire(self, step: str) -> None:
         known, machine = self._steps[step]

@@ -228,6 +228,29 @@ class Refusing(Counting):
     counter: Abrupt = machines(Abrupt)
 
 
+class Repeating(Counter):
+    """May be told again what it was told before."""
+
+    repeat: Trigger
+
+    ROWS = (
+        *Counter.ROWS,
+        Row("repeat", (ON, OFF), STAY, None, "hear_again", "it comes a second time"),
+    )
+
+    def hear_again(self) -> None:
+        if self.state == ON and self.count > 3:
+            self.tick()
+
+
+class Repeated(Counting):
+    """A step changes something that must not."""
+
+    STEPS = (*Counting.STEPS, Step("counter", "repeat", is_fair=False, is_stuttering=True))
+
+    counter: Repeating = machines(Repeating)
+
+
 class Restless(Counter):
     """Starts again whenever it has begun."""
 

@@ -20,6 +20,12 @@ VIOLATIONS: tuple[tuple[type[ClosedSystem], str, str, int], ...] = (
     (small.Overflowing, "overflow", "counter.posted overflows: it holds at most 2", 3),
     (small.Starved, "empty", "counter.posted is empty", 1),
     (small.Refusing, "refused", "counter refuses 'stop': no row holds", 2),
+    (
+        small.Repeated,
+        "changed",
+        "counter.repeat has to change nothing, and changes counter.count",
+        5,
+    ),
     (small.Deadlocked, "deadlock", "deadlock: no step is possible, but not: it has stopped", 5),
     (small.RaisingProperty, "assertion", "the system: nobody looks further than this", 3),
 )
