@@ -294,8 +294,12 @@ class Attempt(Machine):
     def note_end(self) -> None:
         self.has_ended = True
         self.system.lifecycle.ended += 1
-        if self.system.lifecycle.ended == self.system.subtasks:
+        self.end_others()
+        if self.system.lifecycle.is_at_end():
             self.system.request.submit()
+
+    def end_others(self) -> None:
+        """The other attempts of this subtask; here there are none."""
 
     def drop_in_flight(self) -> None:
         for c in range(self.system.coordinators):
@@ -305,8 +309,11 @@ class Attempt(Machine):
         self.system.checkpoint.abort()
         self.drop_in_flight()
         self.announce_failed()
-        self.system.lifecycle.attempt_failed(self.subtask, self.number)
+        self.report_failed()
         self.report_down()
+
+    def report_failed(self) -> None:
+        self.system.lifecycle.attempt_failed(self.subtask, self.number)
 
     def report_down(self) -> None:
         self.system.lifecycle.connected -= 1
@@ -317,13 +324,20 @@ class Attempt(Machine):
 
     def renew(self) -> None:
         self.has_restart_due = False
-        self.number += 1
+        self.number = self.next_number()
         for c in range(self.system.coordinators):
             self.system.gateway[c, self.subtask].renew(self.number)
+
+    def next_number(self) -> int:
+        return self.number + 1
 
     def reset_coordinators(self) -> None:
         for c in range(self.system.coordinators):
             self.system.holder[c].subtask_reset(self.subtask, self.system.checkpoint.completed)
+        self.admit_others()
+
+    def admit_others(self) -> None:
+        """Other attempts of this subtask may begin too; here there are none."""
 
     def begin(self) -> None:
         self.schedule()

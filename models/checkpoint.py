@@ -160,9 +160,13 @@ class Checkpoint(Machine):
     def begin(self) -> None:
         self.number += 1
         self.coordinators_due = self.system.coordinators
-        self.subtasks_due = self.system.subtasks
-        self.ends_due = self.system.subtasks
+        self.subtasks_due = self.parts()
+        self.ends_due = self.subtasks_due
         self.driver.started(self.number)
+
+    def parts(self) -> int:
+        """How many subtasks hand over a part."""
+        return self.system.subtasks
 
     def ask_coordinators(self) -> None:
         for c in range(self.system.coordinators):

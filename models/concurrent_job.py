@@ -29,29 +29,16 @@ class ConcurrentAttempt(Attempt):
     def vertex(self) -> int:
         return self.subtask // self.system.concurrent
 
-    def note_end(self) -> None:
-        self.has_ended = True
-        self.system.lifecycle.ended += 1
+    def end_others(self) -> None:
         self.system.vertex[self.vertex()].end(self.subtask)
-        if self.system.lifecycle.ended == self.system.vertices:
-            self.system.request.submit()
 
-    def go_down(self) -> None:
-        self.system.checkpoint.abort()
-        self.drop_in_flight()
-        self.announce_failed()
+    def report_failed(self) -> None:
         self.system.vertex[self.vertex()].attempt_failed(self.subtask)
-        self.report_down()
 
-    def renew(self) -> None:
-        self.has_restart_due = False
-        self.number = self.system.vertex[self.vertex()].next_number()
-        for c in range(self.system.coordinators):
-            self.system.gateway[c, self.subtask].renew(self.number)
+    def next_number(self) -> int:
+        return self.system.vertex[self.vertex()].next_number()
 
-    def reset_coordinators(self) -> None:
-        for c in range(self.system.coordinators):
-            self.system.holder[c].subtask_reset(self.subtask, self.system.checkpoint.completed)
+    def admit_others(self) -> None:
         self.system.vertex[self.vertex()].restart()
 
 
@@ -60,34 +47,27 @@ class ConcurrentLifecycle(JobLifecycle):
 
     system: ConcurrentJob
 
+    def is_at_end(self) -> bool:
+        return self.ended == self.system.vertices
+
     def may_checkpoint(self) -> bool:
-        return self.may_restart_one() and self.ended == self.system.vertices
+        return self.may_restart_one() and self.is_at_end()
 
     def needs_checkpoint(self) -> bool:
         return self.may_checkpoint()
 
-    def start_all(self) -> None:
-        for c in range(self.system.coordinators):
-            if self.system.checkpoint.completed > 0:
-                self.system.holder[c].reset(self.system.checkpoint.completed)
-            self.system.holder[c].start()
-        if self.system.checkpoint.completed > 0:
-            self.system.committer.due(self.system.checkpoint.completed)
+    def schedule_all(self) -> None:
         for v in range(self.system.vertices):
             self.system.vertex[v].begin()
 
-    def cancel_all(self) -> None:
-        self.system.checkpoint.abort()
+    def cancel_attempts(self) -> None:
         for v in range(self.system.vertices):
             self.system.vertex[v].abandon()
         for s in range(self.system.subtasks):
             self.system.attempt[s].cancel()
 
-    def restore_all(self) -> None:
-        for c in range(self.system.coordinators):
-            self.system.holder[c].reset(self.system.checkpoint.completed)
-        for v in range(self.system.vertices):
-            self.system.vertex[v].begin()
+    def recreate_all(self) -> None:
+        self.schedule_all()
 
 
 class ConcurrentCheckpoint(Checkpoint):
@@ -95,12 +75,8 @@ class ConcurrentCheckpoint(Checkpoint):
 
     system: ConcurrentJob
 
-    def begin(self) -> None:
-        self.number += 1
-        self.coordinators_due = self.system.coordinators
-        self.subtasks_due = self.system.vertices
-        self.ends_due = self.system.vertices
-        self.driver.started(self.number)
+    def parts(self) -> int:
+        return self.system.vertices
 
     def inject_barriers(self) -> None:
         for s in range(self.system.subtasks):

@@ -153,14 +153,16 @@ class JobLifecycle(Machine):
     def may_restart_one(self) -> bool:
         return self.state == RUNNING or self.state == STOPPING
 
+    def is_at_end(self) -> bool:
+        """Whether all subtasks have reached the end of their input."""
+        return self.ended == self.system.subtasks
+
     def may_checkpoint(self) -> bool:
         return self.may_restart_one() and self.running == self.system.subtasks
 
     def needs_checkpoint(self) -> bool:
         """Whether the job cannot end without another checkpoint."""
-        return self.state == STOPPING or (
-            self.state == RUNNING and self.ended == self.system.subtasks
-        )
+        return self.state == STOPPING or (self.state == RUNNING and self.is_at_end())
 
     def start_all(self) -> None:
         for c in range(self.system.coordinators):
@@ -169,6 +171,9 @@ class JobLifecycle(Machine):
             self.system.holder[c].start()
         if self.system.checkpoint.completed > 0:
             self.system.committer.due(self.system.checkpoint.completed)
+        self.schedule_all()
+
+    def schedule_all(self) -> None:
         for s in range(self.system.subtasks):
             self.system.attempt[s].schedule()
 
@@ -177,6 +182,9 @@ class JobLifecycle(Machine):
 
     def cancel_all(self) -> None:
         self.system.checkpoint.abort()
+        self.cancel_attempts()
+
+    def cancel_attempts(self) -> None:
         for s in range(self.system.subtasks):
             self.system.attempt[s].cancel()
 
@@ -199,6 +207,9 @@ class JobLifecycle(Machine):
     def restore_all(self) -> None:
         for c in range(self.system.coordinators):
             self.system.holder[c].reset(self.system.checkpoint.completed)
+        self.recreate_all()
+
+    def recreate_all(self) -> None:
         for s in range(self.system.subtasks):
             self.system.attempt[s].recreate()
 
