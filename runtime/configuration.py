@@ -17,7 +17,7 @@ class JobMisconfigured(UsageError):
 @dataclass(frozen=True)
 class JobConfiguration:
     """One job. A second start with the same `job_id` and checkpoint directory resumes; `run_id`
-    tells starts apart.
+    tells starts apart. Times are in seconds (`_s`). Raises JobMisconfigured.
     """
 
     job_id: str

@@ -226,7 +226,7 @@ class OperatorCoordinator(ABC):
 
         If it asked for a receipt, that is sent once this has returned, or once the future that this
         returns is done: from then on the event is part of the coordinator's state. A future that
-        fails fails the job.
+        fails fails the job, and so does raising. Raises TypeError unless it is overridden.
         """
         raise TypeError(
             f"{type(self).__name__} got an event from subtask {subtask} but handles none; "
@@ -258,7 +258,8 @@ class OperatorCoordinator(ABC):
         """A client of the job asks something (`JobHandle.request`); return the answer.
 
         Both are plain values. The answer may be a Future of one, completed later and from any
-        thread. What this raises is the client's to see and does not fail the job.
+        thread. What this raises is the client's to see and does not fail the job. Raises
+        RequestNotHandled unless it is overridden.
         """
         raise RequestNotHandled(
             f"{type(self).__name__} cannot handle the request {request!r}; override "

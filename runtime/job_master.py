@@ -36,7 +36,12 @@ from epochgate.runtime.transport import Transport
 class JobMaster:
     """Runs one job. `blocking` is given the queue's post and makes the place where blocking work
     runs. `batch_states`: operator id -> a snapshot taken without a checkpoint, from which that
-    operator's coordinator begins when there is no checkpoint to go back to.
+    operator's coordinator begins when there is no checkpoint to go back to. `wall_clock`: seconds
+    since the epoch, for what is stored to be read by people.
+
+    Raises JobMisconfigured when the store's latest checkpoint was taken with another parallelism,
+    and what the store's `latest` and the providers' `create` raise. Source: Apache Flink's
+    JobMaster, with its SchedulerBase and CheckpointCoordinator.
     """
 
     def __init__(

@@ -65,7 +65,10 @@ class Operator(ABC):
         """The state in which exactly the events and work so far are reflected."""
 
     def handle_event(self, event: Any) -> None:
-        """The coordinator has sent `event`."""
+        """The coordinator has sent `event`, a plain value; it is confirmed once this has returned.
+
+        Raising fails the attempt. Raises TypeError unless it is overridden.
+        """
         raise TypeError(
             f"{type(self).__name__} got an event from its coordinator but does not handle events; "
             f"override handle_event"

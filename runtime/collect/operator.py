@@ -126,7 +126,10 @@ class CollectSinkOperator(Operator):
     # what the runtime calls
 
     def open(self, context: OperatorContext, state: bytes | None) -> None:
-        """Take up the rows of the state, and tell the coordinator which those are."""
+        """Take up the rows of the state, and tell the coordinator which those are.
+
+        Raises StateUnreadable for state of another format.
+        """
         super().open(context, state)
         if state is not None:
             version, *values = msgpack.unpackb(state)

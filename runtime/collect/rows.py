@@ -79,7 +79,9 @@ class CollectedRows(Iterator[Any]):
         return self._at_hand.popleft()
 
     def take(self) -> list[Any]:
-        """The rows that may be handed over now, without waiting; raises like the iteration."""
+        """The rows that may be handed over now, without waiting: a list of plain values, oldest
+        first for each subtask. Raises RowsIncomplete as the iteration does.
+        """
         rows = [*self._at_hand]
         self._at_hand.clear()
         while part := self._consume():

@@ -39,7 +39,13 @@ FORMAT_VERSION: Final = 1
 
 
 class SourceCoordinator(OperatorCoordinator):
-    """Runs the enumerators of one source, one after the other."""
+    """Runs the enumerators of one source, one after the other.
+
+    Before its start and after its end, whatever tells it something raises SourceNotRunning: that
+    is a fault of who calls, as in Flink's SourceCoordinator. Raises AlignmentAmongAttempts where
+    `alignment` meets concurrent attempts, and what the user's enumerator raises, which fails the
+    job.
+    """
 
     def __init__(
         self,
@@ -137,7 +143,9 @@ class SourceCoordinator(OperatorCoordinator):
     # what happens meanwhile
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        """A reader speaks."""
+        """A reader speaks. Raises ReaderNotRegistered when that is not the first that it says, and
+        ValueError for what no reader says.
+        """
         enumerator = self._running(f"take {event!r} from reader {subtask}")
         if enumerator is None:
             return
@@ -195,7 +203,12 @@ class SourceCoordinator(OperatorCoordinator):
                 enumerator.add_splits_back(splits, subtask)
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        """Complete the future with the enumerator's state; what that raises fails the future."""
+        """Complete the future with the enumerator's state, packed.
+
+        What the enumerator raises fails the future, as do ReaderNotRegistered (splits were assigned
+        to readers that were never there), AssignmentsForgotten (a snapshot without a checkpoint
+        after one with), and NotPlain.
+        """
         enumerator = self._running(f"take checkpoint {checkpoint_id}")
         if enumerator is None:
             result.cancel()
@@ -278,7 +291,7 @@ class SourceCoordinator(OperatorCoordinator):
             enumerator.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Pass it on."""
+        """Tell the enumerator."""
         enumerator = self._running(f"hear that checkpoint {checkpoint_id} was aborted")
         if enumerator is not None:
             enumerator.notify_checkpoint_aborted(checkpoint_id)

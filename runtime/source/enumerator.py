@@ -146,14 +146,17 @@ class SplitEnumerator(ABC):
         """
 
     def handle_source_event(self, subtask: int, event: Any) -> None:
-        """The reader has sent `event`, a plain value."""
+        """The reader has sent `event`, a plain value. Raises TypeError unless it is overridden."""
         raise TypeError(
             f"{type(self).__name__} got {event!r} from reader {subtask} but handles no source "
             "events; override handle_source_event"
         )
 
     def handle_attempt_source_event(self, subtask: int, attempt: int, event: Any) -> None:
-        """Called instead of `handle_source_event` in a job with concurrent attempts."""
+        """Called instead of `handle_source_event` in a job with concurrent attempts; `attempt`
+        counts from 0. Raises AttemptNotNamed unless it is overridden, as Flink's
+        SupportsHandleExecutionAttemptSourceEvent asks.
+        """
         raise AttemptNotNamed(
             f"{type(self).__name__} got {event!r} from attempt {attempt} of reader {subtask}, in a "
             "job with concurrent attempts; override handle_attempt_source_event, or run the job "
@@ -161,7 +164,10 @@ class SplitEnumerator(ABC):
         )
 
     def handle_coordinator_event(self, event: Any) -> None:
-        """Another coordinator of the job has sent `event` (see `SourceProvider.listening_id`)."""
+        """Another coordinator of the job has sent `event` (see `SourceProvider.listening_id`).
+
+        Raises TypeError unless it is overridden, which fails the job.
+        """
         raise TypeError(
             f"{type(self).__name__} got {event!r} from another coordinator but handles no such "
             "events; override handle_coordinator_event"

@@ -77,7 +77,9 @@ class SourceOperator(Operator):
         """By this attempt."""
 
     def open(self, context: OperatorContext, state: bytes | None) -> None:
-        """Register, and go on with the splits of the state. Raises SourceStateRefused."""
+        """Register, and go on with the splits of the state. Raises SourceStateRefused for state of
+        another format, and SplitAssignedTwice for state that names a split twice.
+        """
         super().open(context, state)
         if state is not None:
             self._restore(state)
@@ -133,7 +135,7 @@ class SourceOperator(Operator):
 
     def handle_event(self, event: Any) -> None:
         """Splits, the news that there are no more, a source event, or a limit. Raises
-        SplitAssignedTwice.
+        SplitAssignedTwice, and ValueError for what no source's coordinator sends.
         """
         if event[0] == events.SPLITS:
             self._has_asked = False

@@ -62,7 +62,9 @@ class SourceReader(ABC):
         """
 
     def handle_source_event(self, event: Any) -> None:
-        """The enumerator has sent `event`, a plain value."""
+        """The enumerator has sent `event`, a plain value. Raises TypeError unless it is
+        overridden, which fails the attempt.
+        """
         raise TypeError(
             f"{type(self).__name__} got {event!r} from its enumerator but handles no source "
             "events; override handle_source_event"

@@ -41,7 +41,8 @@ class StoredInfo:
 class CheckpointStore(Protocol):
     """Keeps the completed checkpoints of one job for the one driver that has opened it.
 
-    Every operation but `close` raises `CheckpointStoreClosed` after it.
+    Every operation but `close` raises `CheckpointStoreClosed` after it, and one whose medium cannot
+    be used raises `CheckpointStoreUnusable`, or `CheckpointStoreFull` where there is no room.
     """
 
     @property

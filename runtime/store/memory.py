@@ -60,7 +60,11 @@ class InMemoryCheckpointStore:
     def __init__(
         self, shelf: CheckpointShelf | None = None, *, job_id: str, retained: int = 3
     ) -> None:
-        """Claim the shelf; raises `CheckpointStoreInUse`, `CheckpointOfAnotherJob`."""
+        """Claim the shelf; `retained`: how many checkpoints are kept.
+
+        Raises `CheckpointStoreInUse`, `CheckpointOfAnotherJob`; `ValueError` if `retained` is less
+        than 1.
+        """
         if retained < 1:
             raise ValueError(f"retained is {retained}, and at least 1 checkpoint must be")
         self.shelf = CheckpointShelf() if shelf is None else shelf

@@ -1,15 +1,18 @@
-"""Every public name says what it is. Guards and actions of machines need not: their rows do."""
+"""Every public name says what it is, and what it raises. Guards and actions of machines need not:
+their rows do.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from epochgate.runtime.store import CheckpointStore
+from tests.setup.raised import raised
 
 PACKAGES = (
     "errors",
@@ -74,3 +77,90 @@ def test_every_public_name_has_a_docstring(package: str) -> None:
         if inspect.isclass(thing):
             silent += [f"{name}.{m}" for m in members(thing) if not says_what_it_is(thing, m)]
     assert silent == []
+
+
+SPECIAL = ("__init__", "__post_init__", "__iter__", "__next__", "__enter__", "__getitem__")
+SAYING_WHAT_THEY_RAISE = [package for package in PACKAGES if package != "fsm"]
+"""What fsm's own classes raise is DeclarationError, which says so itself."""
+
+
+def callables(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """What a caller may call of a class's own, constructors and properties included."""
+    for name, member in vars(cls).items():
+        function = member
+        if isinstance(member, property):
+            function = member.fget
+        elif isinstance(member, classmethod | staticmethod):
+            function = member.__func__
+        is_its_own = inspect.isfunction(function) and function.__name__ == name
+        is_written = is_its_own and function.__code__.co_filename != "<string>"
+        if is_written and (name in SPECIAL or not name.startswith("_")):
+            yield name, function
+
+
+def words_about(cls: type, name: str) -> str:
+    """What is said of a member, where it stands or at its class, or by what it implements."""
+    described = (*cls.__mro__, *IMPLEMENTED.get(cls.__name__, ()))
+    known = [base for base in described if name in vars(base)]
+    return " ".join(f"{inspect.getdoc(vars(base)[name])} {base.__doc__}" for base in known)
+
+
+def undocumented(name: str, thing: Any) -> Iterator[str]:
+    """Each error that it raises by itself and that nothing said about it names."""
+    if not inspect.isclass(thing):
+        yield from (f"{name}: {e}" for e in sorted(raised(thing)) if e not in thing.__doc__)
+        return
+    for member, function in callables(thing):
+        words = words_about(thing, member)
+        errors = sorted(raised(function, thing))
+        yield from (f"{name}.{member}: {error}" for error in errors if error not in words)
+
+
+@pytest.mark.parametrize("package", SAYING_WHAT_THEY_RAISE)
+def test_what_a_public_name_raises_by_itself_stands_in_its_docstring(package: str) -> None:
+    if package.startswith("spark"):
+        pytest.importorskip("pyspark")
+    names = public(importlib.import_module(f"epochgate.{package}"))
+    assert [problem for name, thing in names for problem in undocumented(name, thing)] == []
+
+
+class Example:
+    """Has a function for each way of raising."""
+
+    def __init__(self, count: int) -> None:
+        if count < 0:
+            raise ValueError(count)
+
+    def near(self) -> None:
+        """Raises through a helper of its class and one of its module."""
+        self._far()
+
+    def made(self) -> None:
+        """Raises what another function makes."""
+        raise _made()
+
+    def documented(self) -> None:
+        """Raises KeyError, and an OSError that it has not made itself."""
+        try:
+            raise KeyError
+        except OSError as error:
+            raise error from None
+
+    def _far(self) -> None:
+        _farther()
+
+
+def _farther() -> None:
+    raise LookupError
+
+
+def _made() -> TimeoutError:
+    return TimeoutError()
+
+
+def test_an_error_is_found_behind_helpers_too() -> None:
+    assert list(undocumented("Example", Example)) == [
+        "Example.__init__: ValueError",
+        "Example.near: LookupError",
+        "Example.made: TimeoutError",
+    ]
