@@ -10,11 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -32,6 +30,7 @@ from epochgate.spark.errors import (
 )
 from epochgate.spark.home import make_spark_home, write_log_settings
 from epochgate.spark.java import use_java
+from epochgate.spark.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,8 +96,8 @@ def local_session(
 
     `settings` go over ours; `log_level` is Spark's ("error", "warn", "info"). Local masters stay on
     the loopback address. Everything that Spark writes goes into a folder that is removed at the
-    end. Call it in the main thread. Raises MasterInvalid, SessionAlreadyRunning,
-    SparkSessionFailed, and what `use_java` raises.
+    end, or by the next session if this process is killed. Call it in the main thread. Raises
+    MasterInvalid, SessionAlreadyRunning, SparkSessionFailed, and what `use_java` raises.
     """
     from pyspark import SparkContext
 
@@ -108,15 +107,12 @@ def local_session(
             "this process has a Spark session already; pass it to run_job, or stop it first"
         )
     use_java()
-    folder = Path(tempfile.mkdtemp(prefix="epochgate-spark-"))
-    try:
+    with scratch_folder() as folder:
         session = _started(master, app_name, folder, dict(settings or {}), log_level)
         try:
             yield session
         finally:
             _stop(session)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _started(
