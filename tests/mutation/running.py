@@ -3,6 +3,7 @@
 The production runtime goes with the broken machine in simulation: along the schedule of the
 checker's counterexample, by itself and beside the right machines; and through what the fuzzer can
 do to a job, in the situations that it looks for, held against a record that looks at no machine.
+Then the scenarios and the tests that name it run with the machine broken in its place.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from functools import cache
+from itertools import product, zip_longest
 
 import pytest
 
@@ -28,13 +28,16 @@ from epochgate.runtime.fuzzing.stateful import DISTURBANCES, GOALS, JobUnderFuzz
 from epochgate.runtime.replay import Diverged, ProductionStage, ScriptedJob, play, playable
 from epochgate.runtime.restart import FixedDelay
 from epochgate.runtime.simulation import SimulatedJob
+from tests.mutation.by_name import found_by_name
 from tests.mutation.checking import Bounds, Found
 from tests.mutation.mutants import Mutant
+from tests.mutation.planted import Effects, planted
+from tests.mutation.seen import Seen as Seen
 from tests.runtime import test_receipts as receipts
 from tests.runtime.letters import ArchiveProvider, WritingProgram
+from tests.scenarios import test_scenarios as scenarios
 
 SITUATIONS_MAX = 120
-EFFECTS_MAX = 20_000
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))
 REPEATED = {("repeat", tag): tag for tag in ("acknowledge", "confirm")}
 TO_THE_PAST = (("to the past",),)
@@ -42,23 +45,15 @@ TURNS = 400
 HELD = ((), ("lose",), ("blocking",))
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What the runtime has against a mutant; `how` it was found is `replay`, `comparison`,
-    `disturbance` or `receipts`.
-    """
-
-    how: str
-    account: str
-
-    def __str__(self) -> str:
-        return f"{self.how}: {self.account}"
-
-
 def found_by_the_runtime(mutant: Mutant, found: Found | None) -> Seen | None:
-    """Play what the checker has found, disturb jobs; None if the mutant survives."""
+    """Play what the checker has found, disturb jobs, run tests; None if the mutant survives."""
     looks: list[Callable[[], Seen | None]]
-    looks = [lambda: _disturbed(mutant), lambda: _talked_to(mutant)]
+    looks = [
+        lambda: _disturbed(mutant),
+        lambda: _talked_to(mutant),
+        lambda: _told(mutant),
+        lambda: found_by_name(mutant),
+    ]
     if found and found.counterexample and issubclass(found.where.system, ClosedJob):
         way = mutant, found.counterexample, found.where
         looks = [lambda: _replayed(*way), lambda: _compared(*way), *looks]
@@ -161,6 +156,35 @@ def _letters(start: int) -> JobConfiguration:
     )
 
 
+def _told(mutant: Mutant) -> Seen | None:
+    """A scenario that comes out otherwise."""
+    holding = _scenarios_that_hold()
+    with planted(mutant):
+        for claim, expected in holding.items():
+            try:
+                really = scenarios.replayed(expected)
+            except Exception as error:  # noqa: BLE001  whatever it is, the scenario does not hold
+                return Seen("scenario", f"{claim}: {error!r}")
+            if really != expected:
+                return Seen("scenario", f"{claim}: {_first_difference(expected, really)}")
+    return None
+
+
+@cache
+def _scenarios_that_hold() -> dict[str, str]:
+    """Claim -> text, of those that come out as they should while nothing is broken."""
+    texts = {
+        f"{path.parent.name}/{path.stem}": path.read_text(encoding="utf-8")
+        for path in scenarios.FILES
+    }
+    return {claim: text for claim, text in texts.items() if scenarios.replayed(text) == text}
+
+
+def _first_difference(expected: str, really: str) -> str:
+    pairs = zip_longest(expected.splitlines(), really.splitlines())
+    return next(f"{new!r} instead of {old!r}" for old, new in pairs if old != new)
+
+
 def _replayed(mutant: Mutant, example: Counterexample, where: Bounds) -> Seen | None:
     """The runtime goes the way of the counterexample, and breaks the same claim."""
     if playable(where.system) or mutant.machine == "task":
@@ -195,22 +219,6 @@ def _compared(mutant: Mutant, example: Counterexample, where: Bounds) -> Seen | 
 def schedule(example: Counterexample) -> list[str]:
     """The steps of a counterexample by the names that a schedule gives them."""
     return [f"{step.instance}.{step.trigger}" for step in example.steps]
-
-
-class Restless(Exception):
-    """A job has had so many effects that it will have them for ever."""
-
-
-class Effects(list[Any]):
-    """Not more than EFFECTS_MAX, over all."""
-
-    added = 0
-
-    def append(self, effect: Any) -> None:
-        self.added += 1
-        if self.added > EFFECTS_MAX:
-            raise Restless(f"it goes on after {EFFECTS_MAX} effects")
-        super().append(effect)
 
 
 def job_with(mutant: Mutant) -> type[Job]:

@@ -1,0 +1,177 @@
+"""A broken machine in the place of the right one, for whatever test runs meanwhile.
+
+`planted` breaks the classes themselves, so that every job, worker and variant that is made from
+them meanwhile is broken too, whoever makes it. As a plugin of pytest,
+
+    pytest -p tests.mutation.planted --mutant "request: submit from chosen: without note_more" TESTS
+
+this module runs each test as it stands, and again with each of the mutants in place; with
+`--mutants-out FILE` it writes what became of them: mutant -> test -> how it failed, for the tests
+that fail with the mutant and pass without it.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+
+import pytest
+from _pytest.runner import CallInfo, runtestprotocol
+
+from epochgate.fsm import Machine, System
+from epochgate.fsm.errors import DeclarationError
+from tests.mutation.mutants import MACHINES, Mutant, mutants
+
+EFFECTS_MAX = 20_000
+ACCOUNT_MAX = 300
+SECONDS_MAX = 10
+"""For one test with one mutant, which may never end."""
+
+
+class Restless(Exception):
+    """A job has had so many effects that it will have them for ever."""
+
+
+class Effects(list[Any]):
+    """Not more than EFFECTS_MAX, over all."""
+
+    added = 0
+
+    def append(self, effect: Any) -> None:
+        self.added += 1
+        if self.added > EFFECTS_MAX:
+            raise Restless(f"it goes on after {EFFECTS_MAX} effects")
+        super().append(effect)
+
+
+@contextmanager
+def planted(mutant: Mutant) -> Iterator[None]:
+    """Break a machine, and all variants of it that have its rows, wherever they stand."""
+    family = tuple(_family(MACHINES[mutant.machine]))
+    with pytest.MonkeyPatch.context() as patch:
+        for machine, attributes in zip(family, _broken(mutant, family), strict=True):
+            for name, value in attributes.items():
+                patch.setattr(machine, name, value, raising=False)
+        begin = System.__init__
+
+        def begin_bounded(self: System, **constants: int) -> None:
+            begin(self, **constants)
+            self.effects = Effects()
+
+        patch.setattr(System, "__init__", begin_bounded)
+        yield
+
+
+def _family(right: type[Machine]) -> list[type[Machine]]:
+    found = [right]
+    for machine in found:
+        found += [
+            kind
+            for kind in machine.__subclasses__()
+            if not kind.__name__.startswith("Broken") and kind.ROWS[: len(right.ROWS)] == right.ROWS
+        ]
+    return found
+
+
+@cache
+def _broken(mutant: Mutant, family: tuple[type[Machine], ...]) -> list[dict[str, Any]]:
+    """What is different in each class; made once, since a class is validated as a whole."""
+    return [_different(mutant, machine) for machine in family]
+
+
+def _different(mutant: Mutant, machine: type[Machine]) -> dict[str, Any]:
+    try:
+        broken = mutant.of(machine)
+    except DeclarationError:
+        if machine is MACHINES[mutant.machine]:
+            raise
+        return {}  # a variant that cannot be declared any more stays as it is
+    return {
+        name: value for name, value in vars(broken).items() if name == "ROWS" or callable(value)
+    }
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("mutants")
+    group.addoption("--mutant", action="append", default=[], help="plant it; may be repeated")
+    group.addoption("--mutants-out", type=Path, help="write there which tests fail with which")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    wanted = config.getoption("--mutant")
+    known = {mutant.name: mutant for mutant in mutants()}
+    if unknown := [name for name in wanted if name not in known]:
+        raise pytest.UsageError(f"there is no mutant {unknown}")
+    if wanted:
+        config.pluginmanager.register(Planter(config, [known[name] for name in wanted]))
+
+
+class Planter:
+    """Runs each test as it stands, and then with each mutant."""
+
+    def __init__(self, config: pytest.Config, wanted: list[Mutant]) -> None:
+        self._wanted = wanted
+        self._out: Path | None = config.getoption("--mutants-out")
+        self.failed: dict[str, dict[str, str]] = {mutant.name: {} for mutant in wanted}
+
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        """Report the test as passed if it passes as it stands, whatever mutants do to it."""
+        own = item.ihook
+        own.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        reports = runtestprotocol(item, log=False, nextitem=_beside(item))
+        for report in reports:
+            own.pytest_runtest_logreport(report=report)
+        if all(report.passed for report in reports):
+            for mutant in self._wanted:
+                with planted(mutant), _in_time():
+                    if failure := _failure(item):
+                        self.failed[mutant.name][item.nodeid] = failure
+        item.session._setupstate.teardown_exact(nextitem)
+        own.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def pytest_sessionfinish(self) -> None:
+        """Hand the result over."""
+        if self._out is not None:
+            self._out.write_text(json.dumps(self.failed, indent=1), encoding="utf-8")
+
+
+def _failure(item: pytest.Item) -> str:
+    """Run a test once more: how it failed, or empty; the full report would take longer than it."""
+    if isinstance(item, pytest.Function):
+        item._initrequest()
+    hook = item.ihook
+    failure = _of(lambda: hook.pytest_runtest_setup(item=item), "setup")
+    failure = failure or _of(lambda: hook.pytest_runtest_call(item=item), "call")
+    torn = _of(lambda: hook.pytest_runtest_teardown(item=item, nextitem=_beside(item)), "teardown")
+    return failure or torn
+
+
+def _of(call: Callable[[], None], when: Literal["setup", "call", "teardown"]) -> str:
+    error = CallInfo.from_call(call, when).excinfo
+    return "" if error is None else f"{when}: {error.exconly()[:ACCOUNT_MAX]}"
+
+
+def _beside(item: pytest.Item) -> Any:
+    """What stays set up after a test that runs once more: all that it shares with others."""
+    return item.parent
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    def too_late(_: int, __: FrameType | None) -> None:
+        raise Restless(f"it goes on after {SECONDS_MAX} s")
+
+    before = signal.signal(signal.SIGALRM, too_late)
+    signal.alarm(SECONDS_MAX)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,66 @@
+"""The tests that are named for a mutant fail with it, and it is gone afterwards."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from epochgate.fsm import Machine
+from epochgate.models import Job
+from epochgate.models.concurrent_job import ConcurrentAttempt
+from tests.mutation.by_name import KILLED_BY, failure_of, found_by_name
+from tests.mutation.mutants import MACHINES, Mutant, mutants
+from tests.mutation.planted import EFFECTS_MAX, Restless, planted
+
+NAMED = [name for names in KILLED_BY.values() for name in names]
+NO_REFUSAL = "attempt: connect from finished when is_newer: without refuse"
+
+
+def named(name: str) -> Mutant:
+    return next(mutant for mutant in mutants() if mutant.name == name)
+
+
+def test_each_named_mutant_is_there_and_named_once() -> None:
+    assert [name for name, count in Counter(NAMED).items() if count > 1] == []
+    assert set(NAMED) <= {mutant.name for mutant in mutants()}
+
+
+@pytest.mark.slow
+def test_a_named_test_fails_with_its_mutant() -> None:
+    seen = found_by_name(named(NAMED[-1]))
+    assert seen is not None
+    assert "call: AssertionError" in seen.account
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", NAMED)
+def test_every_named_test_fails_with_its_mutant(name: str) -> None:
+    seen = found_by_name(named(name))
+    assert seen is not None
+    assert "call: " in seen.account
+
+
+@pytest.mark.slow
+def test_a_test_that_a_mutant_does_not_concern_passes_with_it() -> None:
+    assert failure_of(next(iter(KILLED_BY)), named(NO_REFUSAL)) == ""
+
+
+def test_a_planted_mutant_is_in_every_variant_of_its_machine_and_gone_afterwards() -> None:
+    mutant = named(NO_REFUSAL)
+    attempts: list[type[Machine]] = [MACHINES["attempt"], ConcurrentAttempt]
+    right = [vars(machine).get("connect") for machine in attempts]
+    with planted(mutant):
+        assert [machine.ROWS for machine in attempts] == [mutant.rows] * 2
+        assert mutant.rows == Job.MACHINES["attempt"].ROWS
+    assert [vars(machine).get("connect") for machine in attempts] == right
+    assert all(mutant.rows != machine.ROWS for machine in attempts)
+
+
+def test_a_job_that_has_effects_for_ever_is_ended_while_a_mutant_is_planted() -> None:
+    with planted(named(NO_REFUSAL)):
+        job = Job(subtasks=1)
+        for _ in range(EFFECTS_MAX):
+            job.effects.append((print, ()))
+        with pytest.raises(Restless):
+            job.effects.append((print, ()))

@@ -1,0 +1,92 @@
+"""What a worker makes of the driver's messages, be they repeated, missing or early."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from epochgate.runtime.worker import Worker
+from tests.runtime.scripted import Script, ScriptedProgram
+
+RESTORE = ["restore", 0, 0, None]
+
+
+def worker(script: Script, sent: list[Any]) -> Worker:
+    """One whose operator listens to the first of two coordinators."""
+    return Worker(
+        ScriptedProgram(script),
+        subtask=0,
+        parallelism=1,
+        run_id="run",
+        coordinators=["op", "other"],
+        send=sent.append,
+    )
+
+
+def said(sent: list[Any]) -> list[Any]:
+    """What was sent since the last look."""
+    lines, sent[:] = list(sent), []
+    return lines
+
+
+def test_events_are_handled_in_order_and_confirmed_together() -> None:
+    sent: list[Any] = []
+    script = Script()
+    one = worker(script, sent)
+    one.handle([RESTORE])
+    assert said(sent) == [["initialize"], ["run"]]
+    one.handle([["event", 0, 1, "a"], ["event", 0, 2, "b"]])
+    assert said(sent) == [["event", 0, "a"], ["event", 0, "b"], ["confirm", 0, 2]]
+
+
+def test_an_event_that_comes_once_more_is_handled_once() -> None:
+    sent: list[Any] = []
+    script = Script()
+    one = worker(script, sent)
+    one.handle([RESTORE, ["event", 0, 1, "a"], ["event", 0, 2, "b"]])
+    said(sent)
+    one.handle([["event", 0, 2, "b"], ["event", 0, 1, "a"]])
+    assert said(sent) == []
+    assert script.calls.count("operator event") == 2
+    assert not one.is_over
+    one.handle([["event", 0, 3, "c"]])
+    assert said(sent) == [["event", 0, "c"], ["confirm", 0, 3]]
+
+
+def test_an_event_after_one_that_is_missing_ends_the_attempt() -> None:
+    sent: list[Any] = []
+    script = Script()
+    one = worker(script, sent)
+    one.handle([RESTORE, ["event", 0, 1, "a"]])
+    said(sent)
+    one.handle([["event", 0, 3, "c"]])
+    (failed,) = said(sent)
+    tag, reason, is_fatal = failed
+    assert (tag, is_fatal) == ("failed", False)
+    assert "event 3 of 'op' arrived, one before it did not" in reason
+    assert one.is_over
+    assert script.calls.count("operator event") == 1
+
+
+def test_a_process_that_has_nothing_to_do_leaves_when_it_is_told() -> None:
+    sent: list[Any] = []
+    script = Script()
+    one = worker(script, sent)
+    one.handle([["finish"]])
+    assert one.is_over
+    assert said(sent) == [["finished"]]
+    assert script.calls == []
+
+
+def test_operators_hear_of_completed_and_aborted_checkpoints() -> None:
+    sent: list[Any] = []
+    script = Script()
+    one = worker(script, sent)
+    one.handle([RESTORE, ["barrier", 1], ["aborted", 1], ["barrier", 2], ["complete", 2]])
+    taken = ["operator prepare_commit", "operator snapshot"]
+    assert script.calls == [
+        "operator open",
+        *taken,
+        "operator aborted",
+        *taken,
+        "operator complete",
+    ]
