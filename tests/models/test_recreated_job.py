@@ -9,6 +9,11 @@ from epochgate.fsm.system import machines
 from epochgate.models.recreated_job import RecreatedJob
 from epochgate.models.recreation import Recreation
 
+ENGINE = "python"
+"""The space is searched before machine code would be made; `test_machine_code_deep` shows that
+machine code comes to the same.
+"""
+
 
 class Mixing(Recreation):
     """Keeps what was deferred for a coordinator that is never made."""
@@ -36,7 +41,7 @@ class WithHasty(RecreatedJob):
 
 
 def test_every_coordinator_hears_its_own_calls_on_every_interleaving() -> None:
-    result = check(RecreatedJob())
+    result = check(RecreatedJob(), engine=ENGINE)
     assert result.verdict is Verdict.PASS
     assert (result.states, result.transitions) == (21_320, 78_304)
 
@@ -49,7 +54,7 @@ def test_every_coordinator_hears_its_own_calls_on_every_interleaving() -> None:
     ],
 )
 def test_a_broken_variant_is_found(broken: type[RecreatedJob], claim: str) -> None:
-    result = check(broken())
+    result = check(broken(), engine=ENGINE)
     assert result.verdict is Verdict.FAIL
     assert result.counterexample is not None
     assert claim in result.counterexample.message
