@@ -100,6 +100,8 @@ class Attempt(Machine):
     """The process that speaks for this attempt, or spoke for the last one."""
     waiting: int = Int("identities")
     """A newer process that waits for its attempt to be scheduled; 0 if none does."""
+    newest: int = Int("identities")
+    """The newest process that has ever connected, also if it was gone before its turn."""
     has_ended: bool = Bool()
     """The subtask has reached the end of its input and waits for the checkpoint that covers it."""
     has_restart_due: bool = Bool()
@@ -206,7 +208,7 @@ class Attempt(Machine):
         return self.waiting > 0
 
     def is_newer(self, identity: int) -> bool:
-        return identity > self.identity and identity > self.waiting
+        return identity > self.newest
 
     def speaks(self, identity: int) -> bool:
         return identity == self.identity
@@ -230,11 +232,17 @@ class Attempt(Machine):
     def is_running(self) -> bool:
         return self.state == RUNNING
 
+    def is_connected(self) -> bool:
+        """Whether a process speaks for the attempt."""
+        return self.state == DEPLOYING or self.state == INITIALIZING or self.state == RUNNING
+
     def ask_for_process(self) -> None:
         self.scheduler.deploy(self.number)
 
     def adopt(self, identity: int) -> None:
         self.identity = identity
+        if identity > self.newest:
+            self.newest = identity
         self.system.lifecycle.connected += 1
 
     def adopt_waiting(self) -> None:
@@ -249,6 +257,7 @@ class Attempt(Machine):
         if self.waiting > 0:
             self.scheduler.refuse(self.waiting)
         self.waiting = identity
+        self.newest = identity
 
     def forget_waiting(self) -> None:
         self.waiting = 0

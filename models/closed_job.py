@@ -13,9 +13,10 @@ from typing import ClassVar
 from epochgate.fsm import machines
 from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
 from epochgate.models import untaken
+from epochgate.models.attempt import CANCELING
 from epochgate.models.checkpoint import COMPLETED
 from epochgate.models.gateway import CLOSED
-from epochgate.models.holder import STARTED, STARTING
+from epochgate.models.holder import BROKEN, STARTED, STARTING
 from epochgate.models.job import Job
 from epochgate.models.lifecycle import CANCELED, FAILED, FINISHED
 from epochgate.models.request import IDLE
@@ -31,7 +32,7 @@ from epochgate.models.surroundings.driver import (
     Store,
 )
 from epochgate.models.surroundings.names import Names
-from epochgate.models.surroundings.process import Operators, Process, ProcessTask, Wire
+from epochgate.models.surroundings.process import HERE, Operators, Process, ProcessTask, Wire
 from epochgate.models.surroundings.stale import Stale
 from epochgate.models.surroundings.user import Keeper, Sender, User
 
@@ -151,6 +152,41 @@ class ClosedJob(Job, ClosedSystem):
     @always("a job that has ended has no process left")
     def leaves_nothing_behind(self) -> bool:
         return self.lifecycle.state != FINISHED or self.lifecycle.connected == 0
+
+    @always("whoever has taken a part of a checkpoint is told what became of it")
+    def tells_ends(self) -> bool:
+        return not self.checkpoint.is_over() or (
+            all(
+                not self.user[c].is_owed_an_end or self.holder[c].state == BROKEN
+                for c in range(self.coordinators)
+            )
+            and all(
+                not self.process[s].is_owed_an_end
+                or not self.attempt[s].is_running()
+                or self.attempt[s].identity != self.process[s].identity
+                for s in range(self.subtasks)
+            )
+        )
+
+    @always("a process that waits for its attempt is there, or its end is on its way")
+    def knows_who_waits(self) -> bool:
+        return all(
+            self.attempt[s].waiting == 0
+            or self.process[s].state == HERE
+            or not self.process[s].up.empty()
+            for s in range(self.subtasks)
+        )
+
+    @always("attempts that have a process, and those that run, are counted")
+    def counts_attempts(self) -> bool:
+        connected = 0
+        running = 0
+        for s in range(self.subtasks):
+            if self.attempt[s].is_connected() or self.attempt[s].state == CANCELING:
+                connected += 1
+            if self.attempt[s].is_running():
+                running += 1
+        return self.lifecycle.connected == connected and self.lifecycle.running == running
 
     @sometimes("a checkpoint completes after a subtask has failed and come back")
     def completes_after_regional_failover(self) -> bool:
@@ -307,6 +343,20 @@ class TalkingJob(ClosedJob):
     @leads_to("whoever waits for a checkpoint learns what became of it", then="is_served")
     def is_requested(self) -> bool:
         return not self.is_served()
+
+    def is_answered(self) -> bool:
+        return not self.requester.is_waiting
+
+    @leads_to("whoever asks for a checkpoint gets one that begins after that", then="is_answered")
+    def is_asked_for_another(self) -> bool:
+        return self.requester.is_waiting
+
+    def has_built_coordinators(self) -> bool:
+        return all(self.holder[c].state != BROKEN for c in range(self.coordinators))
+
+    @leads_to("a coordinator that could not start is built anew", then="has_built_coordinators")
+    def has_broken_coordinator(self) -> bool:
+        return not self.has_built_coordinators()
 
     @sometimes("a coordinator that could not start runs after all")
     def starts_after_all(self) -> bool:

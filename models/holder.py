@@ -107,17 +107,17 @@ class Holder(Machine):
         Row("start",                  CREATED,                   STARTING, "is_failing",          "call_unfit",                       "it has failed the job before that began"),
         Row("started",                STARTING,                  STARTED,  None,                  None,                               "it is ready for whatever comes"),
         Ignore("started",             (BROKEN, CLOSED),                    None,                                                      "it has failed the job while it was starting, or the job is over"),
-        Row("start_failed",           STARTING,                  BROKEN,   None,                  "note_failure, fail_globally",      "it is half built"),
+        Row("start_failed",           STARTING,                  BROKEN,   None,                  "fail_globally",                    "it is half built"),
         Ignore("start_failed",        (BROKEN, CLOSED),                    None,                                                      "it has failed the job while it was starting, or the job is over"),
 
         Row("reset",                  CREATED,                   STAY,     None,                  "call_reset",                       "the job begins from a checkpoint"),
         Row("reset",                  UP,                        STAY,     None,                  "clear_failure, call_reset",        "all state goes back to one checkpoint"),
         Row("reset",                  BROKEN,                    STARTING, None,                  "clear_failure, rebuild_and_start", "all state goes back to one checkpoint, and this one begins anew"),
 
-        Row("fail_job",               CREATED,                   STAY,     "not is_failing",      "note_failure",                     "it may not start"),
-        Row("fail_job",               STARTING,                  BROKEN,   None,                  "note_failure, fail_globally",      "it is half built"),
+        Row("fail_job",               CREATED,                   STAY,     None,                  "note_failure",                     "it may not start"),
+        Row("fail_job",               STARTING,                  BROKEN,   None,                  "fail_globally",                    "it is half built"),
         Row("fail_job",               STARTED,                   STAY,     "not is_failing",      "note_failure, fail_globally",      "only the coordinator knows that its state is wrong"),
-        Ignore("fail_job",            (CREATED, STARTED),                  "is_failing",                                              "the first call since the last restore has won"),
+        Ignore("fail_job",            STARTED,                             "is_failing",                                              "the first call since the last restore has won"),
         Ignore("fail_job",            BROKEN,                              None,                                                      "everything goes down already"),
         Ignore("fail_job",            CLOSED,                              None,                                                      "the job is over"),
 

@@ -90,7 +90,7 @@ class JobLifecycle(Machine):
         Row("attempt_failed",          (RUNNING, STOPPING),                           STAY,       None,                                 "ask_restart_one",                          "a failed attempt concerns its own subtask only"),
         Ignore("attempt_failed",       (RESTARTING, *ENDING),                                     None,                                                                             "everything goes down anyway"),
 
-        Row("fail_globally",           (RUNNING, STOPPING),                           RESTARTING, None,                                 "cancel_all, ask_restart_all, settle_down", "the state as a whole cannot be relied on"),
+        Row("fail_globally",           (RUNNING, STOPPING),                           RESTARTING, None,                                 "cancel_all, ask_restart_all",              "the state as a whole cannot be relied on"),
         Ignore("fail_globally",        (CREATED, RESTARTING, *ENDING, *ENDED),                    None,                                                                             "everything goes down already, or is not up yet"),
 
         Row("backed_off",              RESTARTING,                                    STAY,       "is_current",                         "note_back_off, settle_down",               "the restart strategy allows to try again"),

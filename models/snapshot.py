@@ -88,6 +88,10 @@ class CoordinatorSnapshot(Machine):
     def is_current(self, checkpoint: int) -> bool:
         return checkpoint == self.checkpoint
 
+    def is_asked_for(self, checkpoint: int) -> bool:
+        """Whether the coordinator's answer for this checkpoint is still waited for."""
+        return self.state == ASKED and checkpoint == self.checkpoint
+
     def may_close(self, checkpoint: int) -> bool:
         return all(
             self.system.gateway[self.coordinator, s].is_marked(checkpoint)

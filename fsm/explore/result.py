@@ -87,9 +87,9 @@ class TraceStep:
 class Counterexample:
     """A shortest way, for a breadth-first search, to something that must not be.
 
-    `kind` is that of a fault (refused, assertion, range, overflow, empty, index, changed, recursion), or
-    always, deadlock, eventually or leads_to. From `cycle` on, counted in steps, the steps repeat
-    for ever; with `cycle` equal to their number the last state does.
+    `kind` is that of a fault (refused, assertion, range, overflow, empty, index, changed or
+    recursion), or always, deadlock, eventually or leads_to. From `cycle` on, counted in steps, the
+    steps repeat for ever; with `cycle` equal to their number the last state does.
     """
 
     kind: str

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Array, Bool, Int, Machine, Row, Trigger
 from epochgate.models.attempt import FAILED
-from epochgate.models.holder import STARTING
 from epochgate.models.request import IDLE
 
 if TYPE_CHECKING:
@@ -28,6 +27,9 @@ class Store(Machine):
 
     system: ClosedJob
 
+    has_work: bool = Bool()
+    """A checkpoint was given to it to store."""
+
     finish_save: Trigger
     fail_save: Trigger
     expire: Trigger
@@ -41,7 +43,7 @@ class Store(Machine):
     # fmt: on
 
     def is_saving(self) -> bool:
-        return self.system.checkpoint.is_storing()
+        return self.has_work
 
     def may_fail(self) -> bool:
         return self.system.budget.has_failures()
@@ -59,13 +61,30 @@ class Store(Machine):
         self.system.budget.failures += self.system.timeouts_cost
 
     def report_stored(self) -> None:
+        self.has_work = False
         self.system.checkpoint.stored(self.system.checkpoint.number)
 
     def report_failed(self) -> None:
-        self.system.checkpoint.store_failed(self.system.checkpoint.number)
+        self.has_work = False
+        number = self.system.checkpoint.number
+        failures = self.system.checkpoint.failures
+        self.system.checkpoint.store_failed(number)
+        self.expect_counted(number, failures)
 
     def report_expired(self) -> None:
-        self.system.checkpoint.expire(self.system.checkpoint.number)
+        number = self.system.checkpoint.number
+        failures = self.system.checkpoint.failures
+        self.system.checkpoint.expire(number)
+        self.expect_counted(number, failures)
+
+    def expect_counted(self, checkpoint: int, failures: int) -> None:
+        """This checkpoint has just failed, after so many others."""
+        assert self.system.checkpoint.number != checkpoint or self.system.checkpoint.is_over(), (
+            "a checkpoint that has failed is over"
+        )
+        assert self.system.checkpoint.failures == failures + 1 or (
+            failures == self.system.tolerable_failures and self.system.checkpoint.failures == 0
+        ), "a checkpoint that has failed is counted, until there are too many"
 
     # port `driver` of the checkpoint
 
@@ -76,9 +95,13 @@ class Store(Machine):
         pass
 
     def save(self, checkpoint: int) -> None:
-        pass
+        self.has_work = True
 
     def completed(self, checkpoint: int) -> None:
+        for c in range(self.system.coordinators):
+            assert self.system.keeper[c, 0].has_state, (
+                "a completed checkpoint holds the state of every coordinator"
+            )
         for s in range(self.system.subtasks):
             for c in range(self.system.coordinators):
                 assert (
@@ -104,6 +127,8 @@ class Store(Machine):
         self.aborted(checkpoint)
 
     def aborted(self, checkpoint: int) -> None:
+        for c in range(self.system.coordinators):
+            self.system.keeper[c, 0].has_state = False
         for s in range(self.system.subtasks):
             for c in range(self.system.coordinators):
                 self.system.sender[c, s].snapshot_sent = 0
@@ -122,6 +147,9 @@ class Requester(Machine):
 
     system: ClosedJob
 
+    is_waiting: bool = Bool()
+    """Somebody has asked for a checkpoint, and none has begun since."""
+
     want: Trigger
     ask: Trigger
 
@@ -139,13 +167,14 @@ class Requester(Machine):
         return self.system.request.state == IDLE
 
     def submit_now(self) -> None:
+        self.is_waiting = True
         self.system.request.submit()
 
     def submit(self) -> None:
         self.system.request.submit_periodic()
 
     def chosen(self, checkpoint: int) -> None:
-        pass
+        self.is_waiting = False
 
 
 class Sink(Machine):
@@ -171,6 +200,8 @@ class Restarter(Machine):
     due: list[bool] = Array(Bool(), "subtasks")
     restarts: int = Int("restarts")
     """The restart of all that waits for its back-off; 0 for none."""
+    next_numbers: list[int] = Array(Int("attempts"), "subtasks")
+    """The least number of a subtask's next attempt; 0 if everything was not restarted before it."""
 
     back_off: Trigger
 
@@ -196,6 +227,9 @@ class Restarter(Machine):
 
     def restart_all(self, restarts: int) -> None:
         self.restarts = restarts
+        if self.system.renumbered == 0:
+            for s in range(self.system.subtasks):
+                self.next_numbers[s] = self.system.attempt[s].number + 1
 
     def ended(self) -> None:
         pass
@@ -297,5 +331,4 @@ class Launch(Machine):
     def start(self) -> None:
         self.system.lifecycle.start()
         for c in range(self.system.coordinators):
-            if self.system.holder[c].state == STARTING and self.system.holder[c].has_failed:
-                self.system.holder[c].start_failed()
+            self.system.user[c].answer_if_unfit()

@@ -66,6 +66,9 @@ class Coordinator(Machine):
     def unfit(self) -> None:
         pass
 
+    def answer_if_unfit(self) -> None:
+        """It never is: it fails the job only while that runs."""
+
     def rebuild(self) -> None:
         pass
 

@@ -87,6 +87,7 @@ class Names(Machine):
         if self.system.process[subtask].identity > 2:
             self.system.process[subtask].identity = 2
             self.system.attempt[subtask].identity = 2
+            self.system.attempt[subtask].newest = 2
 
     def rename_marks(self) -> None:
         """No checkpoint is under way: gateways need not remember the last."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Ignore, Int, Machine, Row, Trigger
 from epochgate.models.attempt import DEPLOYING, INITIALIZING
+from epochgate.models.checkpoint import PENDING
 from epochgate.models.task import CREATED, RUNNING, Task
 
 if TYPE_CHECKING:
@@ -75,6 +76,10 @@ class Process(Machine):
     """The last one for which it has a receipt: its state; what comes after is sent again."""
     snapshot_receipts: list[int] = Array(Int("said"), "coordinators")
     completed_receipts: list[int] = Array(Int("said"), "coordinators")
+    is_owed_an_end: bool = Bool()
+    """It has taken its part of a checkpoint, and was not told what became of that."""
+    is_unwanted: bool = Bool()
+    """A process must not stay, and was not told to go; never so between two steps."""
 
     arrive: Trigger
     die: Trigger
@@ -98,7 +103,7 @@ class Process(Machine):
         Row("arrive",          AWAY, HERE, "is_awaited",                 "connect",                                  "the process that was asked for"),
         Row("die",             HERE, AWAY, "may_fail",                   "spend_failure, vanish",                    "killed, or cut off"),
         Row("die_silently",    HERE, AWAY, "may_fail and is_restoring",  "spend_failure, fall_silent, vanish",       "killed before it has said that it restores or runs"),
-        Row("usurp",           HERE, STAY, "may_fail",                   "spend_failure, vanish, connect",           "a newer process comes while the old one still speaks"),
+        Row("usurp",           HERE, STAY, "may_fail",                   "spend_failure, vanish, replace",           "a newer process comes while the old one still speaks"),
         Row("tell",            HERE, STAY, "is_told",                    "handle_message",                           "the oldest message arrives at the process"),
         Row("hear",            ANY,  STAY, "is_heard",                   "deliver_message",                          "the oldest message arrives at the driver"),
         Row("hear_again",      ANY,  STAY, "may_repeat",                 "repeat_acknowledgements",                  "acknowledgements arrive a second time"),
@@ -182,6 +187,17 @@ class Process(Machine):
         self.identity += 1
         self.system.attempt[self.subtask].connect(self.identity)
 
+    def replace(self) -> None:
+        self.is_unwanted = (
+            self.system.attempt[self.subtask].identity == self.identity
+            and self.system.attempt[self.subtask].is_connected()
+        )
+        self.connect()
+        self.expect_sent_away()
+
+    def expect_sent_away(self) -> None:
+        assert not self.is_unwanted, "a process that does not speak for the subtask is sent away"
+
     def spend_failure(self) -> None:
         self.system.budget.failures += 1
 
@@ -191,6 +207,7 @@ class Process(Machine):
     def vanish(self) -> None:
         self.down.clear()
         self.up.push(LOST)
+        self.is_owed_an_end = False
         self.system.task[self.subtask].replaced()
         for c in range(self.system.coordinators):
             self.handled[c] = 0
@@ -215,6 +232,7 @@ class Process(Machine):
 
     def say_failed(self) -> None:
         self.up.push(FAILED)
+        self.is_owed_an_end = False
         self.down.clear()
         self.system.task[self.subtask].replaced()
 
@@ -231,7 +249,9 @@ class Process(Machine):
                 self.system.attempt[self.subtask].acknowledge(self.identity, number, False, 0)
 
     def say_everything(self) -> None:
+        self.is_unwanted = True
         self.system.attempt[self.subtask].connect(self.identity - 1)
+        self.expect_sent_away()
         for message in range(self.system.up + 1):
             self.deliver(self.identity - 1, message)
         for c in range(self.system.coordinators):
@@ -261,12 +281,24 @@ class Process(Machine):
         elif number <= 2 * checkpoints:
             self.system.attempt[self.subtask].acknowledge(identity, number - checkpoints, True, 0)
         elif number <= 3 * checkpoints:
-            self.system.attempt[self.subtask].decline(identity, number - 2 * checkpoints)
+            self.deliver_decline(identity, number - 2 * checkpoints)
         else:
             place = number - 3 * checkpoints - 1
             coordinator = place // self.system.speeches
             said = place % self.system.speeches + 1
             self.system.attempt[self.subtask].operator_event(identity, coordinator, said)
+
+    def deliver_decline(self, identity: int, checkpoint: int) -> None:
+        failures = self.system.checkpoint.failures
+        is_due = (
+            self.system.attempt[self.subtask].identity == identity
+            and self.system.attempt[self.subtask].is_running()
+            and self.system.checkpoint.state == PENDING
+            and self.system.checkpoint.number == checkpoint
+        )
+        self.system.attempt[self.subtask].decline(identity, checkpoint)
+        if is_due:
+            self.system.store.expect_counted(checkpoint, failures)
 
     def handle_message(self) -> None:
         message = self.down.pop()
@@ -283,6 +315,7 @@ class Process(Machine):
 
     def report_slow_start(self) -> None:
         self.system.attempt[self.subtask].expire_start(self.system.attempt[self.subtask].number)
+        assert not self.is_starting(), "an attempt that takes too long to start is given up"
 
     def drop_event(self) -> None:
         rest = self.down.pop() - self.system.checkpoints - 1
@@ -304,10 +337,12 @@ class Process(Machine):
     def end(self, identity: int) -> None:
         if identity == self.identity:
             self.ended()
+        self.is_unwanted = False
 
     def refuse(self, identity: int) -> None:
         if identity == self.identity:
             self.ended()
+        self.is_unwanted = False
 
 
 class Wire(Machine):
@@ -327,6 +362,10 @@ class Wire(Machine):
     # port `task` of the attempt
 
     def restore(self, attempt: int, checkpoint: int) -> None:
+        assert attempt >= self.system.restarter.next_numbers[self.subtask], (
+            "an attempt after a restart of all has a number of its own"
+        )
+        self.system.restarter.next_numbers[self.subtask] = 0
         if self.system.process[self.subtask].state == HERE:
             self.system.task[self.subtask].restore(attempt, checkpoint, 0)
         if self.system.renumbered > 0:
@@ -390,6 +429,9 @@ class Operators(Machine):
         self.system.process[self.subtask].handled[coordinator] = event
 
     def snapshot(self, checkpoint: int) -> None:
+        self.system.process[self.subtask].is_owed_an_end = (
+            checkpoint == self.system.checkpoint.number and not self.system.checkpoint.is_over()
+        )
         for c in range(self.system.coordinators):
             self.system.process[self.subtask].snapshot_handled[c] = self.system.process[
                 self.subtask
@@ -403,10 +445,10 @@ class Operators(Machine):
             self.system.process[self.subtask].up.push(FAILED + checkpoint)
 
     def complete(self, checkpoint: int) -> None:
-        pass
+        self.system.process[self.subtask].is_owed_an_end = False
 
     def aborted(self, checkpoint: int) -> None:
-        pass
+        self.system.process[self.subtask].is_owed_an_end = False
 
     def finish(self) -> None:
         self.system.process[self.subtask].up.push(FINISHED)

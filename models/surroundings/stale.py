@@ -88,7 +88,9 @@ class Stale(Machine):
             if self.system.attempt[s].has_ended:
                 self.system.attempt[s].end_of_input(self.system.attempt[s].identity)
             if self.system.attempt[s].state == FINISHED:
+                self.system.process[s].is_unwanted = True
                 self.system.attempt[s].connect(self.system.process[s].identity + 1)
+                self.system.process[s].expect_sent_away()
 
     def repeat_events(self) -> None:
         for c in range(self.system.coordinators):

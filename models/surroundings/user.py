@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Bool, Ignore, Int, Machine, Row, Trigger
-from epochgate.models.holder import STARTING
+from epochgate.models.holder import BROKEN, CLOSED, STARTING
 
 if TYPE_CHECKING:
     from epochgate.models.closed_job import ClosedJob
@@ -96,6 +96,10 @@ class User(Machine):
     starting: int = Int("slow_starts")
     """1 while its start has not returned."""
     is_closed: bool = Bool()
+    is_unfit: bool = Bool()
+    """It has to say that it cannot start."""
+    is_owed_an_end: bool = Bool()
+    """It was asked for a snapshot, and was not told what became of the checkpoint."""
 
     get_ready: Trigger
     fail_to_start: Trigger
@@ -156,23 +160,44 @@ class User(Machine):
         number = self.asked_for
         # The failure may trigger the next checkpoint at once, which asks again.
         self.asked_for = 0
+        failures = self.system.checkpoint.failures
+        is_blamed = self.system.snapshot[self.coordinator, 0].is_asked_for(number)
         self.system.snapshot[self.coordinator, 0].fail(number)
+        if is_blamed:
+            self.system.store.expect_counted(number, failures)
 
     def fail_job(self) -> None:
         self.system.holder[self.coordinator].fail_job()
+        assert (
+            self.system.holder[self.coordinator].has_failed
+            or self.system.holder[self.coordinator].state == BROKEN
+            or self.system.holder[self.coordinator].state == CLOSED
+        ), "that a coordinator fails the job is remembered until it is restored"
+        assert not self.system.lifecycle.may_restart_one(), (
+            "a coordinator that fails the job is obeyed"
+        )
 
     # port `user` of the holder
 
     def start(self) -> None:
+        assert not self.system.holder[self.coordinator].has_failed, (
+            "a coordinator that has failed the job is restored before it starts"
+        )
         if self.system.slow_starts > 0:
             self.starting = 1
         else:
             self.system.holder[self.coordinator].started()
 
     def unfit(self) -> None:
-        pass
+        self.is_unfit = True
+
+    def answer_if_unfit(self) -> None:
+        if self.is_unfit:
+            self.is_unfit = False
+            self.system.holder[self.coordinator].start_failed()
 
     def rebuild(self) -> None:
+        self.is_owed_an_end = False
         for s in range(self.system.subtasks):
             self.system.sender[self.coordinator, s].failed()
 
@@ -180,7 +205,11 @@ class User(Machine):
         self.is_closed = True
 
     def reset_to(self, checkpoint: int) -> None:
+        assert not self.system.holder[self.coordinator].has_failed, (
+            "a coordinator that is restored may fail the job again"
+        )
         self.asked_for = 0
+        self.is_owed_an_end = False
         for s in range(self.system.subtasks):
             self.system.sender[self.coordinator, s].rewind()
             self.system.sender[self.coordinator, s].heard = self.system.sender[
@@ -189,12 +218,13 @@ class User(Machine):
 
     def checkpoint(self, checkpoint: int, lane: int) -> None:
         self.asked_for = checkpoint
+        self.is_owed_an_end = True
 
     def complete(self, checkpoint: int) -> None:
-        pass
+        self.is_owed_an_end = False
 
     def aborted(self, checkpoint: int) -> None:
-        pass
+        self.is_owed_an_end = False
 
     def ready(self, subtask: int, attempt: int) -> None:
         self.system.sender[self.coordinator, subtask].ready()
@@ -219,5 +249,7 @@ class Keeper(Machine):
 
     system: ClosedJob
 
+    has_state: bool = Bool()
+
     def keep(self, checkpoint: int, state: int) -> None:
-        pass
+        self.has_state = True

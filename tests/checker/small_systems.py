@@ -143,7 +143,7 @@ class Counter(Machine):
     tick: Trigger
     stop: Trigger
 
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("tick", ON, STAY, "is_short", "add", "time passes"),
         Row("stop", ON, OFF, "not is_short", None, "it is done"),
     )
@@ -159,7 +159,7 @@ class Counting(ClosedSystem):
     """One counter."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"end": 5, "room": 2}
-    STEPS = (Step("counter", "tick"), Step("counter", "stop"))
+    STEPS: ClassVar[tuple[Step, ...]] = (Step("counter", "tick"), Step("counter", "stop"))
 
     end: int
     room: int

@@ -389,7 +389,7 @@ def test_all_machines_of_the_protocol_are_checked() -> None:
 def test_what_the_methods_fire_is_known() -> None:
     fired = set(check_system(Job).interactions())
     assert Interaction(Checkpoint, "count_subtask", Gateway, "reopen") in fired
-    assert Interaction(Attempt, "go_down", JobLifecycle, "attempt_failed") in fired
+    assert Interaction(Attempt, "report_failed", JobLifecycle, "attempt_failed") in fired
     assert Interaction(JobLifecycle, "settle_down", JobLifecycle, "reconsider") in fired
     assert Interaction(Gateway, "turn_away", None, "turned_away") in fired
 

@@ -50,8 +50,12 @@ SYSTEMS = (
     bounds(LiveJob),
 )
 """Tried in this order."""
-LARGER = (bounds(TalkingJob),)
-"""For what none of these comes to."""
+LARGER = (
+    bounds(ClosedJob, subtasks=3, wanted=1, F=0),
+    bounds(ClosedJob, subtasks=1, F=2),
+    bounds(TalkingJob),
+)
+"""For what none of these comes to, or shows."""
 COMMITS = (bounds(Commit), *SYSTEMS)
 
 
@@ -71,25 +75,38 @@ class Found:
 
 
 def found_by_the_checker(mutant: Mutant) -> Found | None:
-    """Search the systems until one shows that the mutant is wrong; None if none does."""
-    return next(filter(None, (_found(where, mutant) for where in exercising(mutant))), None)
+    """Search the systems until a claim fails; then see whether they have another number of states,
+    which the tests of the systems hold too. None if the mutant makes no difference to them.
+    """
+    results = []
+    for where in exercising(mutant):
+        results.append((where, check(where.of(mutant), engine=ENGINE, max_seconds=SECONDS_MAX)))
+        if found := _claim_broken(*results[-1]):
+            return found
+    return next(filter(None, (_counted(*each) for each in results)), None)
 
 
 def exercising(mutant: Mutant) -> list[Bounds]:
     """The systems that come to a state in which the mutant does something else."""
     affected = {(mutant.machine, row.trigger, row.because) for row in mutant.affected}
-    small = COMMITS if mutant.machine == "committer" else SYSTEMS
-    found = [where for where in small if affected & _taken(where)]
-    return found or [where for where in LARGER if affected & _taken(where)]
+    systems = COMMITS if mutant.machine == "committer" else SYSTEMS
+    return [where for where in (*systems, *LARGER) if affected & _taken(where)]
 
 
-def _found(where: Bounds, mutant: Mutant) -> Found | None:
-    result = check(where.of(mutant), engine=ENGINE, max_seconds=SECONDS_MAX)
+def _claim_broken(where: Bounds, result: Result) -> Found | None:
     if result.counterexample is not None:
         return Found(where, result.counterexample.message, result.counterexample)
     if missing := sorted(_never(result) - _never_by_nature(where)):
         return Found(where, f"never: {missing[0]}", None)
     return None
+
+
+def _counted(where: Bounds, result: Result) -> Found | None:
+    right = _unbroken(where)
+    if (result.states, result.transitions) == (right.states, right.transitions):
+        return None
+    told = f"{result.states:,} states and {result.transitions:,} transitions"
+    return Found(where, f"{told}, and not {right.states:,} and {right.transitions:,}", None)
 
 
 def _never(result: Result) -> set[str]:
