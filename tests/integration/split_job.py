@@ -35,6 +35,9 @@ NO_MORE = "no more"
 class SplitCoordinator(OperatorCoordinator):
     """Knows which splits are left for each subtask, and which it has got; each has its own share,
     so that none reads those of another while that one starts again.
+
+    It gives nothing away before a checkpoint is complete: until all subtasks run there is none, and
+    a loss that comes before is met by none.
     """
 
     def __init__(self, context: CoordinatorContext, splits: int) -> None:
@@ -44,6 +47,8 @@ class SplitCoordinator(OperatorCoordinator):
         self._gateways: dict[int, SubtaskGateway] = {}
         self._snapshots = {0: self._given_so_far()}
         self._beginning = self._state()
+        self._has_begun = False
+        self._waiting: list[int] = []
 
     def start(self) -> None:
         """Nothing to do."""
@@ -57,7 +62,22 @@ class SplitCoordinator(OperatorCoordinator):
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
         self._gateways[subtask] = gateway
 
+    def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
+        self._waiting = [other for other in self._waiting if other != subtask]
+
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
+        if self._has_begun:
+            self._give(subtask)
+        else:
+            self._waiting.append(subtask)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._has_begun = True
+        waiting, self._waiting = self._waiting, []
+        for subtask in waiting:
+            self._give(subtask)
+
+    def _give(self, subtask: int) -> None:
         if not self.left[subtask]:
             self._gateways[subtask].send_event(NO_MORE)
             return
