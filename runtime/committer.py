@@ -26,8 +26,8 @@ class Committer(ABC):
     """
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
-        """Called once before anything else, with what is still referenced by the restored
-        checkpoint.
+        """Called once before anything else. `restored`: checkpoint id -> what the restored
+        checkpoint holds of it and is not known to be committed; each is committed again.
         """
 
     def check(self, committables: Committables) -> None:

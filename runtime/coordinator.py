@@ -31,7 +31,9 @@ class RequestNotHandled(UsageError):
 
 
 class SubtaskGateway(Protocol):
-    """Sends events to one execution attempt of a subtask; useless once that has failed."""
+    """Sends events to one execution attempt of a subtask; useless once that has failed. Source:
+    Flink's OperatorCoordinator.SubtaskGateway.
+    """
 
     @property
     def subtask(self) -> int:
@@ -56,7 +58,9 @@ class SubtaskGateway(Protocol):
 
 
 class CheckpointAccess(Protocol):
-    """What a coordinator may know of the job's checkpoints; any thread."""
+    """What a coordinator may know of the job's checkpoints; any thread. Source: Flink's
+    OperatorCoordinator.Context.getCheckpointCoordinator.
+    """
 
     @property
     def interval_s(self) -> float | None:
@@ -74,8 +78,10 @@ class CheckpointAccess(Protocol):
         ...
 
     def request(self) -> Future[int]:
-        """Ask for a checkpoint that begins from now on: its id once it is completed, or
-        CheckpointAborted. Not to be waited for on the queue's thread.
+        """Ask for a checkpoint that begins from now on: its id once it is completed.
+
+        The future fails with CheckpointAborted, NoCheckpointAmongAttempts or JobOver. Not to be
+        waited for on the queue's thread.
         """
         ...
 
@@ -90,7 +96,7 @@ class RunningCoroutine(Protocol):
 
 class CoordinatorContext(Protocol):
     """What a coordinator may use. Every method may be called from `CoordinatorProvider.create` on;
-    nothing has an effect once the job is over.
+    nothing has an effect once the job is over. Source: Flink's OperatorCoordinator.Context.
     """
 
     @property
@@ -190,7 +196,13 @@ class CoordinatorContext(Protocol):
 
 
 class OperatorCoordinator(ABC):
-    """The driver's side of an operator. Only the abstract methods must be written."""
+    """The driver's side of an operator. Only the abstract methods must be written.
+
+    Subtasks count from 0, and so do the attempts of each; checkpoint ids count from 1. What a
+    method raises takes the whole job back to its last completed checkpoint, unless it says
+    otherwise, and a FatalTaskError ends the job. Source: Flink's OperatorCoordinator and
+    CoordinationRequestHandler.
+    """
 
     @abstractmethod
     def start(self) -> None:
@@ -274,12 +286,13 @@ class OperatorCoordinator(ABC):
 
     def close(self) -> None:
         """The job is over, or `start` has failed and another is made: release everything. Called
-        once, on the queue's thread; one that `RecreateOnReset` replaces is closed on another.
+        once, on the queue's thread; one that `RecreateOnReset` replaces is closed on another. What
+        it raises is a warning of the job, since the others must be closed too.
         """
 
 
 class CoordinatorProvider(ABC):
-    """Makes the coordinator of one operator."""
+    """Makes the coordinator of one operator. Source: Flink's OperatorCoordinator.Provider."""
 
     @property
     @abstractmethod

@@ -54,15 +54,21 @@ class OperatorContext:
 
 
 class Operator(ABC):
-    """A part of a program that has state."""
+    """A part of a program that has state. What a method raises fails its attempt, and a
+    FatalTaskError the job. Source: Flink's StreamOperator and OperatorEventHandler.
+    """
 
     def open(self, context: OperatorContext, state: bytes | None) -> None:
-        """Begin from `state`, or from nothing; called once, before anything else."""
+        """Begin from `state`, what `snapshot` of an attempt before has returned, or from nothing;
+        called once, before anything else.
+        """
         self.context = context
 
     @abstractmethod
     def snapshot(self, checkpoint_id: int) -> bytes:
-        """The state in which exactly the events and work so far are reflected."""
+        """The state, as bytes, in which exactly the events and work so far are reflected; its
+        return acknowledges the barrier.
+        """
 
     def handle_event(self, event: Any) -> None:
         """The coordinator has sent `event`, a plain value; it is confirmed once this has returned.
@@ -103,10 +109,12 @@ class Program(ABC):
 
     @abstractmethod
     def work(self) -> Work:
-        """Do one bounded piece of work, a record batch for instance."""
+        """Do one bounded piece of work, an Arrow record batch for instance; events and barriers
+        wait meanwhile. Raising fails the attempt, FatalTaskError the job.
+        """
 
     def metrics(self) -> dict[str, int | float]:
-        """Counters since the attempt began, shown by the driver."""
+        """Counters since the attempt began by name, shown by the driver as `JobReport.metrics`."""
         return {}
 
 

@@ -60,7 +60,10 @@ class NoRestart:
 
 @dataclass
 class FixedDelay:
-    """Restarts `attempts_max` times over the life of the job, `delay_s` after each failure.
+    """Restarts `attempts_max` times over the life of the job, `delay_s` seconds after each failure.
+
+    Raises InvalidRestartStrategy for less than 0 of either. Source: Flink's
+    FixedDelayRestartBackoffTimeStrategy.
 
     >>> strategy = FixedDelay(attempts_max=2, delay_s=1.0)
     >>> [strategy.next_delay_s(now_s) for now_s in (0.0, 10.0, 1000.0)]
@@ -97,6 +100,10 @@ class ExponentialDelay:
     from the end of the delay; jitter is off unless asked for, and is drawn around the delay after
     it has been limited; a failure at the very instant of the restart is a new one, since on a
     virtual clock it would otherwise be answered by a delay of 0 for ever.
+
+    Raises InvalidRestartStrategy for durations that are not above 0 seconds, `max_s` below
+    `initial_s`, a multiplier of 1 or less, and a jitter above 1 or without a source. Source:
+    Flink's ExponentialDelayRestartBackoffTimeStrategy.
 
     >>> strategy = ExponentialDelay(initial_s=1.0, max_s=5.0, multiplier=2.0, reset_after_s=60.0)
     >>> [strategy.next_delay_s(now_s) for now_s in (0.0, 0.75, 10.0, 20.0, 30.0, 100.0)]
@@ -166,7 +173,9 @@ class ExponentialDelay:
 class FailureRate:
     """Restarts `delay_s` after each failure, unless there were too many of late.
 
-    Gives up at a failure if, with it, more than `failures_max` happened within `interval_s`.
+    Gives up at a failure if, with it, more than `failures_max` happened within `interval_s`
+    seconds. Raises InvalidRestartStrategy for less than one failure, no interval, or a delay below
+    0. Source: Flink's FailureRateRestartBackoffTimeStrategy.
 
     >>> strategy = FailureRate(failures_max=2, interval_s=60.0, delay_s=1.0)
     >>> [strategy.next_delay_s(now_s) for now_s in (0.0, 50.0, 61.0, 110.0)]

@@ -42,7 +42,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """One subtask: the state of its attempt, and where its process runs if it has one."""
+    """One subtask: the number of its attempt (from 0) and the state of that, as the machine
+    `Attempt` names it; host and process id of its process if it has one.
+    """
 
     subtask: int
     attempt: int
@@ -53,7 +55,9 @@ class TaskStatus:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """A job at one moment, as seen from outside; `last_checkpoint_id` is 0 before the first."""
+    """A job at one moment, as seen from outside: its state, as the machine `JobLifecycle` names it,
+    and its subtasks in order. `last_checkpoint_id` is 0 before the first.
+    """
 
     state: str
     last_checkpoint_id: int
@@ -112,7 +116,10 @@ class JobHandle:
         return JobStatus(job.lifecycle.state, job.checkpoint.completed, tasks)
 
     def request_checkpoint(self) -> Future[int]:
-        """Ask for a checkpoint that begins from now on; its id once it is completed."""
+        """Ask for a checkpoint that begins from now on; its id once it is completed.
+
+        The future fails with CheckpointAborted, NoCheckpointAmongAttempts or JobOver.
+        """
         return self._master.request_checkpoint()
 
     def request(self, operator_id: str, request: Any) -> Future[Any]:
@@ -169,8 +176,9 @@ def run_job(
     `__main__`, or their modules in `by_value`. `port`: on which the driver listens, 0 for a free
     one; its address is spark.driver.bindAddress, and tasks connect to spark.driver.host; with a
     local master both are the loopback address.
-    `heartbeat_timeout_s`: a worker that is silent for so long is replaced. `process_timeout_s`: the
-    job fails when Spark brings up no process for a subtask within it. `in_front` puts another
+    A worker says every `heartbeat_interval_s` seconds that it is there; one that is silent for
+    `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark brings up no
+    process for a subtask within so many seconds. `in_front` puts another
     transport between Spark's and the job, for tests: `epochgate.runtime.faulty_transport` has one.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what

@@ -71,8 +71,10 @@ class FileEnumeration:
 
     source: a directory, a glob pattern (`**` for any depth) or a file. format: none to go by the
     extension. schema: none to take the first file's (Parquet always takes it). projection: the
-    columns to read. follow: whether more files may come; only then may there be none. settle_s: see
-    the module; by default 1 if following, else 0. now: seconds since 1970.
+    columns to read. split_bytes_target: bytes of a file to a split; sample_bytes_max: bytes of the
+    first file that its schema is inferred from. follow: whether more files may come; only then may
+    there be none. settle_s: seconds, see the module; by default 1 if following, else 0. now:
+    seconds since 1970. Raises `UsageError` for a source that is a URL, and for splits of no byte.
     """
 
     def __init__(
@@ -154,9 +156,10 @@ class FileEnumeration:
     def discover(self) -> list[FileSplit]:
         """Look for new files, and return their splits, which are pending from now on.
 
-        Raises a `UsageError` of `epochgate.spark.files.errors` that says what is wrong with the
-        source; `FileChanged`; `BadFile` unless bad files are skipped. After an error, the files
-        before the one it names are enumerated, and the next call begins with that file.
+        Raises what says how the source is wrong: `SourceMissing`, `SourceEmpty`,
+        `SourceUnreadable`, `UnknownFormat`, `MixedFormats`, `PartitionedSource`, and, unless bad
+        files are skipped, `SchemaChanged` and `BadFile`; and `FileChanged`. After an error, the
+        files before the one it names are enumerated, and the next call begins with that file.
         """
         new: list[FileSplit] = []
         for path in self._find():
@@ -196,7 +199,11 @@ class FileEnumeration:
         return packed
 
     def restore(self, data: bytes) -> None:
-        """Continue from `snapshot`; `IncompatibleState` for another version or another source."""
+        """Continue from what `snapshot` returned.
+
+        Raises `IncompatibleState` for another version, and `UsageError` for another source or other
+        columns.
+        """
         version, *values = msgpack.unpackb(data)
         if version != STATE_VERSION:
             raise IncompatibleState("enumeration of files", version, STATE_VERSION)

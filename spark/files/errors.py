@@ -105,18 +105,22 @@ class BadFile(EpochgateError):
 
     @property
     def path(self) -> str:
+        """The file, absolute."""
         return str(self.args[0])
 
     @property
     def split_id(self) -> str:
+        """The split that was read."""
         return str(self.args[1])
 
     @property
     def position(self) -> str:
+        """Where in the file, for a person to read."""
         return str(self.args[2])
 
     @property
     def cause(self) -> str:
+        """What is wrong there."""
         return str(self.args[3])
 
     def __str__(self) -> str:
@@ -136,14 +140,17 @@ class TransformFailed(EpochgateError):
 
     @property
     def path(self) -> str:
+        """The file, absolute."""
         return str(self.args[0])
 
     @property
     def split_id(self) -> str:
+        """The split that was read."""
         return str(self.args[1])
 
     @property
     def rows(self) -> range:
+        """The rows of the batch it failed on, counted within the split."""
         return range(self.args[2], self.args[3])
 
     def __str__(self) -> str:

@@ -58,7 +58,11 @@ class ReadBatch:
 
 
 class SplitReader:
-    """Reads splits of one source, each batch with at most `batch_rows` rows."""
+    """Reads splits of one source, each batch with at most `batch_rows` rows.
+
+    `block_bytes`: so many bytes of a text file are read at once. Raises ValueError unless both are
+    at least 1.
+    """
 
     def __init__(
         self,

@@ -91,7 +91,11 @@ class StagingWriter:
         return self._schema
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. `OutputSchemaChanged` or `DiskFull`, if raised, leave the writer useless."""
+        """Add a batch, of the schema of those before.
+
+        Raises `OutputSchemaChanged`, `DiskFull` or `CommittableDamaged` (a file is not as it was
+        written), which leave the writer useless, and `StagingWriterBroken` when it is.
+        """
         self._require_usable()
         if self._schema is None:
             self._schema = batch.schema
@@ -110,7 +114,8 @@ class StagingWriter:
     def prepare_commit(self, checkpoint: int) -> list[Committable]:
         """Finish the files written since the last call, durably, and hand them over; maybe none.
 
-        Raises `DiskFull`, which leaves the writer useless.
+        Raises `DiskFull` or `CommittableDamaged`, which leave the writer useless, and
+        `StagingWriterBroken` when it is.
         """
         self._require_usable()
         with self._failing():

@@ -135,7 +135,10 @@ class ParquetTarget:
         self._ownership.release()
 
     def schema(self) -> pa.Schema | None:
-        """The schema of what is visible, for new writers to keep to; none if nothing is."""
+        """The Arrow schema of what is visible, for new writers to keep to; none if nothing is.
+
+        Raises `CommittableDamaged` for a manifest that cannot be read.
+        """
         for checkpoint in reversed(self._committed):
             for committable in self._manifest(checkpoint)[1]:
                 return written_schema(self._visible(checkpoint, committable.file_name))
@@ -165,8 +168,9 @@ class ParquetTarget:
         """Make the files of a completed checkpoint visible, all at once; repeat it after any error.
 
         No committables: nothing becomes visible. Raises `TargetTakenOver`, `CommitConflict`,
-        `CommitOutOfOrder`, `CommittableMissing`, `CommittableDamaged`, `OutputSchemaChanged` or
-        `DiskFull`; the checkpoint is then not visible, and its files are all still there.
+        `CommitOutOfOrder`, `CommittableMissing`, `CommittableDamaged`, `OutputSchemaChanged`,
+        `DiskFull`, `TargetNotWritable` or `OtherFileSystem`; the checkpoint is then not visible,
+        and its files are all still there.
         """
         wanted = sorted(committables)
         with self._translating():
@@ -186,7 +190,10 @@ class ParquetTarget:
         return _result(checkpoint, wanted, already_committed=False)
 
     def committed(self) -> list[CommitResult]:
-        """Every visible checkpoint of this target, oldest first, from the manifests."""
+        """Every visible checkpoint of this target, oldest first, from the manifests.
+
+        Raises `CommittableDamaged` for one that cannot be read.
+        """
         return [
             _result(checkpoint, self._manifest(checkpoint)[1], already_committed=True)
             for checkpoint in self._committed

@@ -198,8 +198,8 @@ class TaskChannel:
         self._send_pieces([(pack_message(message, self._frame_bytes_max), 1)])
 
     def send_many(self, messages: Iterable[Message]) -> None:
-        """Write messages, in order, in as few frames as possible; raises like `send`, then none was
-        sent.
+        """Write messages, in order, in as few frames as possible. Raises what `send` raises, with
+        none of them sent: `MessageNotPlain`, `MessageTooLarge`, `ChannelClosed`.
         """
         pieces = pack_messages(list(messages), self._frame_bytes_max)
         if pieces:
