@@ -21,6 +21,7 @@ from epochgate.runtime import (
     JobOver,
     JobResult,
     OperatorCoordinator,
+    RecreateOnReset,
     RequestNotHandled,
     SendFuture,
     SubtaskGateway,
@@ -267,6 +268,58 @@ def test_a_coordinator_that_never_starts_fails_the_job_with_its_reason(spark: An
     assert result.state == "failed"
     assert "could not start: OSError('no such table')" in str(result.reason)
     assert [made.is_over for made in provider.made] == [True] * 3
+
+
+class LingeringProvider(NumberProvider):
+    """The first of its coordinators does not close before it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(LAST)
+        self.is_leaving, self.may_leave = threading.Event(), threading.Event()
+        self.made: list[NumberCoordinator] = []
+
+    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
+        provider, number = self, len(self.made)
+
+        class Lingering(NumberCoordinator):
+            def close(self) -> None:
+                super().close()
+                if number == 0:
+                    provider.is_leaving.set()
+                    provider.may_leave.wait(END_S)
+
+            def handle_client_request(self, request: Any) -> Any:
+                return number
+
+        self.made.append(Lingering(context, self.last, self.is_held))
+        return self.made[-1]
+
+
+def test_what_is_asked_while_an_old_coordinator_closes_is_answered_by_its_successor(
+    spark: Any,
+) -> None:
+    provider, committer = LingeringProvider(), RangeCommitter()
+    provider.is_held.set()
+    with run_job(
+        spark,
+        number_configuration(RecreateOnReset(provider), 2),
+        lambda subtask: NumberProgram(LAST),
+        store=InMemoryCheckpointStore(job_id="numbers"),
+        committer=committer,
+        by_value=[numbers_program],
+    ) as job:
+        wait_for(lambda: job.status().last_checkpoint_id > 0, "a checkpoint")
+        provider.made[0].context.fail_job("the source was rewritten")
+        assert provider.is_leaving.wait(END_S)
+        answer = job.request("numbers", "who are you")
+        assert len(provider.made) == 1
+        provider.may_leave.set()
+        assert answer.result(ANSWER_S) == 1
+        provider.is_held.clear()
+        result = job.wait(END_S)
+    assert result.state == "finished", result.reason
+    assert committer.problems(2, LAST) == []
+    assert result.report.global_restarts == 1
 
 
 class Mute(OperatorCoordinator):
