@@ -88,6 +88,7 @@ class FaultyFileSystem(ComposedOperations):
 
     `operations` lists what was done or tried, so a test may first run without a fault, then repeat
     the run once for every index. With `lose_unsynced`, a crash empties files that were not fsynced.
+    Each operation may raise what the fault says: SimulatedCrash, or OSError with ENOSPC or EIO.
     """
 
     def __init__(

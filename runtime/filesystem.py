@@ -44,7 +44,8 @@ class FileStatus:
 class WritableFile(Protocol):
     """A new file that is written once, from its beginning to its end."""
 
-    def write(self, data: bytes) -> int: ...
+    def write(self, data: bytes) -> int:
+        """Append `data`; returns how many bytes that is."""
 
     def fsync(self) -> None:
         """Flush, then wait until the bytes are on the device."""
@@ -56,7 +57,8 @@ class WritableFile(Protocol):
 class FileLock(Protocol):
     """An exclusive lock that the operating system releases when its process ends."""
 
-    def release(self) -> None: ...
+    def release(self) -> None:
+        """Let others have it; releasing twice is harmless."""
 
 
 class FileSystem(Protocol):
@@ -65,7 +67,8 @@ class FileSystem(Protocol):
     Every operation raises `OSError` as the operating system does, unless said otherwise here.
     """
 
-    def read_bytes(self, path: AnyPath) -> bytes: ...
+    def read_bytes(self, path: AnyPath) -> bytes:
+        """The whole file."""
 
     def read_range(self, path: AnyPath, offset: int, length: int) -> bytes:
         """Up to `length` bytes from `offset`; fewer at the end of the file."""
@@ -97,14 +100,17 @@ class FileSystem(Protocol):
     def remove_tree(self, path: AnyPath) -> bool:
         """Remove a directory and all below it, or a file; false if there was none."""
 
-    def exists(self, path: AnyPath) -> bool: ...
+    def exists(self, path: AnyPath) -> bool:
+        """Whether there is something of this name, a link that leads nowhere included."""
 
-    def is_directory(self, path: AnyPath) -> bool: ...
+    def is_directory(self, path: AnyPath) -> bool:
+        """Whether it is a directory, and not a link to one."""
 
     def size(self, path: AnyPath) -> int:
         """The file's size in bytes."""
 
-    def status(self, path: AnyPath) -> FileStatus: ...
+    def status(self, path: AnyPath) -> FileStatus:
+        """What is there, links followed."""
 
     def try_lock(self, path: AnyPath) -> FileLock | None:
         """Take the exclusive lock whose file is `path` (created if missing); none if it is held."""
@@ -212,6 +218,7 @@ class LocalFileSystem(ComposedOperations):
         os.link(source, destination)
 
     def create_directory(self, path: AnyPath) -> None:
+        """Create one directory, not durably; `FileExistsError` if it is there."""
         os.mkdir(path)
 
     def fsync_directory(self, path: AnyPath) -> None:
@@ -232,6 +239,7 @@ class LocalFileSystem(ComposedOperations):
         return True
 
     def remove_empty_directory(self, path: AnyPath) -> None:
+        """Remove one directory; `OSError` if there is anything in it."""
         os.rmdir(path)
 
     def exists(self, path: AnyPath) -> bool:

@@ -74,6 +74,7 @@ class InProcessTransport(Transport):
 
     @property
     def inbox(self) -> TaskInbox:
+        """Where this reports; raises RuntimeError before `open`."""
         if self._inbox is None:
             raise RuntimeError("the transport is not open; start the job master first")
         return self._inbox
@@ -131,7 +132,10 @@ class InProcessTransport(Transport):
             process.loss_reason = reason
 
     def doom(self, tag: str, fate: str) -> None:
-        """Decide what becomes of the next message with `tag` that would arrive; see `FATES`."""
+        """Decide what becomes of the next message with `tag` that would arrive.
+
+        Raises ValueError for what is not in `FATES`.
+        """
         if fate not in FATES.get(tag, ()):
             raise ValueError(f"{tag!r} cannot be {fate!r}; possible are {FATES}")
         self.fates[tag].append(fate)

@@ -110,6 +110,7 @@ class GuestLane:
         self._thread.start()
 
     def submit(self, work: Callable[[], None]) -> None:
+        """Run it after what was submitted before."""
         self._work.put(work)
 
     def close(self) -> None:

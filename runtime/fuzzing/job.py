@@ -106,6 +106,7 @@ class FuzzedJob:
 
     @property
     def coordinators(self) -> list[CountingCoordinator]:
+        """Those of this start of the driver, in the job's order."""
         return [provider.coordinator for provider in self._providers]
 
     def targets(self) -> list[tuple[int, int]]:
@@ -132,6 +133,7 @@ class FuzzedJob:
 
     @property
     def is_over(self) -> bool:
+        """Whether the job has ended."""
         return self.simulated.is_over
 
     # what can be done

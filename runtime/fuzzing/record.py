@@ -66,6 +66,7 @@ class Record:
 
     @property
     def pairs(self) -> list[Pair]:
+        """Every coordinator with every subtask, by their numbers."""
         return [(c, s) for c in range(self.coordinators) for s in range(self.subtasks)]
 
     def note(self, invariant: str, account: str) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.io import BlockingWork
 from epochgate.runtime.restart import RestartStrategy
 from epochgate.runtime.store import CheckpointStore
 from tests.setup.raised import raised
@@ -23,9 +25,15 @@ PACKAGES = (
     "fsm.testing",
     "reports",
     "runtime",
+    "runtime.clock",
     "runtime.collect",
+    "runtime.faulty_filesystem",
     "runtime.faulty_transport",
+    "runtime.filesystem",
     "runtime.filtering",
+    "runtime.fuzzing",
+    "runtime.inprocess",
+    "runtime.io",
     "runtime.replay",
     "runtime.restart",
     "runtime.simulation",
@@ -42,12 +50,17 @@ PACKAGES = (
 
 
 IMPLEMENTED: dict[str, tuple[type, ...]] = {
+    "ComposedOperations": (FileSystem,),
     "DirectoryCheckpointStore": (CheckpointStore,),
     "ExponentialDelay": (RestartStrategy,),
+    "FaultyFileSystem": (FileSystem, LocalFileSystem),
     "FailureRate": (RestartStrategy,),
     "FixedDelay": (RestartStrategy,),
     "InMemoryCheckpointStore": (CheckpointStore,),
+    "LocalFileSystem": (FileSystem,),
     "NoRestart": (RestartStrategy,),
+    "SimulatedWork": (BlockingWork,),
+    "ThreadedWork": (BlockingWork,),
 }
 """Classes that follow a protocol without deriving from it."""
 
