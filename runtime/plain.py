@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from epochgate.errors import UsageError
+from epochgate.runtime.operator import FatalTaskError
 
 DEPTH_MAX: Final = 100
 PLAIN_TYPES: Final = frozenset({type(None), bool, int, float, str, bytes, list, tuple, dict})
@@ -19,8 +20,10 @@ _KEYS: Final = frozenset({str, bytes})
 _LEAST, _GREATEST = -(2**63), 2**64 - 1
 
 
-class ValueNotPlain(UsageError):
-    """A value that is to travel holds something that cannot."""
+class ValueNotPlain(FatalTaskError, UsageError):
+    """A value that is to travel, or to be kept, holds something that cannot; trying again does not
+    help.
+    """
 
 
 def problem_of(value: Any, depth: int = 0) -> str | None:

@@ -207,7 +207,7 @@ class SourceCoordinator(OperatorCoordinator):
 
         What the enumerator raises fails the future, as do ReaderNotRegistered (splits were assigned
         to readers that were never there), AssignmentsForgotten (a snapshot without a checkpoint
-        after one with), and NotPlain.
+        after one with), and ValueNotPlain.
         """
         enumerator = self._running(f"take checkpoint {checkpoint_id}")
         if enumerator is None:

@@ -68,7 +68,7 @@ class SplitEnumeratorContext(Protocol):
         """Give a split to a reader. When the reader is not there it is kept: sent when the reader
         registers, or returned by `add_splits_back` when its subtask goes back to a checkpoint.
 
-        Raises UnknownSubtask, SplitsAfterNoMore, NotPlain, EnumeratorReplaced.
+        Raises UnknownSubtask, SplitsAfterNoMore, ValueNotPlain, EnumeratorReplaced.
         """
         ...
 

@@ -10,10 +10,6 @@ from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime.operator import FatalTaskError
 
 
-class NotPlain(FatalTaskError, EpochgateError):
-    """A split, a position or an enumerator's state is no plain value, so it cannot travel."""
-
-
 class SourceStateRefused(FatalTaskError, EpochgateError):
     """A checkpoint holds a state of the source that this version cannot read."""
 

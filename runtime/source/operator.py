@@ -106,7 +106,7 @@ class SourceOperator(Operator):
             self._add(SourceSplit(split_id, value), position)
 
     def snapshot(self, checkpoint_id: int) -> bytes:
-        """The splits at hand, and the position in each. Raises NotPlain."""
+        """The splits at hand, and the position in each. Raises ValueNotPlain."""
         splits = [[one.split.split_id, one.split.value, one.position] for one in self._splits]
         return pack([FORMAT_VERSION, splits], "a list of [split id, split value, position]")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgpack
 
-from epochgate.runtime.source.errors import NotPlain
+from epochgate.runtime.plain import ValueNotPlain
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SourceSplit:
 
 
 def pack(value: Any, what: str) -> bytes:
-    """`value` in msgpack; `what` names it in the error. Raises NotPlain.
+    """`value` in msgpack; `what` names it in the error. Raises ValueNotPlain.
 
     >>> unpack(pack([1, b"x", {"rows": None}], "the state"))
     [1, b'x', {'rows': None}]
@@ -35,7 +35,7 @@ def pack(value: Any, what: str) -> bytes:
     try:
         packed: bytes = msgpack.packb(value, strict_types=True)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise NotPlain(
+        raise ValueNotPlain(
             f"{what} is {value!r}, which cannot be kept or sent: {error}. It must be made of none, "
             "bool, int of 64 bits, float, str, bytes, and lists and dicts of these; turn tuples "
             "into lists and objects into lists of their fields"
@@ -49,7 +49,7 @@ def unpack(data: bytes) -> Any:
 
 
 def pack_splits(splits: Iterable[SourceSplit]) -> bytes:
-    """The splits as they are sent to a reader. Raises NotPlain.
+    """The splits as they are sent to a reader. Raises ValueNotPlain.
 
     >>> unpack_splits(pack_splits([SourceSplit("a", [1, 2])]))
     [SourceSplit(split_id='a', value=[1, 2])]

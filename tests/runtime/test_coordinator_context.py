@@ -282,6 +282,20 @@ def test_an_event_of_a_type_that_cannot_travel_is_refused_where_it_is_sent() -> 
     assert job.master.report.failures == []
 
 
+def test_a_coordinator_that_lets_this_error_pass_ends_the_job_as_no_restart_would_help() -> None:
+    script = Script()
+    job = up(script)
+
+    def send() -> None:
+        script.gateways[0].send_event(script)
+
+    context_of(job).post(send)
+    job.settle(lambda: job.is_over)
+    assert job.result.state == "failed"
+    assert "the event for subtask 0 is not plain" in str(job.result.reason)
+    assert job.master.report.global_restarts == 0
+
+
 def test_a_send_to_an_attempt_that_is_gone_fails_its_future_and_nothing_else() -> None:
     script = Script()
     job = up(script)

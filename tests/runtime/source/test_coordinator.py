@@ -10,9 +10,9 @@ import msgpack
 import pytest
 
 from epochgate.runtime.coordinator import BATCH_CHECKPOINT, NO_CHECKPOINT
+from epochgate.runtime.plain import ValueNotPlain
 from epochgate.runtime.source import (
     AssignmentsForgotten,
-    NotPlain,
     ReaderNotRegistered,
     SourceNotRunning,
     SourceStateRefused,
@@ -242,7 +242,7 @@ def test_a_snapshot_that_raises_fails_its_checkpoint_alone() -> None:
         job.checkpoint(1)
     job.enumerator.errors.clear()
     job.enumerator.unassigned.append(object())  # type: ignore[arg-type]  # that is the point
-    with pytest.raises(NotPlain, match="the state of HandEnumerator"):
+    with pytest.raises(ValueNotPlain, match="the state of HandEnumerator"):
         job.checkpoint(2)
     job.enumerator.unassigned.pop()
     job.checkpoint(3)

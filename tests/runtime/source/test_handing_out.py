@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from epochgate.runtime.coordinator import NO_CHECKPOINT
+from epochgate.runtime.plain import ValueNotPlain
 from epochgate.runtime.source import (
-    NotPlain,
     ReaderNotRegistered,
     SourceSplit,
     SplitsAfterNoMore,
@@ -60,7 +60,7 @@ def test_a_split_that_is_not_plain_is_refused_and_no_other_of_the_call_assigned(
     job = HandJob().started()
     gateway = job.registered(0)
     splits = {0: [SourceSplit("1")], 1: [SourceSplit("2", object())]}
-    with pytest.raises(NotPlain, match="which cannot be kept or sent"):
+    with pytest.raises(ValueNotPlain, match="which cannot be kept or sent"):
         job.enumerator.context.assign_splits(splits)
     assert gateway.sent == []
     job.failed(0, back_to=NO_CHECKPOINT)

@@ -9,9 +9,9 @@ import msgpack
 import pytest
 
 from epochgate.runtime import OperatorContext, Work
+from epochgate.runtime.plain import ValueNotPlain
 from epochgate.runtime.source import (
     Fetched,
-    NotPlain,
     ReaderContext,
     Source,
     SourceOperator,
@@ -212,7 +212,7 @@ def test_a_position_must_be_there_and_plain() -> None:
         Fetched([1, 2], None)
     task = Task(state_of({"a": 1}))
     task.operator._splits[0].position = {1, 2}
-    with pytest.raises(NotPlain, match=r"\[split id, split value, position\]"):
+    with pytest.raises(ValueNotPlain, match=r"\[split id, split value, position\]"):
         task.operator.snapshot(1)
 
 
