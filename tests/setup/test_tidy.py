@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ BANNED_TEXTS = {
 NOT_OURS = {"LICENSE"}
 
 
+@cache
 def committed_files() -> list[Path]:
     """Every file that git knows or would add, without links, generated and binary ones."""
     listed = subprocess.run(
@@ -56,19 +58,22 @@ def our_programs() -> Iterator[tuple[str, str]]:
     return ((name, text) for name, text in our_texts() if name.endswith(".py"))
 
 
-def importers_of(package: str) -> set[str]:
-    found = set()
+@cache
+def imports() -> dict[str, set[str]]:
+    """The packages that each program imports anything from."""
+    found: dict[str, set[str]] = {}
     for name, text in our_programs():
+        modules = found[name] = set()
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
-                imported = [alias.name for alias in node.names]
+                modules |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
-                imported = [node.module or ""]
-            else:
-                continue
-            if any(module.split(".")[0] == package for module in imported):
-                found.add(name)
+                modules.add((node.module or "").split(".")[0])
     return found
+
+
+def importers_of(package: str) -> set[str]:
+    return {name for name, packages in imports().items() if package in packages}
 
 
 def test_every_program_fits_a_sitting() -> None:
