@@ -10,11 +10,12 @@ from epochgate.models.acknowledged import Acknowledged
 from epochgate.models.batch_job import BatchJob
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed_concurrent import ConcurrentAttempts
-from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, TalkingJob
+from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, ResumingJob, TalkingJob
 from epochgate.models.commit import Commit
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.flink.system import Flink
 from epochgate.models.job import Job
+from epochgate.models.overlapping import Overlapping
 from epochgate.models.recreated_job import RecreatedJob
 from epochgate.models.recreation import Recreations
 from epochgate.models.reference import Reference
@@ -40,8 +41,10 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "batch": BatchJob,
     "recreation": RecreatedJob,
     "concurrent": ConcurrentAttempts,
+    "overlapping": Overlapping,
     "epochgate": ClosedJob,
     "endings": EndingJob,
     "talking": TalkingJob,
+    "resuming": ResumingJob,
     "live": LiveJob,
 }

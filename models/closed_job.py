@@ -15,6 +15,7 @@ from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
 from epochgate.models import untaken
 from epochgate.models.attempt import CANCELING
 from epochgate.models.checkpoint import COMPLETED
+from epochgate.models.committer import GIVEN_UP
 from epochgate.models.gateway import CLOSED
 from epochgate.models.holder import BROKEN, STARTED, STARTING
 from epochgate.models.job import Job
@@ -28,11 +29,14 @@ from epochgate.models.surroundings.driver import (
     Person,
     Requester,
     Restarter,
+    Resumption,
     Sink,
+    SlowSink,
     Store,
 )
 from epochgate.models.surroundings.names import Names
-from epochgate.models.surroundings.process import HERE, Operators, Process, ProcessTask, Wire
+from epochgate.models.surroundings.operators import Operators
+from epochgate.models.surroundings.process import HERE, Process, ProcessTask, Wire
 from epochgate.models.surroundings.stale import Stale
 from epochgate.models.surroundings.user import Keeper, Sender, User
 
@@ -96,9 +100,7 @@ class ClosedJob(Job, ClosedSystem):
     UNTAKEN: ClassVar[dict[str, str]] = {
         **untaken.LEFT_TO_TALKING,
         **untaken.LEFT_TO_ENDINGS,
-        **untaken.LEFT_TO_LIVE,
-        **untaken.LEFT_TO_TWO,
-        **untaken.NOWHERE,
+        **untaken.EXCUSED,
     }
     WIRING: ClassVar[dict[str, str]] = {
         "attempt.task": "wire",
@@ -219,6 +221,7 @@ class EndingJob(ClosedJob):
         "subtasks": 1,
         "wanted": 1,
         "timeouts_cost": 1,
+        "slow_commits": 1,
     }
     DERIVED: ClassVar[dict[str, str]] = {
         **ClosedJob.DERIVED,
@@ -226,14 +229,19 @@ class EndingJob(ClosedJob):
     }
     UNTAKEN: ClassVar[dict[str, str]] = {
         **untaken.LEFT_TO_TALKING,
-        **untaken.LEFT_TO_LIVE,
-        **untaken.LEFT_TO_TWO,
-        **untaken.NOWHERE,
+        **untaken.EXCUSED,
+        "lifecycle.checkpoint_over: the job ended with it": "commits take their time",
     }
+    slow_commits: int
+
     person: Person = machines(Person)
+    sink: SlowSink = machines(SlowSink)  # type: ignore[assignment]  # it takes the other's place
 
     STEPS = (
         *ClosedJob.STEPS,
+        Step("sink", "finish"),
+        Step("sink", "put_off", is_fair=False),
+        Step("sink", "refuse", is_fair=False),
         Step("process", "end_input", is_fair=False),
         Step("person", "stop", is_fair=False),
         Step("person", "cancel", is_fair=False),
@@ -263,6 +271,14 @@ class EndingJob(ClosedJob):
             or self.lifecycle.state == CANCELED
         )
 
+    @always("what a finished job has completed is visible")
+    def has_committed(self) -> bool:
+        return self.lifecycle.state != FINISHED or self.sink.visible == self.checkpoint.completed
+
+    @leads_to("a commit that is given up ends the job", then="has_ended")
+    def has_given_up(self) -> bool:
+        return self.committer.state == GIVEN_UP
+
     @leads_to("whoever ends the job sees it end", then="has_ended")
     def is_ended_by_somebody(self) -> bool:
         return self.person.state == DONE
@@ -289,9 +305,7 @@ class TalkingJob(ClosedJob):
     }
     UNTAKEN: ClassVar[dict[str, str]] = {
         **untaken.LEFT_TO_ENDINGS,
-        **untaken.LEFT_TO_LIVE,
-        **untaken.LEFT_TO_TWO,
-        **untaken.NOWHERE,
+        **untaken.EXCUSED,
     }
     STEPS = (
         *ClosedJob.STEPS,
@@ -361,6 +375,26 @@ class TalkingJob(ClosedJob):
     @sometimes("a coordinator that could not start runs after all")
     def starts_after_all(self) -> bool:
         return self.lifecycle.restarts > 0 and self.holder[0].state == STARTED
+
+
+class ResumingJob(ClosedJob):
+    """The closed job of a driver that may find a completed checkpoint of an earlier run."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**ClosedJob.CONSTANTS, "subtasks": 1}
+    STEPS = (*ClosedJob.STEPS, Step("launch", "resume", is_fair=False))
+
+    launch: Resumption = machines(Resumption)
+
+    @sometimes("a job that was resumed completes a checkpoint")
+    def goes_on(self) -> bool:
+        return self.checkpoint.completed > 1
+
+    @always("the checkpoint that was completed last is the one to go back to")
+    def goes_back_to_the_last(self) -> bool:
+        return (
+            self.checkpoint.state != COMPLETED
+            or self.checkpoint.completed == self.checkpoint.number
+        )
 
 
 class LiveJob(ClosedJob):

@@ -129,7 +129,7 @@ class Gateway(Machine):
         Row("disconnect", ANY,              STAY,   None,                                                        "give_up_in_flight",                    "the attempt has ended: what is on the wire will not be handled"),
 
         Row("renew",      OPEN,             STAY,   None,                                                        "give_up_in_flight, rebind",            "a new attempt takes the place of the old"),
-        Row("renew",      (MARKED, CLOSED), OPEN,   None,                                                        "give_up_in_flight, drop_held, rebind", "a new attempt starts without marks; what was held was meant for the old"),
+        Row("renew",      (MARKED, CLOSED), OPEN,   None,                                                        "forget_marks, give_up_in_flight, drop_held, rebind", "a new attempt starts without marks; what was held was meant for the old"),
     )
     # fmt: on
 
@@ -251,13 +251,16 @@ class Gateway(Machine):
             if self.awaited[lane] > 0:
                 self.system.snapshot[self.coordinator, lane].lose()
 
+    def forget_marks(self) -> None:
+        for i in range(self.system.overlap):
+            self.epoch[i] = 0
+            self.shut[i] = False
+        self.marks = 0
+
     def drop_held(self) -> None:
         for i in range(self.system.overlap):
             for event in self.held[i].take_all():
                 self.sender.turned_away(event)
-            self.epoch[i] = 0
-            self.shut[i] = False
-        self.marks = 0
 
     def rebind(self, attempt: int) -> None:
         self.attempt = attempt

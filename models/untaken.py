@@ -7,43 +7,13 @@ first list has nothing that is taken, and that all else is.
 
 from __future__ import annotations
 
-NO_OVERLAP = "a job has one checkpoint under way at a time"
-COMMITS = "commits that fail or take long are explored by the system `commit`"
-NEVER_LATE = "all calls come through one queue and nothing overtakes; the row guards against that"
-FIFO = "no message is lost among others on a wire that lives"
-
 NOWHERE: dict[str, str] = {
-    "lifecycle.reconsider: the sink has not committed the last checkpoint": COMMITS,
-    "committer.due: the next commit covers it too": COMMITS,
-    "committer.due: the job goes down": COMMITS,
-    "committer.committed: a newer checkpoint was completed meanwhile": COMMITS,
-    "committer.retry_later: the sink could not do it now": COMMITS,
-    "committer.retry_later: it could not do it in any of the tries allowed": COMMITS,
-    "committer.refused: trying again would not help": COMMITS,
-    "gateway.mark: a second checkpoint was triggered before the first has passed": NO_OVERLAP,
-    "gateway.close: the snapshot of a second checkpoint is complete too": NO_OVERLAP,
-    "gateway.reopen: another checkpoint is still marked": NO_OVERLAP,
-    "gateway.reopen: another checkpoint still keeps it closed": NO_OVERLAP,
-    "gateway.reopen: the barrier has passed, and another checkpoint is marked": NO_OVERLAP,
-    "gateway.renew: a new attempt starts without marks; what was held was meant for the old": (
-        NEVER_LATE
-    ),
-    "snapshot.succeed: a gateway is not marked any more, so it cannot be closed": NEVER_LATE,
-    "snapshot.lose: an event from before the snapshot is in no state": NEVER_LATE,
-    "attempt.fault: it is going or gone already": NEVER_LATE,
     "holder.attempt_ready: it has to be built anew first": "nothing runs while it is built",
     "holder.subtask_reset: it has to be built anew first": "nothing runs while it is built",
-    "holder.reset: the job begins from a checkpoint": (
-        "the driver's own restart is explored by the fuzzer"
-    ),
-    "checkpoint.restore: "
-    "the store holds a completed checkpoint; ids go on after the newest it ever held": (
-        "the driver's own restart is explored by the fuzzer"
-    ),
     "checkpoint.trigger_next: a request was chosen, and nobody has to be asked first": (
         "there is a coordinator"
     ),
-    "task.event: one before it is missing": FIFO,
+    "task.event: one before it is missing": "no message is lost among others on a wire that lives",
     "task.finish: there was nothing to do": "a process that restores nothing is told nothing",
 }
 
@@ -115,3 +85,37 @@ LEFT_TO_TWO = {
     **dict.fromkeys(("checkpoint.acknowledge", "snapshot.confirm"), "there is one subtask"),
     "checkpoint.coordinator_ready": "there is one coordinator",
 }
+LEFT_TO_OTHERS = {
+    **left_to(
+        "commit",
+        "committer.committed: a newer checkpoint was completed meanwhile",
+        "committer.due: the next commit covers it too",
+        "committer.due: the job goes down",
+        "committer.retry_later: the sink could not do it now",
+    ),
+    **left_to(
+        "endings",
+        "committer.refused",
+        "committer.retry_later: it could not do it in any of the tries allowed",
+        "lifecycle.reconsider: the sink has not committed the last checkpoint",
+    ),
+    **left_to(
+        "overlapping",
+        "gateway.close: the snapshot of a second checkpoint is complete too",
+        "gateway.mark: a second checkpoint was triggered before the first has passed",
+        "gateway.renew: a new attempt starts without marks; what was held was meant for the old",
+        "gateway.reopen: another checkpoint is still marked",
+        "gateway.reopen: another checkpoint still keeps it closed",
+        "gateway.reopen: the barrier has passed, and another checkpoint is marked",
+        "snapshot.lose: an event from before the snapshot is in no state",
+        "snapshot.succeed: a gateway is not marked any more, so it cannot be closed",
+    ),
+    **left_to(
+        "resuming",
+        "checkpoint.restore: "
+        "the store holds a completed checkpoint; ids go on after the newest it ever held",
+        "holder.reset: the job begins from a checkpoint",
+    ),
+}
+EXCUSED = {**LEFT_TO_LIVE, **LEFT_TO_TWO, **LEFT_TO_OTHERS, **NOWHERE}
+"""What none of the closed jobs has to take at its own bounds."""

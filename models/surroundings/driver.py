@@ -5,14 +5,14 @@ The store records which checkpoints are completed and claims I1 and I2 for each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import STAY, Array, Bool, Int, Machine, Row, Trigger
 from epochgate.models.attempt import FAILED
 from epochgate.models.request import IDLE
 
 if TYPE_CHECKING:
-    from epochgate.models.closed_job import ClosedJob
+    from epochgate.models.closed_job import ClosedJob, EndingJob, ResumingJob
 
 DONE = "done"
 
@@ -189,6 +189,64 @@ class Sink(Machine):
         self.system.committer.committed()
 
 
+class SlowSink(Machine):
+    """A sink that takes its time, cannot commit now, or never will: port `sink` of the committer."""
+
+    STATES = ("ready",)
+    INITIAL = "ready"
+
+    system: EndingJob
+
+    asked: int = Int("checkpoints")
+    """The checkpoint up to which it is committing; 0 for none."""
+    visible: int = Int("checkpoints")
+    """The one up to which it has committed."""
+
+    finish: Trigger
+    put_off: Trigger
+    refuse: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("finish",  "ready", STAY, "is_committing",              "report_committed",             "everything up to the checkpoint is visible"),
+        Row("put_off", "ready", STAY, "is_committing and may_fail", "spend_failure, report_later",   "it cannot commit now"),
+        Row("refuse",  "ready", STAY, "is_committing and may_fail", "spend_failure, report_refused", "it never will"),
+    )
+    # fmt: on
+
+    def is_committing(self) -> bool:
+        return self.asked > 0
+
+    def may_fail(self) -> bool:
+        return self.system.budget.has_failures()
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def report_committed(self) -> None:
+        self.visible = self.asked
+        self.asked = 0
+        self.system.committer.committed()
+
+    def report_later(self) -> None:
+        self.asked = 0
+        self.system.committer.retry_later()
+
+    def report_refused(self) -> None:
+        self.asked = 0
+        self.system.committer.refused()
+
+    # port `sink` of the committer
+
+    def commit(self, checkpoint: int, tries: int) -> None:
+        assert checkpoint <= self.system.checkpoint.completed, (
+            "nothing is committed before its checkpoint is completed"
+        )
+        self.asked = checkpoint
+        if self.system.slow_commits == 0:
+            self.report_committed()
+
+
 class Restarter(Machine):
     """The restart strategy's timers: port `driver` of the lifecycle."""
 
@@ -323,7 +381,7 @@ class Launch(Machine):
     launch: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("launch", "before", "after", None, "start", "the driver is ready"),
     )
     # fmt: on
@@ -332,3 +390,21 @@ class Launch(Machine):
         self.system.lifecycle.start()
         for c in range(self.system.coordinators):
             self.system.user[c].answer_if_unfit()
+
+
+class Resumption(Launch):
+    """The driver begins, perhaps from what an earlier run has left."""
+
+    system: ResumingJob
+
+    resume: Trigger
+
+    # fmt: off
+    ROWS = (
+        *Launch.ROWS,
+        Row("resume", "before", "after", None, "adopt_checkpoint, start", "there is a completed checkpoint"),
+    )
+    # fmt: on
+
+    def adopt_checkpoint(self) -> None:
+        self.system.checkpoint.restore(1, 1)

@@ -85,6 +85,9 @@ class Stale(Machine):
                 self.system.holder[c].start_failed()
                 self.system.holder[c].handled(0, 0, 1)
         for s in range(self.system.subtasks):
+            if not self.system.attempt[s].is_connected():
+                for c in range(self.system.coordinators):
+                    self.system.gateway[c, s].lose(self.system.attempt[s].number, 1)
             if self.system.attempt[s].has_ended:
                 self.system.attempt[s].end_of_input(self.system.attempt[s].identity)
             if self.system.attempt[s].state == FINISHED:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Bool, Ignore, Int, Machine, Row, Trigger
-from epochgate.models.holder import BROKEN, CLOSED, STARTING
+from epochgate.models.holder import BROKEN, CLOSED, CREATED, STARTED, STARTING
 
 if TYPE_CHECKING:
     from epochgate.models.closed_job import ClosedJob
@@ -98,6 +98,8 @@ class User(Machine):
     is_closed: bool = Bool()
     is_unfit: bool = Bool()
     """It has to say that it cannot start."""
+    is_restored: bool = Bool()
+    """It has state, and is about to start."""
     is_owed_an_end: bool = Bool()
     """It was asked for a snapshot, and was not told what became of the checkpoint."""
 
@@ -120,6 +122,9 @@ class User(Machine):
 
     def is_getting_ready(self) -> bool:
         return self.starting > 0
+
+    def is_in_use(self) -> bool:
+        return self.starting > 0 or self.system.holder[self.coordinator].state == STARTED
 
     def is_asked(self) -> bool:
         return self.asked_for > 0
@@ -183,6 +188,10 @@ class User(Machine):
         assert not self.system.holder[self.coordinator].has_failed, (
             "a coordinator that has failed the job is restored before it starts"
         )
+        assert self.is_restored or self.system.checkpoint.completed == 0, (
+            "a coordinator begins with its state in the last completed checkpoint"
+        )
+        self.is_restored = False
         if self.system.slow_starts > 0:
             self.starting = 1
         else:
@@ -197,6 +206,7 @@ class User(Machine):
             self.system.holder[self.coordinator].start_failed()
 
     def rebuild(self) -> None:
+        self.starting = 0
         self.is_owed_an_end = False
         for s in range(self.system.subtasks):
             self.system.sender[self.coordinator, s].failed()
@@ -205,9 +215,11 @@ class User(Machine):
         self.is_closed = True
 
     def reset_to(self, checkpoint: int) -> None:
-        assert not self.system.holder[self.coordinator].has_failed, (
-            "a coordinator that is restored may fail the job again"
-        )
+        assert (
+            self.system.holder[self.coordinator].state == CREATED
+            or not self.system.holder[self.coordinator].has_failed
+        ), "a coordinator that is restored may fail the job again"
+        self.is_restored = checkpoint > 0 and not self.is_in_use()
         self.asked_for = 0
         self.is_owed_an_end = False
         for s in range(self.system.subtasks):

@@ -351,6 +351,21 @@ ACTIONS: dict[str, Action] = {
         "no checkpoint is under way, or it is being saved, and its timer changes nothing",
         bound=_may_expire,
     ),
+    "sink.finish": Action(
+        lambda job: job.end_commit(), lambda job: job.is_committing(), "nothing is being committed"
+    ),
+    "sink.put_off": Action(
+        lambda job: job.end_commit("retry"),
+        lambda job: job.is_committing(),
+        "nothing is being committed",
+        is_failure=True,
+    ),
+    "sink.refuse": Action(
+        lambda job: job.end_commit("refuse"),
+        lambda job: job.is_committing(),
+        "nothing is being committed",
+        is_failure=True,
+    ),
     "backoff.elapse": Action(
         lambda job, s: job.fire(job.timers(job.job.attempt[s])),
         lambda job, s: job.timers(job.job.attempt[s]),

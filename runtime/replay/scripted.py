@@ -4,10 +4,10 @@ happen.
 Job master, transport, queue, store and clock are those of `SimulatedJob`; messages move, timers
 fire and saves end only when an action says so. Which step is which action is `actions`' affair.
 
-Simplifications of the closed job are taken over: a commit takes no time; a restore arrives as soon
-as it is sent; an event is handled in the step in which its confirmation is heard, after all that
-the process said before. Notices of completed and aborted checkpoints decide nothing; they arrive
-together with the message behind them.
+Simplifications of the closed job are taken over: a commit takes no time, unless commits are slow; a
+restore arrives as soon as it is sent; an event is handled in the step in which its confirmation is
+heard, after all that the process said before. Notices of completed and aborted checkpoints decide
+nothing; they arrive together with the message behind them.
 """
 
 from __future__ import annotations
@@ -53,12 +53,13 @@ class ScriptedJob:
     def __init__(self, system: ClosedJob, job: type[Job] = Job) -> None:
         self.constants = dict(system.constants)
         self.subtasks, self.coordinators = system.subtasks, system.coordinators
+        self.orders = Orders()
         self.record = Record(self.coordinators, self.subtasks, self._read_store)
         self._providers: list[ScriptedProvider] = []
         self.simulated = SimulatedJob(
             self._configuration,
             lambda _: ScriptedProgram(self.record, self.constants["said"]),
-            committer=lambda: TableCommitter(self.record, Orders()),
+            committer=lambda: TableCommitter(self.record, self.orders),
             job=job,
             retained=NEVER,
         )
@@ -285,8 +286,20 @@ class ScriptedJob:
                 return self.transport.step("tell", process.identity)
         return False
 
+    def is_committing(self) -> bool:
+        """Whether a commit is under way, or waits to be tried again."""
+        return self.is_waiting("commit") or bool(self.timers(self.master.commits))
+
+    def end_commit(self, *orders: str) -> None:
+        """Let the commit come to its end, as ordered or well."""
+        self.orders.commit.extend(orders)
+        self.fire(self.timers(self.master.commits))
+        if not self.is_waiting("commit"):
+            self.master.queue.step()
+        self.run("commit")
+
     def _commit(self) -> bool:
-        is_due = self.is_waiting("commit")
+        is_due = self.is_waiting("commit") and not self.constants.get("slow_commits")
         if is_due:
             self.run("commit")
         return is_due

@@ -12,6 +12,7 @@ from epochgate.fsm.explore import Result, Verdict, check
 from epochgate.fsm.explore.result import Counterexample
 from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, TalkingJob
 from epochgate.models.commit import Commit
+from epochgate.models.overlapping import Overlapping
 from tests.mutation.mutants import Mutant
 
 ENGINE = "python"
@@ -56,7 +57,12 @@ LARGER = (
     bounds(TalkingJob),
 )
 """For what none of these comes to, or shows."""
-COMMITS = (bounds(Commit), *SYSTEMS)
+PARTS = {
+    "committer": (bounds(Commit),),
+    "gateway": (bounds(Overlapping),),
+    "snapshot": (bounds(Overlapping),),
+}
+"""Systems around some of the job's machines; other names mean other machines in them."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,8 @@ def found_by_the_checker(mutant: Mutant) -> Found | None:
 def exercising(mutant: Mutant) -> list[Bounds]:
     """The systems that come to a state in which the mutant does something else."""
     affected = {(mutant.machine, row.trigger, row.because) for row in mutant.affected}
-    systems = COMMITS if mutant.machine == "committer" else SYSTEMS
-    return [where for where in (*systems, *LARGER) if affected & _taken(where)]
+    systems = (*SYSTEMS, *PARTS.get(mutant.machine, ()), *LARGER)
+    return [where for where in systems if affected & _taken(where)]
 
 
 def _claim_broken(where: Bounds, result: Result) -> Found | None:

@@ -61,7 +61,27 @@ def test_a_job_is_played_to_its_end() -> None:
     stage = stage_after(EndingJob(), *UP, "person.stop", *TO_THE_STORE, "store.finish_save")
     for step in ("process[0].tell", "process[0].hear", "process[0].hear"):
         stage.take(step)
+    assert not stage.job.master.is_over
+    stage.take("sink.finish")
     assert stage.job.simulated.result.state == "finished"
+
+
+@pytest.mark.parametrize(
+    ("retries", "ends", "state"),
+    [
+        (0, ["sink.put_off"], "failed"),
+        (1, ["sink.put_off", "sink.finish"], "finished"),
+        (1, ["sink.refuse"], "failed"),
+    ],
+)
+def test_a_commit_that_fails_is_tried_again_or_ends_the_job(
+    retries: int, ends: list[str], state: str
+) -> None:
+    system = EndingJob(commit_retries=retries)
+    stage = stage_after(system, *UP, "person.stop", *TO_THE_STORE, "store.finish_save", *ends)
+    while words := {"process[0].tell", "process[0].hear"}.intersection(stage.possible()):
+        stage.take(words.pop())
+    assert stage.job.simulated.result.state == state
 
 
 def test_an_operator_speaks_and_its_receipt_is_held_behind_the_snapshot() -> None:
