@@ -79,6 +79,9 @@ class System:
         return field.over in cls.CONSTANTS and cls._sizes(field.item)
 
     def __init__(self, **constants: int) -> None:
+        """Make every machine in its initial state; `constants` replace those of CONSTANTS. Raises
+        DeclarationError when one of them is not declared there.
+        """
         known = {**self.CONSTANTS}
         if unknown := sorted(set(constants) - set(known)):
             raise DeclarationError(
@@ -118,7 +121,9 @@ class System:
         """Let `handler` receive the messages of a port; its methods get the machine's index, then
         the arguments.
 
-        They run after the step that sent them, in the order in which they were sent.
+        They run after the step that sent them, in the order in which they were sent. Raises
+        DeclarationError when `handler` lacks a method for one of the port's messages; KeyError when
+        there is no such machine or port.
         """
         spec = self.MACHINES[name].PORTS[port].port
         if missing := [m for m in spec.messages() if not hasattr(handler, m)]:
