@@ -35,7 +35,7 @@ class BoundGateway:
 
     def send_event(self, event: Any) -> SendFuture:
         """Enqueue the event; any thread. Looks at its own type only: looking at everything in it
-        would cost a fifth of a send, and the transport, which packs it, names what is left.
+        would cost about a quarter of a send, and the transport, which packs it, names what is left.
         """
         if type(event) not in PLAIN_TYPES:
             insist_on_plain_type(f"the event for subtask {self.subtask}", event)
