@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import ModuleType, TracebackType
@@ -122,6 +122,15 @@ class JobHandle:
         """
         return self._master.request_checkpoint()
 
+    def request_batch_snapshot(self, operator_id: str) -> Future[bytes]:
+        """Ask for the snapshot of an operator's coordinator in a job that takes no checkpoints: its
+        bytes, once every event sent before it was handled. `run_job` begins another job from them.
+
+        The future fails with UnknownOperator, BatchSnapshotRefused, BatchSnapshotFailed or JobOver.
+        Source: the batch snapshots of Apache Flink's OperatorCoordinatorHolder.
+        """
+        return self._master.request_batch_snapshot(operator_id)
+
     def request(self, operator_id: str, request: Any) -> Future[Any]:
         """Ask the coordinator of an operator; both question and answer are plain values.
 
@@ -162,6 +171,7 @@ def run_job(
     *,
     store: CheckpointStore,
     committer: Committer | None = None,
+    batch_states: Mapping[str, bytes] | None = None,
     by_value: Sequence[ModuleType] = (),
     port: int = 0,
     heartbeat_interval_s: float = 1.0,
@@ -176,6 +186,9 @@ def run_job(
     `__main__`, or their modules in `by_value`. `port`: on which the driver listens, 0 for a free
     one; its address is spark.driver.bindAddress, and tasks connect to spark.driver.host; with a
     local master both are the loopback address.
+    `batch_states`: operator id -> what `JobHandle.request_batch_snapshot` gave in an earlier job.
+    While there is no checkpoint, that operator's coordinator begins from it and goes back to it,
+    and its tasks begin from nothing. Source: batch snapshots of Flink's OperatorCoordinatorHolder.
     A worker says every `heartbeat_interval_s` seconds that it is there; one that is silent for
     `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark brings up no
     process for a subtask within so many seconds. `in_front` puts another
@@ -212,7 +225,12 @@ def run_job(
         clock=MonotonicClock(),
         blocking=ThreadedWork,
         committer=committer,
+        batch_states=batch_states,
     )
+    return _begun(master, transport, warnings)
+
+
+def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]) -> JobHandle:
     transport.on_broken = master.fail
     for warning in warnings:
         _log.warning("%s", warning)

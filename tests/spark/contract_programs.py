@@ -9,7 +9,7 @@ from typing import Any
 from epochgate.runtime import Operator, Program, Work
 from epochgate.runtime.source import Source, SourceOperator
 from tests.runtime.collect.counting import CountingProgram
-from tests.spark.numbers_program import NumberProgram
+from tests.spark.numbers_program import NumberOperator, NumberProgram
 
 PIECE_S = 0.001
 
@@ -31,6 +31,24 @@ class TwoOperatorsProgram(NumberProgram):
     @property
     def operators(self) -> dict[str, Operator]:
         return {**super().operators, **self._other}
+
+
+class LateOperator(NumberOperator):
+    """Begins with whatever number comes first, and tells its coordinator what it has handled."""
+
+    def handle_event(self, event: Any) -> None:
+        if self.number == 0:
+            self.number = self.committed = event - 1
+        super().handle_event(event)
+        self.context.send_to_coordinator(event)
+
+
+class LateProgram(NumberProgram):
+    """Numbers, from any one on."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__(last)
+        self.operator = LateOperator()
 
 
 class AlignedOperator(SourceOperator):
