@@ -11,7 +11,7 @@ from epochgate.errors import EpochgateError, UsageError
 
 class DeclarationError(UsageError):
     """A machine or system is declared in a way that cannot be meant; raised when its class is
-    created.
+    created, or a system with constants or handlers that do not fit it.
     """
 
 

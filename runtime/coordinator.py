@@ -280,7 +280,7 @@ class OperatorCoordinator(ABC):
 
     def supports_batch_snapshot(self) -> bool:
         """Whether `checkpoint(BATCH_CHECKPOINT, result)` may be asked of it, in a job that takes no
-        checkpoints (`JobMaster.request_batch_snapshot`).
+        checkpoints (`JobHandle.request_batch_snapshot`).
         """
         return False
 

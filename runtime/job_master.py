@@ -40,8 +40,9 @@ class JobMaster:
     since the epoch, for what is stored to be read by people.
 
     Raises JobMisconfigured when the store's latest checkpoint was taken with another parallelism,
-    and what the store's `latest` and the providers' `create` raise. Source: Apache Flink's
-    JobMaster, with its SchedulerBase and CheckpointCoordinator.
+    or a batch snapshot is of an operator that the job does not have, and what the store's `latest`
+    and the providers' `create` raise. Source: Apache Flink's JobMaster, with its SchedulerBase and
+    CheckpointCoordinator.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class JobMaster:
     ) -> None:
         self.configuration = configuration
         self.transport, self.store, self.wall_clock = transport, store, wall_clock
-        self.batch_states = dict(batch_states or {})
+        self.batch_states = _known(batch_states or {}, configuration.operator_ids)
         self.report = JobReport()
         self.result: Future[JobResult] = Future()
         self._cause: str | None = None
@@ -226,6 +227,17 @@ class JobMaster:
     def values(self) -> dict[str, Any]:
         """The whole protocol state as plain data."""
         return self.job.values()
+
+
+def _known(states: Mapping[str, bytes], operators: list[str]) -> dict[str, bytes]:
+    """The batch snapshots, all of operators of the job."""
+    for operator in states:
+        if operator not in operators:
+            raise JobMisconfigured(
+                f"there is a batch snapshot, but no operator {operator!r}; its operators are "
+                f"{', '.join(map(repr, operators))}: give the snapshot the id of one of these"
+            )
+    return dict(states)
 
 
 def _made(job: Callable[..., Job], configuration: JobConfiguration) -> Job:

@@ -16,6 +16,7 @@ from epochgate.runtime import (
     CoordinatorContext,
     JobConfiguration,
     JobMaster,
+    JobMisconfigured,
     JobOver,
     OperatorCoordinator,
     UnknownOperator,
@@ -247,3 +248,15 @@ def test_a_job_begins_from_one_and_goes_back_to_it() -> None:
     master.queue.drain()
     assert made.resets == [(BATCH_CHECKPOINT, b"state")] * 2
     master.close()
+
+
+def test_a_snapshot_of_an_operator_that_the_job_does_not_have_is_refused() -> None:
+    with pytest.raises(JobMisconfigured, match="no operator 'counter'; its operators are 'op'"):
+        JobMaster(
+            JobConfiguration("batch", 1, (BatchProvider(Script()),), checkpoint_interval_s=None),
+            transport=OneTask(),
+            store=InMemoryCheckpointStore(job_id="batch"),
+            clock=VirtualClock(),
+            blocking=SimulatedWork,
+            batch_states={"counter": b"state"},
+        )
