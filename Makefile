@@ -9,6 +9,7 @@ FLINK_VENV := .venv-conformance
 FLINK_STAMP := $(FLINK_VENV)/installed
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 TEST_TIMEOUT_S := 120
+TEST_PROCESSES ?= 2
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
@@ -22,8 +23,9 @@ help: ## say what each target does
 run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
 	@$(RUN) -m epochgate demo
 
-test: $(STAMP) ## run the tests (about a quarter of an hour on two cores)
-	@$(RUN) -m pytest --timeout $(TEST_TIMEOUT_S)
+test: $(STAMP) ## run the tests, in two processes
+	@$(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) \
+		-n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
 
 check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -m ruff format --check
