@@ -10,6 +10,7 @@ FLINK_STAMP := $(FLINK_VENV)/installed
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 TEST_TIMEOUT_S := 120
 TEST_PROCESSES ?= 2
+SHARED = -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
@@ -24,8 +25,7 @@ run: $(STAMP) ## ingest a real data set exactly once while its workers are kille
 	@$(RUN) -m epochgate demo
 
 test: $(STAMP) ## run the tests, in two processes
-	@$(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) \
-		-n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
+	@$(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
 check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -m ruff format --check
@@ -43,7 +43,7 @@ bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed i
 	@$(RUN) -m epochgate bench checker --write
 
 check-deep: $(STAMP) ## every system at its full bounds, and whatever else takes a while
-	@$(RUN) -m pytest -m deep --timeout 1800
+	@$(RUN) -m pytest -m deep --timeout 1800 $(SHARED)
 
 conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2.3.0 (needs a JDK)
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) \

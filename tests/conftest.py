@@ -1,4 +1,4 @@
-"""How `make test` shares the tests among its processes.
+"""How `make test` and `make check-deep` share the tests among their processes.
 
 A file is run by one process, because its tests share sessions, builds and searches; what takes long
 and starts no Spark stands alone. What takes long comes first, so that no process is left with it
@@ -29,4 +29,4 @@ def starts_spark(item: pytest.Item) -> bool:
 
 
 def is_long(item: pytest.Item) -> bool:
-    return starts_spark(item) or item.get_closest_marker("slow") is not None
+    return starts_spark(item) or any(map(item.get_closest_marker, ("slow", "deep")))

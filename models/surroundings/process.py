@@ -106,7 +106,7 @@ class Process(Machine):
         Row("usurp",           HERE, STAY, "may_fail",                   "spend_failure, vanish, replace",           "a newer process comes while the old one still speaks"),
         Row("tell",            HERE, STAY, "is_told",                    "handle_message",                           "the oldest message arrives at the process"),
         Row("hear",            ANY,  STAY, "is_heard",                   "deliver_message",                          "the oldest message arrives at the driver"),
-        Row("hear_again",      ANY,  STAY, "may_repeat",                 "repeat_acknowledgements",                  "acknowledgements arrive a second time"),
+        Row("hear_again",      ANY,  STAY, "may_repeat",                 "repeat_answers",                           "it answers again for a checkpoint that it has answered for, or that is over"),
         Row("hear_zombie",     ANY,  STAY, "has_replaced",               "say_everything",                           "whatever a process that was replaced could say arrives after all"),
         Row("speak",           HERE, STAY, "may_speak",                  "send_events",                              "an operator speaks to its coordinators"),
         Row("decline",         HERE, STAY, "may_fail and is_asked",      "spend_failure, say_no",                    "the subtask cannot take its snapshot"),
@@ -239,9 +239,11 @@ class Process(Machine):
     def deliver_message(self) -> None:
         self.deliver(self.identity, self.up.pop())
 
-    def repeat_acknowledgements(self) -> None:
+    def repeat_answers(self) -> None:
         for before in range(self.system.checkpoints):
             number = before + 1
+            if number < self.system.checkpoint.number:
+                self.system.attempt[self.subtask].decline(self.identity, number)
             if number < self.system.checkpoint.number or (
                 number == self.system.checkpoint.number
                 and self.system.checkpoint.has_acknowledged[self.subtask]

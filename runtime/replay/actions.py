@@ -141,6 +141,8 @@ def _hear_again(job: ScriptedJob, subtask: int) -> None:
     checkpoint, identity = job.job.checkpoint, job.identities[subtask][-1]
     newest = checkpoint.number
     for number in range(1, newest + 1):
+        if number < newest:
+            job.say(subtask, identity, ["decline", number, "it says so again"])
         if number < newest or checkpoint.has_acknowledged[subtask]:
             job.say(subtask, identity, job.acknowledgement(subtask, number))
 

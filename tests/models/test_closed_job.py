@@ -164,7 +164,7 @@ def _named(row: RowCoverage) -> str:
 
 BROKEN: tuple[tuple[type[ClosedJob], dict[str, int], str, int], ...] = (
     (WithOpenGateway, {"subtasks": 1, "coordinators": 2, "wanted": 1, "F": 0}, "I2", 12),
-    (WithForgetfulCheckpoint, {"subtasks": 1}, "I1", 12),
+    (WithForgetfulCheckpoint, {"subtasks": 1}, "I1", 14),
     (WithGullibleCheckpoint, {"subtasks": 1}, "stale.arrive has to change nothing", 8),
     (WithHastySnapshot, {"subtasks": 1}, "refuses 'confirm'", 8),
     (WithDirectReceipts, {"F": 0}, "I7", 14),

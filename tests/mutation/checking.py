@@ -10,7 +10,7 @@ from functools import cache
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.explore import Result, Verdict, check
 from epochgate.fsm.explore.result import Counterexample
-from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, TalkingJob
+from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, ResumingJob, TalkingJob
 from epochgate.models.commit import Commit
 from epochgate.models.overlapping import Overlapping
 from tests.mutation.mutants import Mutant
@@ -47,12 +47,15 @@ SYSTEMS = (
     bounds(LiveJob, subtasks=1),
     bounds(ClosedJob, subtasks=1, coordinators=2, wanted=1),
     bounds(TalkingJob, wanted=1),
+    bounds(ResumingJob),
+    bounds(EndingJob, slow_commits=0),
     bounds(EndingJob),
     bounds(LiveJob),
 )
 """Tried in this order."""
 LARGER = (
     bounds(ClosedJob, subtasks=3, wanted=1, F=0),
+    bounds(ClosedJob, subtasks=1, coordinators=2, F=0),
     bounds(ClosedJob, subtasks=1, F=2),
     bounds(TalkingJob),
 )

@@ -8,7 +8,7 @@ from epochgate.models import untaken
 from tests.mutation.checking import Found, exercising, found_by_the_checker
 from tests.mutation.mutants import Mutant
 from tests.mutation.reasons import (
-    SEEN_BY_NEITHER,
+    EQUIVALENT,
     UNSEEN_BY_THE_CHECKER,
     UNSEEN_BY_THE_RUNTIME,
 )
@@ -16,7 +16,7 @@ from tests.mutation.running import Seen, found_by_the_runtime
 
 PRECONDITION = "it only allows what would be an error, and the right machine never comes to that"
 LISTS = {
-    (False, False): ("SEEN_BY_NEITHER", SEEN_BY_NEITHER),
+    (False, False): ("EQUIVALENT", EQUIVALENT),
     (False, True): ("UNSEEN_BY_THE_CHECKER", UNSEEN_BY_THE_CHECKER),
     (True, False): ("UNSEEN_BY_THE_RUNTIME", UNSEEN_BY_THE_RUNTIME),
 }
@@ -47,9 +47,11 @@ class Outcome:
     @property
     def by_whom(self) -> tuple[bool, bool]:
         """Whether the checker and the runtime have found it, or need not."""
-        if self.refusal or self.unreached:
+        if self.refusal:
             return True, True
-        return self.found is not None, self.seen is not None
+        # Where no closed system gets, the runtime has to find it alone.
+        is_found = self.found is not None or bool(self.unreached and self.seen)
+        return is_found, self.seen is not None
 
     @property
     def account(self) -> str:

@@ -1,9 +1,9 @@
 """The runtime's side: whether a mutant is found where it runs.
 
 The production runtime goes with the broken machine in simulation: along the schedule of the
-checker's counterexample, by itself and beside the right machines; and through what the fuzzer can
-do to a job, in the situations that it looks for, held against a record that looks at no machine.
-Then the scenarios and the tests that name it run with the machine broken in its place.
+checker's counterexample, by itself and beside the right machines; through the scenarios; through
+what the fuzzer can do to a job, in the situations that it looks for, held against a record that
+looks at no machine; and through the tests that are named for it.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def found_by_the_runtime(mutant: Mutant, found: Found | None) -> Seen | None:
     """Play what the checker has found, disturb jobs, run tests; None if the mutant survives."""
     looks: list[Callable[[], Seen | None]]
     looks = [
+        lambda: _told(mutant),
         lambda: _disturbed(mutant),
         lambda: _talked_to(mutant),
-        lambda: _told(mutant),
         lambda: found_by_name(mutant),
     ]
     if found and found.counterexample and issubclass(found.where.system, ClosedJob):
