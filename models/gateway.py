@@ -101,34 +101,34 @@ class Gateway(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("send",       (OPEN, MARKED),   STAY,   "is_bound and reaches_attempt",                              "put_on_wire",                          "no snapshot lies between this event and the subtask"),
-        Row("send",       (OPEN, MARKED),   STAY,   "is_bound and not reaches_attempt",                          "turn_away",                            "the attempt has failed and its successor is not bound yet"),
-        Row("send",       CLOSED,           STAY,   "is_bound",                                                  "hold",                                 "it belongs to the epoch after the snapshot and waits for the barrier"),
-        Row("send",       ANY,              STAY,   "not is_bound",                                              "turn_away",                            "it was meant for an earlier attempt"),
+        Row("send",       (OPEN, MARKED),   STAY,   "is_bound and reaches_attempt",                              "put_on_wire",                                        "no snapshot lies between this event and the subtask"),
+        Row("send",       (OPEN, MARKED),   STAY,   "is_bound and not reaches_attempt",                          "turn_away",                                          "the attempt has failed and its successor is not bound yet"),
+        Row("send",       CLOSED,           STAY,   "is_bound",                                                  "hold",                                               "it belongs to the epoch after the snapshot and waits for the barrier"),
+        Row("send",       ANY,              STAY,   "not is_bound",                                              "turn_away",                                          "it was meant for an earlier attempt"),
 
-        Row("mark",       OPEN,             MARKED, "is_newer and has_room",                                     "remember",                             "a checkpoint was triggered"),
-        Row("mark",       (MARKED, CLOSED), STAY,   "is_newer and has_room",                                     "remember",                             "a second checkpoint was triggered before the first has passed"),
+        Row("mark",       OPEN,             MARKED, "is_newer and has_room",                                     "remember",                                           "a checkpoint was triggered"),
+        Row("mark",       (MARKED, CLOSED), STAY,   "is_newer and has_room",                                     "remember",                                           "a second checkpoint was triggered before the first has passed"),
 
-        Row("close",      MARKED,           CLOSED, "is_marked",                                                 "shut_gate, await_in_flight",           "the coordinator's snapshot is complete: later sends belong to the next epoch"),
-        Row("close",      CLOSED,           STAY,   "is_marked",                                                 "shut_gate, await_in_flight",           "the snapshot of a second checkpoint is complete too"),
+        Row("close",      MARKED,           CLOSED, "is_marked",                                                 "shut_gate, await_in_flight",                         "the coordinator's snapshot is complete: later sends belong to the next epoch"),
+        Row("close",      CLOSED,           STAY,   "is_marked",                                                 "shut_gate, await_in_flight",                         "the snapshot of a second checkpoint is complete too"),
 
-        Row("reopen",     MARKED,           OPEN,   "is_marked and not is_marked_for_more",                      "unmark",                               "the checkpoint is over before its snapshot was complete"),
-        Row("reopen",     MARKED,           STAY,   "is_marked and is_marked_for_more",                          "unmark",                               "another checkpoint is still marked"),
-        Row("reopen",     CLOSED,           STAY,   "is_marked and stays_closed",                                "release, unmark",                      "another checkpoint still keeps it closed"),
-        Row("reopen",     CLOSED,           MARKED, "is_marked and not stays_closed and is_marked_for_more",     "release, unmark",                      "the barrier has passed, and another checkpoint is marked"),
-        Row("reopen",     CLOSED,           OPEN,   "is_marked and not stays_closed and not is_marked_for_more", "release, unmark",                      "the barrier has passed this subtask, or the checkpoint is over"),
-        Ignore("reopen",  ANY,                      "not is_marked",                                                                                     "late, repeated, or for a checkpoint this gateway never saw"),
+        Row("reopen",     MARKED,           OPEN,   "is_marked and not is_marked_for_more",                      "unmark",                                             "the checkpoint is over before its snapshot was complete"),
+        Row("reopen",     MARKED,           STAY,   "is_marked and is_marked_for_more",                          "unmark",                                             "another checkpoint is still marked"),
+        Row("reopen",     CLOSED,           STAY,   "is_marked and stays_closed",                                "release, unmark",                                    "another checkpoint still keeps it closed"),
+        Row("reopen",     CLOSED,           MARKED, "is_marked and not stays_closed and is_marked_for_more",     "release, unmark",                                    "the barrier has passed, and another checkpoint is marked"),
+        Row("reopen",     CLOSED,           OPEN,   "is_marked and not stays_closed and not is_marked_for_more", "release, unmark",                                    "the barrier has passed this subtask, or the checkpoint is over"),
+        Ignore("reopen",  ANY,                      "not is_marked",                                                                                                   "late, repeated, or for a checkpoint this gateway never saw"),
 
-        Row("confirm",    ANY,              STAY,   "is_bound and is_news",                                      "settle",                               "the subtask has handled events up to this number"),
-        Ignore("confirm", ANY,                      "is_bound and not is_news",                                                                          "a repeated or overtaken confirmation"),
-        Ignore("confirm", ANY,                      "not is_bound",                                                                                      "it comes from an earlier attempt"),
+        Row("confirm",    ANY,              STAY,   "is_bound and is_news",                                      "settle",                                             "the subtask has handled events up to this number"),
+        Ignore("confirm", ANY,                      "is_bound and not is_news",                                                                                        "a repeated or overtaken confirmation"),
+        Ignore("confirm", ANY,                      "not is_bound",                                                                                                    "it comes from an earlier attempt"),
 
-        Row("lose",       ANY,              STAY,   "is_bound",                                                  "fail_attempt, fail_waiting",           "an event that may be in no state makes its attempt useless"),
-        Ignore("lose",    ANY,                      "not is_bound",                                                                                      "the attempt is gone already"),
+        Row("lose",       ANY,              STAY,   "is_bound",                                                  "fail_attempt, fail_waiting",                         "an event that may be in no state makes its attempt useless"),
+        Ignore("lose",    ANY,                      "not is_bound",                                                                                                    "the attempt is gone already"),
 
-        Row("disconnect", ANY,              STAY,   None,                                                        "give_up_in_flight",                    "the attempt has ended: what is on the wire will not be handled"),
+        Row("disconnect", ANY,              STAY,   None,                                                        "give_up_in_flight",                                  "the attempt has ended: what is on the wire will not be handled"),
 
-        Row("renew",      OPEN,             STAY,   None,                                                        "give_up_in_flight, rebind",            "a new attempt takes the place of the old"),
+        Row("renew",      OPEN,             STAY,   None,                                                        "give_up_in_flight, rebind",                          "a new attempt takes the place of the old"),
         Row("renew",      (MARKED, CLOSED), OPEN,   None,                                                        "forget_marks, give_up_in_flight, drop_held, rebind", "a new attempt starts without marks; what was held was meant for the old"),
     )
     # fmt: on

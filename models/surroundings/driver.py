@@ -208,7 +208,7 @@ class SlowSink(Machine):
 
     # fmt: off
     ROWS = (
-        Row("finish",  "ready", STAY, "is_committing",              "report_committed",             "everything up to the checkpoint is visible"),
+        Row("finish",  "ready", STAY, "is_committing",              "report_committed",              "everything up to the checkpoint is visible"),
         Row("put_off", "ready", STAY, "is_committing and may_fail", "spend_failure, report_later",   "it cannot commit now"),
         Row("refuse",  "ready", STAY, "is_committing and may_fail", "spend_failure, report_refused", "it never will"),
     )

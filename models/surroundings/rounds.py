@@ -110,9 +110,9 @@ class Wire(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("tell",          "open", STAY, "has_next",              "handle_next",             "the oldest message arrives"),
+        Row("tell",          "open", STAY, "has_next",              "handle_next",              "the oldest message arrives"),
         Row("lose",          "open", STAY, "is_event_and_may_fail", "count_failure, drop_next", "an event gets lost, which is noticed"),
-        Row("confirm_again", "open", STAY, None,                    "repeat_confirmations",    "what was confirmed before is confirmed again"),
+        Row("confirm_again", "open", STAY, None,                    "repeat_confirmations",     "what was confirmed before is confirmed again"),
     )
     # fmt: on
 
@@ -334,14 +334,14 @@ class Round(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",        UNUSED,           ASKED,     "may_begin",             "ask",                   "another checkpoint is wanted"),
-        Row("be_ready",     ASKED,            PENDING,   None,                    "put_barriers",          "the coordinator's part is there"),
-        Row("be_failed",    ASKED,            ABORTED,   None,                    "reopen",                "the coordinator has no part"),
-        Row("pass_barrier", PENDING,          STAY,      "not is_last",           "check, reopen_one",     "other subtasks have not passed it"),
-        Row("pass_barrier", PENDING,          COMPLETED, "is_last",               "check, reopen_one, forget", "every subtask has passed it"),
-        Ignore("pass_barrier", ABORTED,                  None,                                             "the checkpoint is over"),
-        Row("give_up",      (ASKED, PENDING), ABORTED,   "may_fail",              "count_failure, cancel, reopen", "it takes too long"),
-        Row("hear_notice",  (ASKED, PENDING), ABORTED,   "is_called_off",         "cancel, reopen",        "a subtask has failed, and may have begun again since"),
+        Row("begin",           UNUSED,           ASKED,     "may_begin",     "ask",                           "another checkpoint is wanted"),
+        Row("be_ready",        ASKED,            PENDING,   None,            "put_barriers",                  "the coordinator's part is there"),
+        Row("be_failed",       ASKED,            ABORTED,   None,            "reopen",                        "the coordinator has no part"),
+        Row("pass_barrier",    PENDING,          STAY,      "not is_last",   "check, reopen_one",             "other subtasks have not passed it"),
+        Row("pass_barrier",    PENDING,          COMPLETED, "is_last",       "check, reopen_one, forget",     "every subtask has passed it"),
+        Ignore("pass_barrier", ABORTED,                     None,                                             "the checkpoint is over"),
+        Row("give_up",         (ASKED, PENDING), ABORTED,   "may_fail",      "count_failure, cancel, reopen", "it takes too long"),
+        Row("hear_notice",     (ASKED, PENDING), ABORTED,   "is_called_off", "cancel, reopen",                "a subtask has failed, and may have begun again since"),
     )
     # fmt: on
 
