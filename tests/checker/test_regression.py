@@ -52,7 +52,7 @@ def written(system: type[ClosedSystem], result: Result, folder: Path) -> str:
         (
             variants.WithForgetfulCheckpoint,
             {"subtasks": 1},
-            "process.0..hear_again: the job master has stopped: checkpoint 1 is not under way",
+            "process.0..hear: the job master has stopped: checkpoint 1 is not under way",
         ),
         (
             variants.WithHastySnapshot,
