@@ -58,7 +58,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _mark(kind: str, claim: str, then: str = "") -> Callable[[F], F]:
     def mark(method: F) -> F:
-        method.epochgate_property = (kind, claim, then)  # type: ignore[attr-defined]  # for `properties`
+        method.epochgate_property = (kind, claim, then)  # type: ignore[attr-defined]  # `properties` reads it
         return method
 
     return mark

@@ -23,6 +23,7 @@ from epochgate.fsm import (
     output,
 )
 from epochgate.models.snapshot import IDLE
+from epochgate.models.surroundings.sends import Sends
 
 if TYPE_CHECKING:
     from epochgate.models.overlapping import Overlapping
@@ -168,19 +169,13 @@ class Wire(Machine):
         self.down.push(self.system.checkpoints + (number - 1) * self.system.events + event)
 
 
-class Sender(Machine):
+class Sender(Sends):
     """The coordinator's sends to one subtask, and the futures that it holds for them."""
 
-    INDEX = ("coordinator", "subtask")
     STATES = ("able",)
     INITIAL = "able"
 
     system: Overlapping
-    coordinator: int
-    subtask: int
-
-    sent: int = Int("events")
-    undecided: int = Int("posted")
 
     send: Trigger
     send_late: Trigger
@@ -192,9 +187,6 @@ class Sender(Machine):
     )
     # fmt: on
 
-    def has_more(self) -> bool:
-        return self.sent < self.system.events
-
     def has_replaced(self) -> bool:
         return self.system.attempt[self.subtask].number > 0
 
@@ -203,26 +195,6 @@ class Sender(Machine):
         self.system.gateway[self.coordinator, self.subtask].send(
             self.system.attempt[self.subtask].number - 1, 1
         )
-
-    def count(self) -> None:
-        self.sent += 1
-        self.undecided += 1
-
-    def post(self) -> None:
-        self.system.gateway[self.coordinator, self.subtask].send(
-            self.system.attempt[self.subtask].number, self.sent
-        )
-
-    # port `sender` of the gateway
-
-    def confirmed(self, count: int) -> None:
-        self.undecided -= count
-
-    def lost(self, count: int) -> None:
-        self.undecided -= count
-
-    def turned_away(self, event: int) -> None:
-        self.undecided -= 1
 
 
 class Coordinator(Machine):

@@ -10,31 +10,26 @@ from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Bool, Ignore, Int, Machine, Row, Trigger
 from epochgate.models.holder import BROKEN, CLOSED, CREATED, STARTED, STARTING
+from epochgate.models.surroundings.sends import Sends
 
 if TYPE_CHECKING:
     from epochgate.models.closed_job import ClosedJob
 
 
-class Sender(Machine):
+class Sender(Sends):
     """One coordinator's sends to one subtask, and the futures that it holds for them."""
 
-    INDEX = ("coordinator", "subtask")
     STATES = ("unable", "able")
     INITIAL = "unable"
 
     system: ClosedJob
-    coordinator: int
-    subtask: int
 
-    sent: int = Int("events")
     snapshot_sent: int = Int("events")
     completed_sent: int = Int("events")
     heard: int = Int("said")
     """The last of the operator's events that is in the coordinator's state."""
     snapshot_heard: int = Int("said")
     completed_heard: int = Int("said")
-    undecided: int = Int("posted")
-    """Sends whose futures are pending."""
 
     send: Trigger
     ready: Trigger
@@ -51,34 +46,11 @@ class Sender(Machine):
     )
     # fmt: on
 
-    def has_more(self) -> bool:
-        return self.sent < self.system.events
-
-    def count(self) -> None:
-        self.sent += 1
-        self.undecided += 1
-
-    def post(self) -> None:
-        self.system.gateway[self.coordinator, self.subtask].send(
-            self.system.attempt[self.subtask].number, self.sent
-        )
-
     def forget(self) -> None:
         self.sent = 0
 
     def go_back(self) -> None:
         self.sent = self.completed_sent
-
-    # port `sender` of the gateway
-
-    def confirmed(self, count: int) -> None:
-        self.undecided -= count
-
-    def lost(self, count: int) -> None:
-        self.undecided -= count
-
-    def turned_away(self, event: int) -> None:
-        self.undecided -= 1
 
 
 class User(Machine):
