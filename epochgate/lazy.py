@@ -5,18 +5,31 @@ Worker processes import from packages of which they need little, and every failo
 
 from __future__ import annotations
 
+import ast
 import importlib
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Callable
 from typing import Any
 
 
-def lazily(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """Make a package's `__getattr__`; `homes` maps its modules to the names that they define."""
-    home_of = {name: f"{package}.{module}" for module, names in homes.items() for name in names}
+def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, from its `__init__.pyi`.
+
+    The stub is the one list of the package's names: type checkers read its imports, and so does
+    this function.
+    """
+    stub = pkgutil.get_data(package, "__init__.pyi") or b""
+    home_of = {
+        alias.name: node.module
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for alias in node.names
+    }
+    names = sorted(home_of)
 
     def get(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(home_of[name]), name)
 
-    return get
+    return get, lambda: names, names

@@ -7,7 +7,7 @@ from epochgate.fsm.errors import DeclarationError, ReplayDiverged, TransitionRef
 from epochgate.fsm.fields import Array, Bool, Channel, Fifo, Int, Opaque
 from epochgate.fsm.journal import Journal, JournalEntry, MemoryJournal, replay
 from epochgate.fsm.machine import Machine, Outcome, Trigger
-from epochgate.fsm.ports import Effect, Port, RecordingPort, output
+from epochgate.fsm.ports import Effect, Port, output
 from epochgate.fsm.queue import EventQueue, Timer
 from epochgate.fsm.rows import ANY, STAY, Ignore, Row
 from epochgate.fsm.system import System, machines
@@ -34,7 +34,6 @@ __all__ = [
     "Opaque",
     "Outcome",
     "Port",
-    "RecordingPort",
     "ReplayDiverged",
     "Row",
     "System",

@@ -1,27 +1,49 @@
 """Closed systems: machines with nothing outside, whose every possible step is listed.
 
-What stands outside a production system (processes, wires, users, time) is made of machines too. A
-port is wired to one of them, whose methods of the same names take its messages; a `Step` lets an
-instance fire a trigger by itself. A step can be taken when a row of the trigger, other than an
-ignoring one, holds. Properties are methods of the system over what its machines hold.
+What stands outside a production system (processes, wires, users, time) is the environment, and made
+of machines too. A port is wired to one of them, whose methods of the same names handle its effects;
+a `Step` lets an instance fire a trigger by itself. A step can be taken when a row of the trigger,
+other than an ignoring one, holds; it then runs to completion as an event does in production: the
+inner queue, the effects, and what the environment fires meanwhile, each as an event of its own.
+Properties are methods of the system over what its machines hold.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import operator
+import sys
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from epochgate.errors import UsageError
-from epochgate.fsm.errors import DeclarationError
+from epochgate.fsm.errors import DeclarationError, EndlessStep
 from epochgate.fsm.machine import Machine
-from epochgate.fsm.system import System
+from epochgate.fsm.ports import Emitted
+from epochgate.fsm.system import Call, System, Waiting
 
 
 class ConstantRefused(UsageError):
     """A constant of a closed system was given a value that it cannot have."""
+
+
+CALLS_MAX = 1000
+"""How many waiting triggers, effects and events, of each, a step may have; with more it is endless.
+"""
+
+
+class Environment(Machine):
+    """A machine that stands for something outside the protocol: a process, a wire, a user, time.
+
+    A trigger of the protocol that it fires is an event of its own, processed with its effects once
+    the present one is complete. Machines of the environment fire each other's triggers at once, and
+    may write each other's fields.
+    """
+
+    IS_ENVIRONMENT = True
 
 
 @dataclass(frozen=True)
@@ -98,7 +120,7 @@ def terminal(claim: str) -> Callable[[F], F]:
 class ClosedSystem(System):
     """The base of closed systems.
 
-    STEPS lists what can happen; WIRING maps "machine.port" to the machine that takes its messages
+    STEPS lists what can happen; WIRING maps "machine.port" to the machine that handles its effects
     (same index sets); CONSTANTS holds the bounds that fields name. DERIVED maps constants that
     nobody sets to what they follow from: sums, differences, products and quotients of the others,
     `max(a, b)` and `min(a, b)`.
@@ -107,6 +129,7 @@ class ClosedSystem(System):
     STEPS: ClassVar[tuple[Step, ...]] = ()
     WIRING: ClassVar[dict[str, str]] = {}
     DERIVED: ClassVar[dict[str, str]] = {}
+    CALLS_MAX: ClassVar[int] = CALLS_MAX
     UNTAKEN: ClassVar[dict[str, str]] = {}
     """`machine.trigger`, or `machine.trigger: because` for one row -> why a check need not take it.
     """
@@ -161,13 +184,64 @@ class ClosedSystem(System):
                 raise fault(f"WIRING names {wire!r}, which is no port of a machine")
             if target not in cls.MACHINES:
                 raise fault(f"WIRING leads {wire!r} to {target!r}, which is no machine")
+            if not cls.MACHINES[target].IS_ENVIRONMENT:
+                raise fault(
+                    f"WIRING leads {wire!r} to {target!r}, but effects leave the protocol: let "
+                    f"{cls.MACHINES[target].__name__} be a subclass of Environment"
+                )
+            for message, names in cls.MACHINES[name].PORTS[port].port.messages().items():
+                cls._check_handler(f"{wire}.{message}", cls.MACHINES[target], message, names, fault)
+        cls.SUBSET.check_separation()  # of the handlers too
+
+    @classmethod
+    def _check_handler(
+        cls,
+        message: str,
+        machine: type[Machine],
+        name: str,
+        given: tuple[str, ...],
+        fault: Callable[[str], DeclarationError],
+    ) -> None:
+        told = f"{machine.__name__} handles {message}({', '.join(given)})"
+        if name in machine.triggers():
+            taken = machine.trigger_parameters(name)
+            if len(taken) > len(given):
+                raise fault(f"{told} by a trigger that takes {', '.join(taken)}")
+            return
+        if not inspect.isfunction(getattr(machine, name, None)):
+            raise fault(f"{told}, but has no trigger or method {name!r}")
+        handler = cls.SUBSET.tree(machine, name)
+        if len(handler.parameters) != len(given):
+            taken = handler.parameters
+            raise fault(f"{told} by a method that takes {', '.join(taken) or 'nothing'}")
 
     def __init__(self, **constants: int) -> None:
         super().__init__(**self.evaluated(constants))
         for wire, target in self.WIRING.items():
             name, port = wire.split(".")
-            for machine in self.instances(name):
-                setattr(machine, port, self.instance(target, machine.index))
+            self.bind(name, port, _Wired(self, target, len(self.MACHINES[name].INDEX)))
+
+    def _queues(self) -> tuple[deque[Emitted], deque[Waiting], deque[Call]]:
+        self._bounded = BoundedDeque(), BoundedDeque(), BoundedDeque()
+        return self._bounded
+
+    def take(self, step: Step, machine: Machine) -> None:
+        """Take a step of an instance, to completion.
+
+        Raises TransitionRefused or AssertionError as the machines do, and EndlessStep when they
+        trigger each other without end.
+        """
+        for queue in self._bounded:
+            queue.clear()
+            queue.room = self.CALLS_MAX
+        try:
+            getattr(machine, step.trigger)()
+            self.settle()
+        except Full:
+            raise EndlessStep(self.CALLS_MAX) from None
+        finally:
+            for queue in self._bounded:
+                queue.room = sys.maxsize
 
     @classmethod
     def evaluated(cls, constants: dict[str, int]) -> dict[str, int]:
@@ -220,6 +294,45 @@ class ClosedSystem(System):
             for source, row in machine.expanded_rows()
             if row.trigger == step.trigger and source == machine.state and not row.is_ignored
         )
+
+
+class Full(Exception):
+    """A queue of a step was given more than it may get in one step."""
+
+
+class BoundedDeque(deque[Any]):
+    """A queue of a closed system; `room` is how many more calls the step may put into it."""
+
+    room = sys.maxsize
+
+    def append(self, item: Any) -> None:
+        """Append a call; raises Full."""
+        _use_room(self)
+        super().append(item)
+
+
+def _use_room(queue: BoundedDeque) -> None:
+    if queue.room == 0:
+        raise Full
+    queue.room -= 1
+
+
+class _Wired:
+    """Handles the effects of a port by the methods of one machine of the environment."""
+
+    def __init__(self, system: ClosedSystem, target: str, index_size: int) -> None:
+        self._system, self._target, self._size = system, target, index_size
+
+    def __getattr__(self, message: str) -> Callable[..., None]:
+        """Make the handler of one message; it cuts off the machine's index."""
+        if not hasattr(self._system.MACHINES[self._target], message):
+            raise AttributeError(message)
+        system, target, size = self._system, self._target, self._size
+
+        def handle(*effect: Any) -> None:
+            getattr(system.instance(target, effect[:size]), message)(*effect[size:])
+
+        return handle
 
 
 ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {

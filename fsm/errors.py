@@ -30,6 +30,16 @@ class TransitionRefused(EpochgateError):
         )
 
 
+class EndlessStep(EpochgateError):
+    """The machines of a closed system trigger each other without end within one step."""
+
+    def __init__(self, calls_max: int) -> None:
+        super().__init__(
+            f"one step of the closed system has more than {calls_max} triggers, effects or events; "
+            f"its machines trigger each other without end, or CALLS_MAX of the system is too small"
+        )
+
+
 class QueueReentered(EpochgateError):
     """An event asked the queue that is processing it to process more."""
 

@@ -1,25 +1,28 @@
-"""The journal of processed events, and its replay to the same state.
+"""The journal of events and their effects, and its replay to the same state.
 
-An entry is data: the machine's name and index, the trigger and its arguments. Replaying the entries
-of a journal into a fresh system of the same constants, with nobody listening to the ports, must
-give the same state; that it does is what makes a recorded run evidence.
+An entry is data: the machine's name and index, the trigger and its arguments, and the effects that
+left the system in that step. Replaying the entries of a journal into a fresh system of the same
+constants, without handlers, must give the same effects and the same state; that it does is what
+makes a recorded run evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace as with_changes
 from typing import Any, Protocol
 
+from epochgate.fsm.clock import Clock
 from epochgate.fsm.errors import ReplayDiverged
 from epochgate.fsm.machine import Machine
+from epochgate.fsm.ports import Effect, Emitted
 from epochgate.fsm.system import System
 
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """One processed event: its number, the clock's seconds, and which trigger of which machine got
-    what.
+    """One event: its number, the clock's seconds, which trigger of which machine got what, and the
+    effects of the step.
     """
 
     number: int
@@ -28,17 +31,23 @@ class JournalEntry:
     index: tuple[int, ...]
     trigger: str
     arguments: tuple[Any, ...]
+    effects: tuple[Effect, ...] = ()
 
 
 class Journal(Protocol):
-    """Where a queue writes down what it is about to process."""
+    """Where a system writes down each event that it is about to process, and each step's effects.
 
-    def record_call(
-        self, number: int, now_s: float, trigger: Callable[..., Any], arguments: tuple[Any, ...]
-    ) -> None:
-        """Called before an event is processed; calls that are not a machine's trigger are the
-        shell's own.
-        """
+    `clock` is set by the event queue that drives the system.
+    """
+
+    clock: Clock | None
+
+    def record_event(self, machine: Machine, trigger: str, arguments: tuple[Any, ...]) -> None:
+        """Record an event before it is processed; the triggers inside its step follow from it."""
+        ...
+
+    def record_effects(self, emitted: Iterable[Emitted]) -> None:
+        """Record the effects of the step before they are handed to their handlers."""
         ...
 
 
@@ -47,30 +56,42 @@ class MemoryJournal:
 
     def __init__(self, system: System) -> None:
         self.entries: list[JournalEntry] = []
-        self._system = system
+        self.clock: Clock | None = None
         self._names = {machine: name for name, machine in system.MACHINES.items()}
 
-    def record_call(
-        self, number: int, now_s: float, trigger: Callable[..., Any], arguments: tuple[Any, ...]
-    ) -> None:
-        """Note a trigger of one of the system's machines; other calls leave no entry."""
-        machine = getattr(trigger, "__self__", None)
-        if isinstance(machine, Machine) and machine.system is self._system:
-            name = self._names[type(machine)]
-            entry = JournalEntry(number, now_s, name, machine.index, trigger.__name__, arguments)
-            self.entries.append(entry)
+    def record_event(self, machine: Machine, trigger: str, arguments: tuple[Any, ...]) -> None:
+        """Append an entry."""
+        now_s = 0.0 if self.clock is None else self.clock.now_s()
+        name = self._names[type(machine)]
+        number = len(self.entries)
+        self.entries.append(JournalEntry(number, now_s, name, machine.index, trigger, arguments))
+
+    def record_effects(self, emitted: Iterable[Emitted]) -> None:
+        """Add the effects to the last entry."""
+        if self.entries:
+            last = self.entries[-1]
+            effects = (kind(items) for kind, items in emitted)
+            self.entries[-1] = with_changes(last, effects=(*last.effects, *effects))
 
 
 def replay(
     entries: Iterable[JournalEntry], system: System, expected: dict[str, Any] | None = None
 ) -> None:
-    """Fire the journalled triggers on `system`, a fresh one.
+    """Fire the journalled triggers on `system`, a fresh one without handlers.
 
-    Raises ReplayDiverged when the final state is not `expected` (as `System.values()` gave it),
-    naming the first machine that differs; TransitionRefused when an entry is not possible at all.
+    Raises ReplayDiverged when a step has other effects than those recorded, or when the final state
+    is not `expected` (as `System.values()` gave it), naming the first machine that differs;
+    TransitionRefused when an entry is not possible at all.
     """
     for entry in entries:
         getattr(system.instance(entry.machine, entry.index), entry.trigger)(*entry.arguments)
+        if system.effects != entry.effects:
+            raise ReplayDiverged(
+                f"entry {entry.number}, {entry.machine}.{entry.trigger}: its effects are "
+                f"{[*system.effects]}, but {[*entry.effects]} were recorded; the rows or the "
+                f"system's constants have changed since"
+            )
+        system.emitted.clear()
     if expected is None:
         return
     reached = system.values()

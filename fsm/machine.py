@@ -4,20 +4,23 @@ A subclass states its INDEX sets, STATES, INITIAL state, TERMINAL states, fields
 guards and actions are ordinary methods in the checked subset of Python, to which creating the class
 holds them unless it says `unchecked=True`, as a class typed at a prompt has to. Creating the class
 validates it and gives it one method per trigger. Firing a trigger evaluates guards first, so a
-refused trigger changes nothing; then the state changes, then the actions run. Whoever fires is on
-the event queue's thread.
+refused trigger changes nothing; then the state changes, then the actions run. A trigger that an
+action fires waits in the step's inner queue until the actions are over, so no machine is entered
+again while its own actions run; what an action tells the outside waits in the outbox until the step
+is complete. Triggers are fired on the event queue's thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.declaration import Declaration, expand, parameters
 from epochgate.fsm.errors import TransitionRefused
 from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, Fifo, FifoField, IntField
-from epochgate.fsm.ports import PortField, RecordingPort
+from epochgate.fsm.ports import Effect, Outlet, PortField, effect_kinds
 from epochgate.fsm.rows import Row
 from epochgate.fsm.subset import check_machine
 from epochgate.fsm.transitions_backed import Branch, dispatch_table
@@ -27,10 +30,12 @@ if TYPE_CHECKING:
 
 
 class Outcome(Enum):
-    """What became of a fired trigger that was not refused."""
+    """How a fired trigger ended that was not refused."""
 
     TAKEN = "taken"
     IGNORED = "ignored"
+    WAITING = "waiting"
+    """It was fired inside a step, and runs once what was fired before it is over."""
 
 
 Trigger = Callable[..., Outcome]
@@ -50,7 +55,13 @@ class Machine:
     ROWS: ClassVar[tuple[Row, ...]] = ()
     FIELDS: ClassVar[dict[str, FieldSpec]] = {}
     PORTS: ClassVar[dict[str, PortField]] = {}
+    EFFECTS: ClassVar[dict[str, dict[str, type[Effect]]]] = {}
+    """The classes of the effects that leave the machine, by port and message."""
 
+    IS_ENVIRONMENT: ClassVar[bool] = False
+    """Whether the machine stands for something outside the protocol: see `Environment`."""
+    WRITES_OTHERS: ClassVar[bool] = False
+    """Whether the machine may write the fields of others, as one does that renumbers identities."""
     IS_CHECKED: ClassVar[bool] = True
     """Whether guards and actions were held to the checked subset."""
 
@@ -69,6 +80,10 @@ class Machine:
             delattr(cls, name)
         cls.FIELDS = {**cls.FIELDS, **specs}
         cls.PORTS = {**cls.PORTS, **ports}
+        cls.EFFECTS = {
+            name: effect_kinds(cls.__name__, cls.INDEX, name, field.port)
+            for name, field in cls.PORTS.items()
+        }
         if not cls.ROWS:
             return
         Declaration(cls).check()
@@ -91,8 +106,8 @@ class Machine:
             setattr(self, name, position)
         for name, field in self.FIELDS.items():
             setattr(self, name, field.fresh(system.constants))
-        for name, port in self.PORTS.items():
-            setattr(self, name, RecordingPort(port.port))
+        for name, kinds in self.EFFECTS.items():
+            setattr(self, name, Outlet(kinds, index, system.emitted))
 
     @classmethod
     def expanded_rows(cls) -> list[tuple[str, Row]]:
@@ -144,10 +159,15 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-def _compiled(cls: type[Machine], branch: Branch) -> tuple[Any, ...]:
-    def callback(name: str) -> tuple[Callable[..., Any], slice]:
+Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
+"""For each state the rows that take a trigger: guards, dest, actions, outcome and the row."""
+
+
+def _compiled(cls: type[Machine], branch: Branch, width: int) -> tuple[Any, ...]:
+    def callback(name: str) -> tuple[Callable[..., Any], slice | bool]:
         function = getattr(cls, name)
-        return function, slice(1 + len(parameters(function)))
+        taken = len(parameters(function))
+        return function, taken > 0 if taken in (0, width) else slice(1 + taken)
 
     guards = tuple((*callback(name), expected) for name, expected in branch.conditions)
     actions = tuple(callback(name) for name in branch.actions)
@@ -158,36 +178,84 @@ def _compiled(cls: type[Machine], branch: Branch) -> tuple[Any, ...]:
 def _trigger(
     cls: type[Machine], trigger: str, by_state: dict[str, tuple[Branch, ...]]
 ) -> Callable[..., Outcome]:
-    table = {
-        state: tuple(_compiled(cls, branch) for branch in branches)
+    width = len(cls.trigger_parameters(trigger))
+    rows = {
+        state: tuple(_compiled(cls, branch, width) for branch in branches)
         for state, branches in by_state.items()
     }
-    no_rows: tuple[Any, ...] = ()
-
-    # Each event of a job passes here several times. A callback takes the machine and as many of the
-    # trigger's arguments as it names: cutting one tuple is cheaper than packing one for each.
-    def fire(*call: Any) -> Outcome:
-        self = call[0]
-        source = self.state
-        for guards, dest, actions, outcome, row in table.get(source, no_rows):
-            for guard, taken, expected in guards:
-                if guard(*call[taken]) != expected:
-                    break
-            else:
-                if dest is not None:
-                    self.state = dest
-                for action, taken in actions:
-                    action(*call[taken])
-                observer = self.system.observer
-                if observer is not None:
-                    observer(self, source, row, call[1:])
-                return outcome  # type: ignore[no-any-return]  # rows are compiled to plain tuples
-        raise TransitionRefused(repr(self), source, trigger, cls.accepted(source))
-
+    fire = fired_by(rows, trigger, is_environment=cls.IS_ENVIRONMENT)
     fire.is_trigger = True  # type: ignore[attr-defined]  # read by Declaration
-    fire.__name__ = trigger
     fire.__qualname__ = f"{cls.__qualname__}.{trigger}"
     fire.__doc__ = f"Fire {trigger!r}: " + "; ".join(
         dict.fromkeys(row.because for row in cls.ROWS if row.trigger == trigger)
     )
+    return fire
+
+
+def fired_by(  # noqa: C901  # one frame for a step
+    rows: Rows, trigger: str, *, is_environment: bool
+) -> Callable[..., Outcome]:
+    """Make the method that fires a trigger.
+
+    One of the protocol waits inside a step, and else begins a step, which ends when the inner queue
+    is empty. One of the environment is taken at once, and what it fires becomes an event.
+    """
+    waiting, no_rows = Outcome.WAITING, ()
+    empty: deque[Any] = deque()
+
+    # Each event of a job passes here several times. A callback takes the machine and as many of the
+    # trigger's arguments as it names: none, all, or the first few, cut from the one tuple.
+    def fire(*call: Any) -> Outcome:  # noqa: C901, PLR0912  # one frame for a step
+        system = call[0].system
+        queue = system.open_queue
+        if is_environment:
+            system.open_queue, inner = system.outer_queue, empty
+        elif queue is None:
+            system.open_queue = inner = system.inner_queue
+            if system.journal is not None:
+                system.journal.record_event(call[0], trigger, call[1:])
+        else:
+            is_inside = queue is system.inner_queue
+            queue.append((rows, trigger, call) if is_inside else (fire, call))
+            return waiting
+        present, name, first = rows, trigger, waiting
+        try:
+            while True:
+                self = call[0]
+                source = self.state
+                for guards, dest, actions, outcome, row in present.get(source, no_rows):  # noqa: B007
+                    for guard, taken, expected in guards:
+                        if taken is False:
+                            holds = guard(self)
+                        else:
+                            holds = guard(*call) if taken is True else guard(*call[taken])
+                        if holds != expected:
+                            break
+                    else:
+                        break
+                else:
+                    raise TransitionRefused(repr(self), source, name, self.accepted(source))
+                if dest is not None:
+                    self.state = dest
+                for action, taken in actions:
+                    if taken is False:
+                        action(self)
+                    elif taken is True:
+                        action(*call)
+                    else:
+                        action(*call[taken])
+                if system.observer is not None:
+                    system.observer(self, source, row, call[1:])
+                if first is waiting:
+                    first = outcome
+                if not inner:
+                    return first
+                present, name, call = inner.popleft()
+        except BaseException:
+            inner.clear()
+            raise
+        finally:
+            system.open_queue = queue
+
+    fire.__name__ = trigger
     return fire

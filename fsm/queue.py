@@ -3,8 +3,8 @@ completion, in order.
 
 It is Flink's main-thread executor made explicit. An event is a trigger of a machine with its
 arguments; a timer is an event that is due at a time of the clock. Processing one event runs its
-trigger, and then the effects that left through ports, which may post further events but never run
-inside the step. One thread drains the queue; `post` may be called from any thread.
+trigger to completion and then delivers the effects in the outbox, whose handlers may post further
+events. One thread drains the queue; `post` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ class EventQueue:
     """Drives one system; `wake`, if set, is called after each post (a sleeping thread's alarm)."""
 
     def __init__(self, system: System, clock: Clock, journal: Journal | None = None) -> None:
-        self.system, self.clock, self.journal = system, clock, journal
+        self.system, self.clock = system, clock
+        if journal is not None:
+            system.journal = journal
+            journal.clock = clock
         self.wake: Callable[[], None] | None = None
         self.processed = 0
         self._events: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
@@ -116,18 +119,16 @@ class EventQueue:
                 "post from here what should happen afterwards"
             )
         last = sys.maxsize if events_max is None else self.processed + events_max
-        first, events, journal = self.processed, self._events, self.journal
-        effects, run_effects = self.system.effects, self.system.run_effects
+        first, events = self.processed, self._events
+        outbox, settle = self.system.emitted, self.system.settle
         self._is_processing = True
         try:
             while events and self.processed < last:
                 trigger, arguments = events.popleft()
-                if journal is not None:
-                    journal.record_call(self.processed, self.clock.now_s(), trigger, arguments)
                 self.processed += 1
                 trigger(*arguments)
-                if effects:
-                    run_effects()
+                if outbox:
+                    settle()
         finally:
             self._is_processing = False
         return self.processed - first

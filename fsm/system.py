@@ -3,22 +3,48 @@ constants.
 
 `gateway: dict[tuple[int, int], Gateway] = machines(Gateway)` declares one instance for each pair in
 the machine's INDEX; one index gives a list, none a single machine. A production system and a closed
-one for the checker hold the same machines; they differ in the constants and in who listens to the
-ports.
+one for the checker hold the same machines; they differ in the constants and in the handlers of the
+effects.
+
+One event runs to completion here, in every system alike. Its row runs; then the triggers that
+machines fired meanwhile, in the order of firing (the inner queue); then the effects in the outbox
+are handed to their handlers, in the order of emission. What a handler fires is an event of its own
+and begins when all effects before it were handed over.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.fields import ArrayField, FieldSpec
-from epochgate.fsm.machine import Machine, Observer
-from epochgate.fsm.ports import DeferredPort, Effect
-from epochgate.fsm.subset import check_system
+from epochgate.fsm.machine import Machine, Observer, Outcome, Rows
+from epochgate.fsm.ports import Effect, Emitted
+from epochgate.fsm.subset import Subset, check_system
+
+if TYPE_CHECKING:
+    from epochgate.fsm.journal import Journal
+
+
+Call = tuple[Callable[..., Outcome], tuple[Any, ...]]
+"""A trigger that a handler has fired: what fires it, with the machine and the arguments."""
+Waiting = tuple[Rows, str, tuple[Any, ...]]
+"""A trigger that was fired inside a step: its rows, its name, the machine and the arguments."""
+
+
+INSTANCE_ATTRIBUTES = (
+    "constants",
+    "observer",
+    "journal",
+    "emitted",
+    "inner_queue",
+    "outer_queue",
+    "open_queue",
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +67,10 @@ class System:
     INDEX_SETS: ClassVar[dict[str, str]] = {}
     CONSTANTS: ClassVar[dict[str, int]] = {}
     MACHINES: ClassVar[dict[str, type[Machine]]] = {}
+    IS_SEPARATED: ClassVar[bool] = True
+    """Whether no machine changes another but by a trigger or an effect: see `subset.separation`."""
+    SUBSET: ClassVar[Subset]
+    """The methods of the machines as typed trees."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -49,14 +79,14 @@ class System:
             delattr(cls, name)
         cls.MACHINES = {**cls.MACHINES, **own}
         cls._check_names()
-        check_system(cls)
+        cls.SUBSET = check_system(cls)
 
     @classmethod
     def _check_names(cls) -> None:
         def fault(name: str, text: str) -> DeclarationError:
             return DeclarationError(f"{cls.__module__}.{cls.__name__}.{name}: {text}")
 
-        reserved = {*dir(System), "constants", "observer", "effects"}
+        reserved = {*dir(System), *INSTANCE_ATTRIBUTES}
         if unknown := sorted(set(cls.INDEX_SETS.values()) - set(cls.CONSTANTS)):
             raise fault("INDEX_SETS", f"{unknown} are not in CONSTANTS")
         for name in (*cls.CONSTANTS, *cls.MACHINES):
@@ -91,9 +121,25 @@ class System:
         for name, value in self.constants.items():
             setattr(self, name, value)
         self.observer: Observer | None = None
-        self.effects: list[Effect] = []
+        self.journal: Journal | None = None
+        self.emitted, self.inner_queue, self.outer_queue = self._queues()
+        self.open_queue: deque[Any] | None = None
+        """Where a trigger that is fired now has to wait; None between events."""
+        self._handlers: dict[type[Effect], Callable[..., None]] = {
+            kind: _drop
+            for machine in self.MACHINES.values()
+            for kinds in machine.EFFECTS.values()
+            for kind in kinds.values()
+        }
         for name, machine in self.MACHINES.items():
             setattr(self, name, self._instances(machine))
+
+    def _queues(self) -> tuple[deque[Emitted], deque[Waiting], deque[Call]]:
+        """Make the outbox, which holds the effects of the step, oldest first, until they are
+        delivered; the inner queue of the triggers that machines have fired inside the step; and the
+        outer queue of those that handlers have fired, each of which becomes an event.
+        """
+        return deque(), deque(), deque()
 
     def _instances(self, machine: type[Machine]) -> Any:
         sizes = [self.constants[self.INDEX_SETS[index]] for index in machine.INDEX]
@@ -118,20 +164,28 @@ class System:
         return held[index[0]] if len(index) == 1 else held[index]  # type: ignore[no-any-return]
 
     def bind(self, name: str, port: str, handler: object) -> None:
-        """Let `handler` receive the messages of a port; its methods get the machine's index, then
-        the arguments.
+        """Let `handler` carry out the effects of a port: the method named like the message gets the
+        machine's index, then the arguments.
 
-        They run after the step that sent them, in the order in which they were sent. Raises
-        DeclarationError when `handler` lacks a method for one of the port's messages; KeyError when
-        there is no such machine or port.
+        Raises DeclarationError when `handler` lacks a method for one of the port's messages;
+        KeyError when there is no such machine or port.
         """
-        spec = self.MACHINES[name].PORTS[port].port
-        if missing := [m for m in spec.messages() if not hasattr(handler, m)]:
+        machine = self.MACHINES[name]
+        kinds = machine.EFFECTS[port]
+        if missing := [message for message in kinds if not hasattr(handler, message)]:
             raise DeclarationError(
                 f"{handler!r} cannot listen to {name}.{port}: it has no method {missing}"
             )
-        for machine in self.instances(name):
-            setattr(machine, port, DeferredPort(spec, handler, machine.index, self.effects))
+        for message, kind in kinds.items():
+            self._handlers[kind] = getattr(handler, message)
+
+    def machine_of(self, effect: Effect) -> str:
+        """The name of the machine that an effect has left; StopIteration if there is none."""
+        return next(
+            name
+            for name, machine in self.MACHINES.items()
+            if machine.EFFECTS.get(effect.port, {}).get(effect.message) is type(effect)
+        )
 
     def values(self) -> dict[str, dict[str, Any]]:
         """The state and fields of every machine as plain data, keyed by machine name and index."""
@@ -141,12 +195,42 @@ class System:
             for machine in self.instances(name)
         }
 
-    def run_effects(self) -> None:
-        """Hand everything that left through ports since the last call to its handlers, in order."""
-        effects, position = self.effects, 0
-        try:
-            # What a handler adds at the end of the list is reached by the same loop.
-            for position, (method, arguments) in enumerate(effects, 1):  # noqa: B007  read below
-                method(*arguments)
-        finally:
-            del effects[:position]
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """The effects that wait in the outbox, oldest first."""
+        return tuple(kind(items) for kind, items in self.emitted)
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether effects or events of handlers wait, and nobody is at them."""
+        return self.open_queue is None and bool(self.emitted or self.outer_queue)
+
+    def settle(self) -> None:
+        """Deliver the effects of the step, then run what their handlers have fired, each as an
+        event with effects of its own, until nothing is left. Inside a step, or while effects are
+        delivered, that is done already.
+
+        An effect whose port was never bound is dropped. An exception of a handler passes; what
+        comes after that effect stays in the outbox.
+        """
+        if self.open_queue is not None:
+            return
+        outbox, handlers, outer = self.emitted, self._handlers, self.outer_queue
+        while True:
+            if self.journal is not None:
+                self.journal.record_effects(outbox)
+            self.open_queue = outer
+            try:
+                while outbox:
+                    kind, items = outbox.popleft()
+                    handlers[kind](*items)
+            finally:
+                self.open_queue = None
+            if not outer:
+                return
+            fire, call = outer.popleft()
+            fire(*call)
+
+
+def _drop(*effect: Any) -> None:
+    """Handle an effect of a port that was never bound."""

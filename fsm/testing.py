@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from epochgate.fsm.checker import Result, Verdict, check
+from epochgate.fsm.checker.report import report
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore import Result, Verdict, check
-from epochgate.fsm.explore.report import report
 
 __all__ = ["assert_fails", "assert_passes"]
 
 
 def assert_passes(system: ClosedSystem | type[ClosedSystem], **options: Any) -> Result:
-    """Check a closed system with the options of `epochgate.fsm.explore.check`; return the result.
+    """Check a closed system with the options of `epochgate.fsm.checker.check`; return the result.
 
     Raises AssertionError unless every claim holds, everything was explored and nothing is vacuous;
     its text is what `epochgate check` prints.

@@ -52,23 +52,14 @@ def every_state_but(*states: str) -> tuple[str, ...]:
 
 
 class TaskPort(Port):
-    """What the driver tells the process of the current attempt, in this order."""
+    """What the attempt tells its process."""
 
-    def restore(self, attempt: int, checkpoint: int) -> None:
+    def restore(self, identity: int, attempt: int, checkpoint: int) -> None:
         """Begin from the subtask's state in `checkpoint`; 0 means from nothing."""
-
-    def event(self, coordinator: int, number: int, event: Opaque) -> None: ...
-    def barrier(self, checkpoint: int) -> None:
-        """Take a snapshot now: everything told before belongs to it, nothing told later does."""
-
-    def complete(self, checkpoint: int) -> None: ...
-    def aborted(self, checkpoint: int) -> None: ...
-    def finish(self) -> None:
-        """The job has what it needs; leave cleanly."""
 
 
 class SchedulerPort(Port):
-    """What the job asks of whoever runs processes."""
+    """What the job asks of the scheduler of processes."""
 
     def deploy(self, attempt: int) -> None:
         """A process is wanted for this attempt; it will connect."""
@@ -81,6 +72,9 @@ class SchedulerPort(Port):
 
     def refuse(self, identity: int) -> None:
         """Turn this process away: a newer one speaks for the subtask, or none is wanted."""
+
+    def metrics(self, counters: Opaque) -> None:
+        """The figures of the subtask since its attempt began."""
 
 
 class Attempt(Machine):
@@ -116,6 +110,7 @@ class Attempt(Machine):
     confirm: Trigger
     operator_event: Trigger
     end_of_input: Trigger
+    metrics: Trigger
     fail: Trigger
     fault: Trigger
     expire_start: Trigger
@@ -131,8 +126,8 @@ class Attempt(Machine):
         Row("schedule",          CREATED,                                          DEPLOYING,    "has_waiting",                    "adopt_waiting, send_restore",                                "a process is here already"),
 
         Row("connect",           SCHEDULED,                                        DEPLOYING,    "is_newer",                       "adopt, send_restore",                                        "the process that was asked for"),
-        Row("connect",           STARTING,                                         FAILED,       "is_newer",                       "keep_waiting, end_process, go_down",                         "a newer process replaces the one that speaks now"),
-        Row("connect",           RUNNING,                                          FAILED,       "is_newer",                       "keep_waiting, end_process, stop_running, go_down",           "a newer process replaces the one that speaks now"),
+        Row("connect",           STARTING,                                         FAILED,       "is_newer",                       "keep_waiting, end_process, give_way",                        "a newer process replaces the one that speaks now"),
+        Row("connect",           RUNNING,                                          FAILED,       "is_newer",                       "keep_waiting, end_process, stop_running, give_way",          "a newer process replaces the one that speaks now"),
         Row("connect",           (CREATED, CANCELING, CANCELED, FAILED),           STAY,         "is_newer",                       "keep_waiting",                                               "it waits until its attempt is scheduled"),
         Row("connect",           FINISHED,                                         STAY,         "is_newer",                       "refuse",                                                     "nothing is left to do"),
         Row("connect",           ANY,                                              STAY,         "not is_newer",                   "refuse",                                                     "a newer process is known: this one is a zombie"),
@@ -166,32 +161,37 @@ class Attempt(Machine):
         Ignore("end_of_input",   RUNNING,                                                        "not speaks",                                                                                   "an evicted process"),
         Ignore("end_of_input",   every_state_but(RUNNING),                                       None,                                                                                           "too late"),
 
-        Row("fail",              STARTING,                                         FAILED,       "speaks",                         "end_process, go_down",                                       "the process reports that it cannot go on"),
-        Row("fail",              RUNNING,                                          FAILED,       "speaks",                         "end_process, stop_running, go_down",                         "the process reports that it cannot go on"),
+        Row("metrics",           CONNECTED,                                        STAY,         "speaks",                         "pass_metrics",                                               "the figures of the process that speaks"),
+        Ignore("metrics",        CONNECTED,                                                      "not speaks",                                                                                   "an evicted process"),
+        Ignore("metrics",        GONE,                                                           None,                                                                                           "the attempt is over"),
+
+        Row("fail",              STARTING,                                         FAILED,       "speaks and not is_fatal",        "end_process, report_failure",                                "the process reports that it cannot go on"),
+        Row("fail",              RUNNING,                                          FAILED,       "speaks and not is_fatal",        "end_process, stop_running, report_failure",                  "the process reports that it cannot go on"),
+        Row("fail",              CONNECTED,                                        STAY,         "speaks and is_fatal",            "give_job_up",                                                "the process reports that no attempt could go on"),
         Ignore("fail",           CONNECTED,                                                      "not speaks",                                                                                   "an evicted process"),
         Ignore("fail",           GONE,                                                           None,                                                                                           "it is going or gone already"),
 
-        Row("fault",             STARTING,                                         FAILED,       None,                             "end_process, go_down",                                       "the driver cannot rely on this attempt any more"),
-        Row("fault",             RUNNING,                                          FAILED,       None,                             "end_process, stop_running, go_down",                         "the driver cannot rely on this attempt any more"),
+        Row("fault",             STARTING,                                         FAILED,       None,                             "end_process, break_down",                                       "the driver cannot rely on this attempt any more"),
+        Row("fault",             RUNNING,                                          FAILED,       None,                             "end_process, stop_running, break_down",                         "the driver cannot rely on this attempt any more"),
         Ignore("fault",          GONE,                                                           None,                                                                                           "it is going or gone already"),
 
-        Row("expire_start",      STARTING,                                         FAILED,       "is_current",                     "end_process, go_down",                                       "it takes too long to restore"),
+        Row("expire_start",      STARTING,                                         FAILED,       "is_current",                     "end_process, report_slow",                                       "it takes too long to restore"),
         Ignore("expire_start",   STARTING,                                                       "not is_current",                                                                               "the timer of an earlier attempt"),
         Ignore("expire_start",   every_state_but(*STARTING),                                     None,                                                                                           "it runs, or is over"),
 
-        Row("lost",              STARTING,                                         FAILED,       "speaks",                         "go_down",                                                    "the process or its connection is gone"),
-        Row("lost",              RUNNING,                                          FAILED,       "speaks",                         "stop_running, go_down",                                      "the process or its connection is gone"),
+        Row("lost",              STARTING,                                         FAILED,       "speaks",                         "report_lost",                                                    "the process or its connection is gone"),
+        Row("lost",              RUNNING,                                          FAILED,       "speaks",                         "stop_running, report_lost",                                      "the process or its connection is gone"),
         Row("lost",              CANCELING,                                        CANCELED,     "speaks",                         "report_down",                                                "the process has ended as it was told to"),
         Row("lost",              ANY,                                              STAY,         "not speaks and is_waiting",      "forget_waiting",                                             "the process that waited is gone"),
         Ignore("lost",           ANY,                                                            "not speaks and not is_waiting",                                                                "an evicted process is gone"),
         Ignore("lost",           (CREATED, SCHEDULED, FINISHED, CANCELED, FAILED),               "speaks",                                                                                       "its attempt is over already"),
 
         Row("cancel",            (CREATED, SCHEDULED),                             CANCELED,     None,                             None,                                                         "it never had a process"),
-        Row("cancel",            STARTING,                                         CANCELING,    None,                             "announce_failed, drop_in_flight, end_process",               "all attempts go down together"),
-        Row("cancel",            RUNNING,                                          CANCELING,    None,                             "announce_failed, drop_in_flight, end_process, stop_running", "all attempts go down together"),
+        Row("cancel",            STARTING,                                         CANCELING,    None,                             "announce_cancel, end_process",               "all attempts go down together"),
+        Row("cancel",            RUNNING,                                          CANCELING,    None,                             "announce_cancel, end_process, stop_running", "all attempts go down together"),
         Ignore("cancel",         (FINISHED, CANCELING, CANCELED, FAILED),                        None,                                                                                           "it is going or gone already"),
 
-        Row("finish",            RUNNING,                                          FINISHED,     "speaks",                         "drop_in_flight, stop_running, report_down",                  "the process left as it was told to"),
+        Row("finish",            RUNNING,                                          FINISHED,     "speaks",                         "finish_sends, stop_running, report_down",                    "the process left as it was told to"),
         Ignore("finish",         RUNNING,                                                        "not speaks",                                                                                   "an evicted process"),
         Ignore("finish",         every_state_but(RUNNING),                                       None,                                                                                           "it is going or gone already"),
 
@@ -236,6 +236,9 @@ class Attempt(Machine):
         """Whether a process speaks for the attempt."""
         return self.state == DEPLOYING or self.state == INITIALIZING or self.state == RUNNING
 
+    def is_fatal(self, identity: int, reason: Opaque, is_fatal: bool) -> bool:
+        return is_fatal
+
     def ask_for_process(self) -> None:
         self.scheduler.deploy(self.number)
 
@@ -243,7 +246,7 @@ class Attempt(Machine):
         self.identity = identity
         if identity > self.newest:
             self.newest = identity
-        self.system.lifecycle.connected += 1
+        self.system.lifecycle.attempt_connected()
 
     def adopt_waiting(self) -> None:
         self.adopt(self.waiting)
@@ -251,7 +254,7 @@ class Attempt(Machine):
 
     def send_restore(self) -> None:
         self.scheduler.starting(self.number)
-        self.task.restore(self.number, self.system.checkpoint.completed)
+        self.task.restore(self.identity, self.number, self.system.checkpoint.completed)
 
     def keep_waiting(self, identity: int) -> None:
         if self.waiting > 0:
@@ -272,27 +275,21 @@ class Attempt(Machine):
         for c in range(self.system.coordinators):
             self.system.holder[c].attempt_ready(self.subtask, self.number)
 
-    def announce_failed(self) -> None:
-        for c in range(self.system.coordinators):
-            self.system.holder[c].attempt_failed(self.subtask, self.number)
-
     def start_running(self) -> None:
-        self.system.lifecycle.running += 1
+        self.system.lifecycle.attempt_running()
         self.system.request.reconsider()
 
     def stop_running(self) -> None:
-        self.system.lifecycle.running -= 1
-        if self.has_ended:
-            self.has_ended = False
-            self.system.lifecycle.ended -= 1
+        self.system.lifecycle.attempt_stopped(self.has_ended)
+        self.has_ended = False
 
     def pass_acknowledgement(
         self, identity: int, checkpoint: int, is_final: bool, snapshot: Opaque
     ) -> None:
         self.system.checkpoint.acknowledge(checkpoint, self.subtask, is_final, snapshot)
 
-    def pass_decline(self, identity: int, checkpoint: int) -> None:
-        self.system.checkpoint.decline(checkpoint)
+    def pass_decline(self, identity: int, checkpoint: int, reason: Opaque) -> None:
+        self.system.checkpoint.decline(checkpoint, reason)
 
     def pass_confirmation(self, identity: int, coordinator: int, number: int) -> None:
         self.system.gateway[coordinator, self.subtask].confirm(self.number, number)
@@ -300,33 +297,62 @@ class Attempt(Machine):
     def pass_event(self, identity: int, coordinator: int, event: Opaque) -> None:
         self.system.holder[coordinator].event(self.subtask, self.number, event)
 
+    def pass_metrics(self, identity: int, counters: Opaque) -> None:
+        self.scheduler.metrics(counters)
+
     def note_end(self) -> None:
         self.has_ended = True
-        self.system.lifecycle.ended += 1
         self.end_others()
-        if self.system.lifecycle.is_at_end():
-            self.system.request.submit()
+        self.system.lifecycle.attempt_ended()
 
     def end_others(self) -> None:
         """The other attempts of this subtask; here there are none."""
 
-    def drop_in_flight(self) -> None:
-        for c in range(self.system.coordinators):
-            self.system.gateway[c, self.subtask].disconnect()
+    def give_job_up(self, identity: int, reason: Opaque) -> None:
+        self.system.lifecycle.give_up(reason)
 
-    def go_down(self) -> None:
-        self.system.checkpoint.abort()
-        self.drop_in_flight()
-        self.announce_failed()
-        self.report_failed()
+    def give_way(self) -> None:
+        self.go_down("a newer process took its place")
+
+    def report_failure(self, identity: int, reason: Opaque) -> None:
+        self.go_down(reason)
+
+    def break_down(self, reason: Opaque) -> None:
+        self.go_down(reason)
+
+    def report_slow(self, number: int, reason: Opaque) -> None:
+        self.go_down(reason)
+
+    def report_lost(self, identity: int, reason: Opaque) -> None:
+        self.go_down(reason)
+
+    def go_down(self, reason: Opaque) -> None:
+        self.system.checkpoint.abort(reason)
+        self.drop_in_flight(reason)
+        self.announce_failed(reason)
+        self.report_failed(reason)
         self.report_down()
 
-    def report_failed(self) -> None:
-        self.system.lifecycle.attempt_failed(self.subtask, self.number)
+    def announce_cancel(self) -> None:
+        self.announce_failed("all attempts were canceled")
+        self.drop_in_flight("all attempts were canceled")
+
+    def finish_sends(self) -> None:
+        self.drop_in_flight("its process has finished")
+
+    def drop_in_flight(self, reason: Opaque) -> None:
+        for c in range(self.system.coordinators):
+            self.system.gateway[c, self.subtask].disconnect(reason)
+
+    def announce_failed(self, reason: Opaque) -> None:
+        for c in range(self.system.coordinators):
+            self.system.holder[c].attempt_failed(self.subtask, self.number, reason)
+
+    def report_failed(self, reason: Opaque) -> None:
+        self.system.lifecycle.attempt_failed(self.subtask, self.number, reason)
 
     def report_down(self) -> None:
-        self.system.lifecycle.connected -= 1
-        self.system.lifecycle.reconsider()
+        self.system.lifecycle.attempt_down()
 
     def remember_restart(self) -> None:
         self.has_restart_due = True
@@ -334,11 +360,15 @@ class Attempt(Machine):
     def renew(self) -> None:
         self.has_restart_due = False
         self.number = self.next_number()
+        self.count_attempt()
         for c in range(self.system.coordinators):
             self.system.gateway[c, self.subtask].renew(self.number)
 
     def next_number(self) -> int:
         return self.number + 1
+
+    def count_attempt(self) -> None:
+        """Count the attempts of the subtask; here `number` does."""
 
     def reset_coordinators(self) -> None:
         for c in range(self.system.coordinators):

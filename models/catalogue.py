@@ -1,50 +1,85 @@
-"""The lists of all machines and of all closed systems, by the names that the command line and the
-diagrams use.
+"""The machines that run and the closed systems that check them, by the names that the command line
+and the diagrams use.
 """
 
 from __future__ import annotations
 
 from epochgate.fsm import Machine
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.models.acknowledged import Acknowledged
-from epochgate.models.batch_job import BatchJob
 from epochgate.models.batch_snapshot import BatchSnapshots
-from epochgate.models.closed_concurrent import ConcurrentAttempts
-from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, ResumingJob, TalkingJob
-from epochgate.models.commit import Commit
+from epochgate.models.closed.asked import AskedJob
+from epochgate.models.closed.batch import BatchJob
+from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.concurrent import ConcurrentAttempts
+from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.job import ClosedJob
+from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.readers import ConcurrentSources
+from epochgate.models.closed.recreation import RecreatedJob
+from epochgate.models.closed.resuming import ResumingJob
+from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.concurrent_job import ConcurrentJob
-from epochgate.models.flink.system import Flink
 from epochgate.models.job import Job
-from epochgate.models.overlapping import Overlapping
-from epochgate.models.recreated_job import RecreatedJob
 from epochgate.models.recreation import Recreations
-from epochgate.models.reference import Reference
-from epochgate.models.replay import Replay
+from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
-from epochgate.models.valve import Valve
 
 MACHINES: dict[str, type[Machine]] = {
     **Job.MACHINES,
     **TaskSystem.MACHINES,
     **BatchSnapshots.MACHINES,
     **Recreations.MACHINES,
+    **SplitAssignments.MACHINES,
     "vertex": ConcurrentJob.MACHINES["vertex"],
 }
 
 SYSTEMS: dict[str, type[ClosedSystem]] = {
-    "reference": Reference,
-    "valve": Valve,
-    "acknowledged": Acknowledged,
-    "flink": Flink,
-    "commit": Commit,
-    "replay": Replay,
+    "commit": CommitJob,
     "batch": BatchJob,
     "recreation": RecreatedJob,
+    "sources": Sources,
+    "readers": ConcurrentSources,
     "concurrent": ConcurrentAttempts,
-    "overlapping": Overlapping,
     "epochgate": ClosedJob,
     "endings": EndingJob,
     "talking": TalkingJob,
+    "asked": AskedJob,
     "resuming": ResumingJob,
     "live": LiveJob,
 }
+"""In the order in which `epochgate check` explores them."""
+
+CONSTANTS: dict[str, str] = {
+    "subtasks": "subtasks of the job",
+    "vertices": "subtasks of the job",
+    "concurrent": "attempts of a subtask that may run at the same time",
+    "coordinators": "coordinators of the job",
+    "tolerable_failures": "checkpoints that may fail one after the other",
+    "commit_retries": "how often a commit is tried again",
+    "periodic": "1: checkpoints are also taken by the interval",
+    "wanted": "checkpoints that are taken",
+    "events": "events from each coordinator to each subtask",
+    "items": "committables of each subtask",
+    "said": "events from each operator to its coordinator",
+    "asks": "requests of clients to each coordinator",
+    "attempts": "attempts of a subtask over all",
+    "starts": "processes of each subtask over all",
+    "places": "attempts of a subtask that may be there at the same time",
+    "phases": "how far the job goes: 4 is to its end",
+    "overtaking": "1: processes connect in any order",
+    "repeats": "1: an acknowledgement may arrive twice",
+    "timeouts_cost": "1: a checkpoint that expires counts as a failure",
+    "renumbered": "1: used numbers are given again, so that the job goes on for ever",
+    "slow_starts": "1: the start of a coordinator may take long, or fail",
+    "slow_commits": "1: a commit may take long",
+    "up_length": "messages from a reader that may be under way",
+    "F": "failures that may happen",
+    "K": "checkpoints that are taken",
+    "E": "events or calls",
+    "R": "requests, or resets",
+    "S": "splits",
+    "G": "resets of the whole source",
+    "P": "assignments that no reader has asked for",
+}
+"""What each constant of these systems means."""

@@ -1,15 +1,17 @@
-"""The checkpoint lifecycle: triggered, pending, storing, and in the end completed or aborted; one
-at a time.
+"""The checkpoint lifecycle: triggered, pending, storing, and in the end completed, aborted or
+unknown; one at a time.
 
 Decides when the coordinators' parts are all there so that barriers may go out, when the subtasks'
 parts are all there so that the checkpoint may be stored, and that whatever belongs to another
 checkpoint is ignored. Every way out reopens the gateways, so none stays closed for a checkpoint
-that is over.
+that is over. A checkpoint of which the store cannot tell whether it exists is in doubt: neither its
+completion nor its abort is announced, no other follows it, and the job fails; the next start reads
+the store.
 
 Leaves asking for a checkpoint to `CheckpointRequest`, storing to the store behind its port (whose
-answer is `stored` or `store_failed`), time to the timer port (whose answer is `expire`). Source:
-Apache Flink's CheckpointCoordinator and PendingCheckpoint (section 3 of docs/protocol.md); unlike
-there an abort always names the checkpoint that it ends.
+answer is `stored`, `store_failed` or `store_unknown`), time to the timer port (whose answer is
+`expire`). Source: Apache Flink's CheckpointCoordinator and PendingCheckpoint (section 3 of
+docs/protocol.md); unlike there an abort always names the checkpoint that it ends.
 """
 
 from __future__ import annotations
@@ -33,17 +35,18 @@ from epochgate.fsm import (
 if TYPE_CHECKING:
     from epochgate.models.job import Job
 
-NONE, TRIGGERING, PENDING, STORING, COMPLETED, ABORTED = (
+NONE, TRIGGERING, PENDING, STORING, COMPLETED, ABORTED, UNKNOWN = (
     "none",
     "triggering",
     "pending",
     "storing",
     "completed",
     "aborted",
+    "unknown",
 )
 OVER = (NONE, COMPLETED, ABORTED)
+ENDED = (COMPLETED, ABORTED, UNKNOWN)
 UNFINISHED = (TRIGGERING, PENDING)
-LANE = 0
 
 
 class CheckpointPort(Port):
@@ -56,20 +59,36 @@ class CheckpointPort(Port):
         """A subtask's state and committables in this checkpoint."""
 
     def save(self, checkpoint: int) -> None:
-        """Store everything kept for it, durably; then say `stored` or `store_failed`."""
+        """Store everything kept for it, durably; then say `stored`, `store_failed` if it was not
+        stored and never will be, or `store_unknown`.
+        """
 
     def completed(self, checkpoint: int) -> None: ...
-    def aborted(self, checkpoint: int) -> None: ...
+    def aborted(self, checkpoint: int, reason: Opaque) -> None: ...
+    def unknown(self, checkpoint: int, reason: Opaque) -> None:
+        """Whether it is stored is unknown; the job is about to fail because of that."""
+
+
+class CheckpointTaskPort(Port):
+    """What a checkpoint tells the process that speaks for a subtask."""
+
+    def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
+        """Take a snapshot now: everything told before belongs to it, nothing told later does."""
+
+    def complete(self, subtask: int, identity: int, checkpoint: int) -> None: ...
+    def aborted(self, subtask: int, identity: int, checkpoint: int) -> None: ...
 
 
 class Checkpoint(Machine):
     """The checkpoint under way, or the last one."""
 
-    STATES = (NONE, TRIGGERING, PENDING, STORING, COMPLETED, ABORTED)
+    STATES = (NONE, TRIGGERING, PENDING, STORING, COMPLETED, ABORTED, UNKNOWN)
     INITIAL = NONE
+    TERMINAL = (UNKNOWN,)
 
     system: Job
     driver: CheckpointPort = output(CheckpointPort)
+    tasks: CheckpointTaskPort = output(CheckpointTaskPort)
 
     number: int = Int("checkpoints")
     """The id of the checkpoint under way, or of the last one."""
@@ -89,8 +108,10 @@ class Checkpoint(Machine):
     coordinator_failed: Trigger
     acknowledge: Trigger
     decline: Trigger
+    store: Trigger
     stored: Trigger
     store_failed: Trigger
+    store_unknown: Trigger
     expire: Trigger
     abort: Trigger
 
@@ -104,31 +125,33 @@ class Checkpoint(Machine):
         Row("coordinator_ready",     TRIGGERING,                                      STAY,       "is_current and not is_last_coordinator",        "count_coordinator",                  "other coordinators are not ready"),
         Row("coordinator_ready",     TRIGGERING,                                      PENDING,    "is_current and is_last_coordinator",            "count_coordinator, inject_barriers", "all coordinators have their snapshots, and their gateways are closed"),
         Ignore("coordinator_ready",  TRIGGERING,                                                  "not is_current",                                                                      "it belongs to an earlier checkpoint"),
-        Ignore("coordinator_ready",  (NONE, PENDING, STORING, COMPLETED, ABORTED),                None,                                                                                  "the checkpoint is over"),
+        Ignore("coordinator_ready",  (NONE, PENDING, STORING, *ENDED),                            None,                                                                                  "the checkpoint is over"),
 
-        Row("coordinator_failed",    TRIGGERING,                                      ABORTED,    "is_current",                                    "count_failure, give_up",             "a coordinator has no snapshot"),
+        Row("coordinator_failed",    TRIGGERING,                                      ABORTED,    "is_current",                                    "count_failure, fail",                "a coordinator has no snapshot"),
         Ignore("coordinator_failed", TRIGGERING,                                                  "not is_current",                                                                      "it belongs to an earlier checkpoint"),
-        Ignore("coordinator_failed", (NONE, PENDING, STORING, COMPLETED, ABORTED),                None,                                                                                  "the checkpoint is over"),
+        Ignore("coordinator_failed", (NONE, PENDING, STORING, *ENDED),                            None,                                                                                  "the checkpoint is over"),
 
         Row("acknowledge",           PENDING,                                         STAY,       "is_current and is_due and not is_last_subtask", "count_subtask",                      "other subtasks have not passed the barrier"),
-        Row("acknowledge",           PENDING,                                         STORING,    "is_current and is_due and is_last_subtask",     "count_subtask, save",                "every part is there"),
+        Row("acknowledge",           PENDING,                                         STORING,    "is_current and is_due and is_last_subtask",     "count_subtask, gather_ledger",       "every part is there"),
         Ignore("acknowledge",        PENDING,                                                     "is_current and not is_due",                                                           "a repeated acknowledgement"),
         Ignore("acknowledge",        PENDING,                                                     "not is_current",                                                                      "a late acknowledgement of an earlier checkpoint"),
-        Ignore("acknowledge",        (NONE, TRIGGERING, STORING, COMPLETED, ABORTED),             None,                                                                                  "a late or repeated acknowledgement"),
+        Ignore("acknowledge",        (NONE, TRIGGERING, STORING, *ENDED),                         None,                                                                                  "a late or repeated acknowledgement"),
 
-        Row("decline",               PENDING,                                         ABORTED,    "is_current",                                    "count_failure, give_up",             "a subtask could not take its snapshot"),
+        Row("decline",               PENDING,                                         ABORTED,    "is_current",                                    "count_failure, fail",                "a subtask could not take its snapshot"),
         Ignore("decline",            PENDING,                                                     "not is_current",                                                                      "it declines an earlier checkpoint"),
-        Ignore("decline",            (NONE, TRIGGERING, STORING, COMPLETED, ABORTED),             None,                                                                                  "the checkpoint is over"),
+        Ignore("decline",            (NONE, TRIGGERING, STORING, *ENDED),                         None,                                                                                  "the checkpoint is over"),
 
+        Row("store",                 STORING,                                         STAY,       None,                                            "save",                               "every part is there, and the ledger of the committer"),
         Row("stored",                STORING,                                         COMPLETED,  "is_current",                                    "complete, settle_request",           "it is durable: failovers go back to this one"),
-        Row("store_failed",          STORING,                                         ABORTED,    "is_current",                                    "count_failure, give_up",             "it could not be made durable"),
+        Row("store_failed",          STORING,                                         ABORTED,    "is_current",                                    "count_failure, fail",                "it could not be made durable"),
+        Row("store_unknown",         STORING,                                         UNKNOWN,    "is_current",                                    "report, end_job, settle_request",    "the store cannot tell whether the checkpoint exists"),
 
-        Row("expire",                UNFINISHED,                                      ABORTED,    "is_current",                                    "count_failure, give_up",             "it took longer than the timeout"),
+        Row("expire",                UNFINISHED,                                      ABORTED,    "is_current",                                    "count_failure, fail",                "it took longer than the timeout"),
         Ignore("expire",             UNFINISHED,                                                  "not is_current",                                                                      "the timer of an earlier checkpoint"),
-        Ignore("expire",             (NONE, STORING, COMPLETED, ABORTED),                         None,                                                                                  "every part is there, or it is over"),
+        Ignore("expire",             (NONE, STORING, *ENDED),                                     None,                                                                                  "every part is there, or it is over"),
 
-        Row("abort",                 UNFINISHED,                                      ABORTED,    None,                                            "give_up",                            "a failure has made one of its parts unreachable"),
-        Ignore("abort",              (NONE, STORING, COMPLETED, ABORTED),                         None,                                                                                  "every part is there, or it is over"),
+        Row("abort",                 UNFINISHED,                                      ABORTED,    None,                                            "abandon",                            "a failure has made one of its parts unreachable"),
+        Ignore("abort",              (NONE, STORING, *ENDED),                                     None,                                                                                  "every part is there, or it is over"),
     )
     # fmt: on
 
@@ -153,6 +176,9 @@ class Checkpoint(Machine):
     def is_storing(self) -> bool:
         return self.state == STORING
 
+    def is_in_doubt(self) -> bool:
+        return self.state == UNKNOWN
+
     def adopt(self, checkpoint: int, newest: int) -> None:
         self.number = newest
         self.completed = checkpoint
@@ -170,14 +196,14 @@ class Checkpoint(Machine):
 
     def ask_coordinators(self) -> None:
         for c in range(self.system.coordinators):
-            self.system.snapshot[c, LANE].ask(self.number)
+            self.system.snapshot[c].ask(self.number)
 
     def count_coordinator(self) -> None:
         self.coordinators_due -= 1
 
     def inject_barriers(self) -> None:
         for s in range(self.system.subtasks):
-            self.system.attempt[s].task.barrier(self.number)
+            self.tasks.barrier(s, self.system.attempt[s].identity, self.number)
 
     def count_subtask(
         self, checkpoint: int, subtask: int, is_final: bool, snapshot: Opaque
@@ -190,6 +216,10 @@ class Checkpoint(Machine):
         for c in range(self.system.coordinators):
             self.system.gateway[c, subtask].reopen(checkpoint)
 
+    def gather_ledger(self) -> None:
+        self.system.committer.carry(self.number)
+        self.store()
+
     def save(self) -> None:
         self.driver.save(self.number)
 
@@ -201,23 +231,41 @@ class Checkpoint(Machine):
             self.system.holder[c].checkpoint_complete(self.number)
         for s in range(self.system.subtasks):
             if self.system.attempt[s].is_running():
-                self.system.attempt[s].task.complete(self.number)
+                self.tasks.complete(s, self.system.attempt[s].identity, self.number)
         self.system.lifecycle.checkpoint_completed(self.ends_due == 0)
         self.system.committer.due(self.number)
         self.forget_parts()
 
-    def give_up(self) -> None:
-        self.driver.aborted(self.number)
+    def fail(self, checkpoint: int, reason: Opaque) -> None:
+        self.announce_abort(reason)
+        if self.failures > self.system.tolerable_failures:
+            self.failures = 0
+            self.system.lifecycle.fail_globally(reason)
+        self.settle_request()
+
+    def abandon(self, reason: Opaque) -> None:
+        self.announce_abort(reason)
+        self.settle_request()
+
+    def announce_abort(self, reason: Opaque) -> None:
+        self.driver.aborted(self.number, reason)
         for c in range(self.system.coordinators):
-            self.system.snapshot[c, LANE].cancel(self.number)
+            self.system.snapshot[c].cancel(self.number)
             for s in range(self.system.subtasks):
                 self.system.gateway[c, s].reopen(self.number)
             self.system.holder[c].checkpoint_aborted(self.number)
         for s in range(self.system.subtasks):
             if self.system.attempt[s].is_running():
-                self.system.attempt[s].task.aborted(self.number)
+                self.tasks.aborted(s, self.system.attempt[s].identity, self.number)
         self.forget_parts()
-        self.settle_request()
+
+    def report(self, checkpoint: int, reason: Opaque) -> None:
+        """Say that the outcome is unknown; nothing is announced."""
+        self.driver.unknown(checkpoint, reason)
+        self.forget_parts()
+
+    def end_job(self, checkpoint: int, reason: Opaque) -> None:
+        self.system.lifecycle.give_up(reason)
 
     def forget_parts(self) -> None:
         self.coordinators_due = 0
@@ -230,8 +278,5 @@ class Checkpoint(Machine):
         self.failures += 1
 
     def settle_request(self) -> None:
-        if self.failures > self.system.tolerable_failures:
-            self.failures = 0
-            self.system.lifecycle.fail_globally()
         self.system.request.settle()
         self.system.lifecycle.checkpoint_over()

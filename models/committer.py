@@ -1,17 +1,31 @@
 """The global committer: makes what completed checkpoints hold visible, in order, and only after
-they are durable.
+they are durable; and the ledger of what is completed and not known to be committed.
 
 Decides that nothing is committed before its checkpoint is completed, that a commit which fails is
 tried again a bounded number of times, and that a missed notice is subsumed by a later one: a commit
-covers every checkpoint up to the one it names. Leaves to the sink that committing twice is the same
-as once. Source: Apache Flink's GlobalCommitterOperator (rules C5 and C6 in docs/protocol.md).
+covers every checkpoint in the ledger. The ledger travels with every checkpoint that is stored, and
+the start of a driver takes it over from the restored one, so that a driver may die at any moment.
+Leaves to the sink that committing twice is the same as once. Source: Apache Flink's
+GlobalCommitterOperator (rules C2 to C6 in docs/protocol.md).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import STAY, Ignore, Int, Machine, Port, Row, Trigger, output
+from epochgate.fsm import (
+    STAY,
+    Channel,
+    Fifo,
+    Ignore,
+    Int,
+    Machine,
+    Opaque,
+    Port,
+    Row,
+    Trigger,
+    output,
+)
 
 if TYPE_CHECKING:
     from epochgate.models.job import Job
@@ -20,10 +34,23 @@ IDLE, COMMITTING, GIVEN_UP = "idle", "committing", "given_up"
 
 
 class SinkPort(Port):
-    """Where commits happen; the answer is `committed`, `retry_later` or `refused`."""
+    """Where commits happen, and where the committables of the checkpoints in the ledger are kept.
+
+    The answer to a commit is `committed`, `retry_later` or `refused`, with its checkpoint and
+    tries.
+    """
+
+    def carry(self, checkpoint: int, earlier: int) -> None:
+        """The checkpoint that is about to be stored holds the committables of an earlier one."""
+
+    def cover(self, checkpoint: int) -> None:
+        """The next commit includes this checkpoint; oldest first."""
 
     def commit(self, checkpoint: int, tries: int) -> None:
-        """Commit everything of every completed checkpoint up to this one; `tries` failed before."""
+        """Commit what is covered, of which this is the newest; `tries` failed before."""
+
+    def settled(self, checkpoint: int) -> None:
+        """It is known to be committed: its committables are needed no more."""
 
 
 class GlobalCommitter(Machine):
@@ -36,56 +63,93 @@ class GlobalCommitter(Machine):
     system: Job
     sink: SinkPort = output(SinkPort)
 
-    wanted: int = Int("checkpoints")
-    """The newest completed checkpoint."""
+    covered: Fifo[int] = Channel("checkpoints", "checkpoints")
+    """The older part of the ledger: the checkpoints that the commit under way covers."""
+    waiting: Fifo[int] = Channel("checkpoints", "checkpoints")
+    """The newer part: those that the next commit covers too."""
     asked: int = Int("checkpoints")
-    """The one that the sink is committing up to."""
+    """The newest one that the last commit covers."""
     tries: int = Int("commit_retries")
 
+    adopt: Trigger
     due: Trigger
+    carry: Trigger
     committed: Trigger
     retry_later: Trigger
     refused: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("due",         IDLE,       COMMITTING, None,            "want, commit", "a checkpoint is completed"),
-        Row("due",         COMMITTING, STAY,       None,            "want",         "the next commit covers it too"),
-        Ignore("due",      GIVEN_UP,               None,                            "the job goes down"),
+        Row("adopt",          IDLE,             STAY,       None,                           "enter",                 "the restored checkpoint carries it"),
 
-        Row("committed",   COMMITTING, IDLE,       "not has_more",  "settle",       "everything completed is visible"),
-        Row("committed",   COMMITTING, STAY,       "has_more",      "commit",       "a newer checkpoint was completed meanwhile"),
+        Row("due",            IDLE,             COMMITTING, None,                           "enter, commit",         "a checkpoint is completed"),
+        Row("due",            COMMITTING,       STAY,       None,                           "enter",                 "the next commit covers it too"),
+        Ignore("due",         GIVEN_UP,                     None,                                                    "the job goes down"),
 
-        Row("retry_later", COMMITTING, STAY,       "may_retry",     "commit_again", "the sink could not do it now"),
-        Row("retry_later", COMMITTING, GIVEN_UP,   "not may_retry", "fail_job",     "it could not do it in any of the tries allowed"),
-        Row("refused",     COMMITTING, GIVEN_UP,   None,            "fail_job",     "trying again would not help"),
+        Row("carry",          COMMITTING,       STAY,       None,                           "carry_ledger",          "a driver may die before it knows what was committed"),
+        Ignore("carry",       IDLE,                         None,                                                    "everything completed is committed"),
+
+        Row("committed",      COMMITTING,       IDLE,       "is_asked and not has_more",    "settle, reconsider",    "everything completed is visible"),
+        Row("committed",      COMMITTING,       STAY,       "is_asked and has_more",        "settle, commit",        "a newer checkpoint was completed meanwhile"),
+        Ignore("committed",   COMMITTING,                   "not is_asked",                                          "it answers an earlier commit"),
+        Ignore("committed",   (IDLE, GIVEN_UP),             None,                                                    "no commit is under way"),
+
+        Row("retry_later",    COMMITTING,       STAY,       "is_asked and may_retry",       "commit_again",          "the sink could not do it now"),
+        Row("retry_later",    COMMITTING,       GIVEN_UP,   "is_asked and not may_retry",   "fail_job",              "it could not do it in any of the tries allowed"),
+        Ignore("retry_later", COMMITTING,                   "not is_asked",                                          "it answers an earlier commit"),
+        Ignore("retry_later", (IDLE, GIVEN_UP),             None,                                                    "no commit is under way"),
+
+        Row("refused",        COMMITTING,       GIVEN_UP,   "is_asked",                     "fail_job",              "trying again would not help"),
+        Ignore("refused",     COMMITTING,                   "not is_asked",                                          "it answers an earlier commit"),
+        Ignore("refused",     (IDLE, GIVEN_UP),             None,                                                    "no commit is under way"),
     )
     # fmt: on
 
     def has_more(self) -> bool:
-        return self.wanted > self.asked
+        return not self.waiting.empty()
 
     def may_retry(self) -> bool:
         return self.tries < self.system.commit_retries
 
+    def is_asked(self, checkpoint: int, tries: int) -> bool:
+        return checkpoint == self.asked and tries == self.tries
+
     def is_settled(self) -> bool:
         return self.state == IDLE
 
-    def want(self, checkpoint: int) -> None:
-        self.wanted = checkpoint
+    def enter(self, checkpoint: int) -> None:
+        self.waiting.push(checkpoint)
+
+    def carry_ledger(self, checkpoint: int) -> None:
+        for earlier in self.covered.take_all():
+            self.covered.push(earlier)
+            self.sink.carry(checkpoint, earlier)
+        for earlier in self.waiting.take_all():
+            self.waiting.push(earlier)
+            self.sink.carry(checkpoint, earlier)
 
     def commit(self) -> None:
-        self.asked = self.wanted
         self.tries = 0
-        self.sink.commit(self.asked, 0)
+        self.ask()
 
     def commit_again(self) -> None:
         self.tries += 1
-        self.asked = self.wanted
+        self.ask()
+
+    def ask(self) -> None:
+        self.covered.drain(self.waiting)
+        for checkpoint in self.covered.take_all():
+            self.covered.push(checkpoint)
+            self.asked = checkpoint
+            self.sink.cover(checkpoint)
         self.sink.commit(self.asked, self.tries)
 
     def settle(self) -> None:
+        for checkpoint in self.covered.take_all():
+            self.sink.settled(checkpoint)
+
+    def reconsider(self) -> None:
         self.system.lifecycle.reconsider()
 
-    def fail_job(self) -> None:
-        self.system.lifecycle.give_up()
+    def fail_job(self, checkpoint: int, tries: int, reason: Opaque) -> None:
+        self.system.lifecycle.give_up(reason)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import machines
+from epochgate.fsm import ANY, STAY, Opaque, Row, Trigger, machines
 from epochgate.models.attempt import Attempt
 from epochgate.models.checkpoint import Checkpoint
 from epochgate.models.execution_vertex import ExecutionVertex
@@ -26,17 +26,35 @@ class ConcurrentAttempt(Attempt):
 
     system: ConcurrentJob
 
+    take_over: Trigger
+    hand_over: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *Attempt.ROWS,
+
+        Row("take_over", ANY, STAY, None, "adopt_from_other", "the process waits beside another attempt of its subtask"),
+        Row("hand_over", ANY, STAY, None, "forget_waiting",   "the process waits for another attempt of its subtask now"),
+    )
+    # fmt: on
+
+    def adopt_from_other(self, identity: int) -> None:
+        self.waiting = identity
+
     def vertex(self) -> int:
         return self.subtask // self.system.concurrent
 
     def end_others(self) -> None:
         self.system.vertex[self.vertex()].end(self.subtask)
 
-    def report_failed(self) -> None:
-        self.system.vertex[self.vertex()].attempt_failed(self.subtask)
+    def report_failed(self, reason: Opaque) -> None:
+        self.system.vertex[self.vertex()].attempt_failed(self.subtask, reason)
 
     def next_number(self) -> int:
-        return self.system.vertex[self.vertex()].next_number()
+        return self.system.vertex[self.vertex()].attempts
+
+    def count_attempt(self) -> None:
+        self.system.vertex[self.vertex()].count()
 
     def admit_others(self) -> None:
         self.system.vertex[self.vertex()].restart()
@@ -47,8 +65,8 @@ class ConcurrentLifecycle(JobLifecycle):
 
     system: ConcurrentJob
 
-    def is_at_end(self) -> bool:
-        return self.ended == self.system.vertices
+    def sources(self) -> int:
+        return self.system.vertices
 
     def may_checkpoint(self) -> bool:
         return self.may_restart_one() and self.is_at_end()
@@ -81,7 +99,7 @@ class ConcurrentCheckpoint(Checkpoint):
     def inject_barriers(self) -> None:
         for s in range(self.system.subtasks):
             if self.system.attempt[s].is_running():
-                self.system.attempt[s].task.barrier(self.number)
+                self.tasks.barrier(s, self.system.attempt[s].identity, self.number)
             else:
                 for c in range(self.system.coordinators):
                     self.system.gateway[c, s].reopen(self.number)

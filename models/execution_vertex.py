@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import STAY, Ignore, Int, Machine, Port, Row, Trigger, output
+from epochgate.fsm import ANY, STAY, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
 from epochgate.models.attempt import CANCELED, FAILED, FINISHED, SCHEDULED
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ IDLE, ATTEMPTED, ENDED = "idle", "attempted", "ended"
 class VertexPort(Port):
     """What whoever keeps the job's record learns."""
 
-    def outlived(self, place: int, attempt: int) -> None:
+    def outlived(self, place: int, attempt: int, reason: Opaque) -> None:
         """This attempt has failed, and another of its subtask goes on."""
 
 
@@ -55,6 +55,9 @@ class ExecutionVertex(Machine):
 
     begin: Trigger
     connect: Trigger
+    begin_at: Trigger
+    lost: Trigger
+    count: Trigger
     attempt_failed: Trigger
     restart: Trigger
     end: Trigger
@@ -69,6 +72,14 @@ class ExecutionVertex(Machine):
         Row("connect",           ATTEMPTED,          STAY,      "not is_expecting and has_room",     "start_beside",                "one more attempt beside those that are there"),
         Row("connect",           ATTEMPTED,          STAY,      "not is_expecting and not has_room", "replace_oldest",              "all places are taken, and the newest processes keep them"),
         Row("connect",           ENDED,              STAY,      None,                                "let_wait",                    "it waits, in case the attempt that has reached the end fails"),
+
+        Row("begin_at",          ATTEMPTED,          STAY,      "has_waiting_at",                    "recreate_at",                 "the process waits at the place of an attempt that is gone"),
+        Ignore("begin_at",       ATTEMPTED,                     "not has_waiting_at",                                               "the process was turned away"),
+
+        Row("lost",              ANY,                STAY,      "is_known",                          "pass_loss",                   "the process speaks or waits at one of the places"),
+        Ignore("lost",           ANY,                           "not is_known",                                                     "an evicted process is gone"),
+
+        Row("count",             ANY,                STAY,      None,                                "count_attempt",               "each attempt has a number of its own"),
 
         Row("attempt_failed",    ATTEMPTED,          STAY,      "has_others",                        "report_outlived",             "another attempt of the subtask can still finish"),
         Row("attempt_failed",    ATTEMPTED,          IDLE,      "not has_others",                    "lead, ask_restart",           "no attempt of the subtask is left"),
@@ -124,9 +135,21 @@ class ExecutionVertex(Machine):
                 return place
         return -1
 
-    def next_number(self) -> int:
+    def count_attempt(self) -> None:
         self.attempts += 1
-        return self.attempts - 1
+
+    def has_waiting_at(self, place: int) -> bool:
+        return self.system.attempt[place].has_waiting()
+
+    def recreate_at(self, place: int) -> None:
+        self.system.attempt[place].recreate()
+
+    def is_known(self, identity: int) -> bool:
+        return self.place_of(identity) >= 0
+
+    def pass_loss(self, identity: int, reason: Opaque) -> None:
+        place = self.place_of(identity)
+        self.system.attempt[place].lost(identity, reason)
 
     def vacate(self) -> None:
         for i in range(self.system.concurrent):
@@ -158,8 +181,7 @@ class ExecutionVertex(Machine):
 
     def start_at(self, place: int, identity: int) -> None:
         self.system.attempt[place].connect(identity)
-        if self.system.attempt[place].has_waiting():
-            self.system.attempt[place].recreate()
+        self.begin_at(place)
 
     def let_wait(self, identity: int) -> None:
         self.system.attempt[self.spare()].connect(identity)
@@ -169,19 +191,24 @@ class ExecutionVertex(Machine):
         return self.first() + (1 if self.leading == 0 else 0)
 
     def take_waiting(self) -> None:
-        self.system.attempt[self.leader()].waiting = self.system.attempt[self.spare()].waiting
-        self.system.attempt[self.spare()].waiting = 0
+        if self.system.attempt[self.spare()].has_waiting():
+            waiting = self.system.attempt[self.spare()].waiting
+            self.system.attempt[self.leader()].take_over(waiting)  # type: ignore[attr-defined]
+            self.system.attempt[self.spare()].hand_over()  # type: ignore[attr-defined]
 
     def lead(self, place: int) -> None:
         self.leading = place - self.first()
 
-    def report_outlived(self, place: int) -> None:
-        self.record.outlived(place, self.system.attempt[place].number)
+    def report_outlived(self, place: int, reason: Opaque) -> None:
+        self.record.outlived(place, self.system.attempt[place].number, reason)
 
-    def ask_restart(self, place: int) -> None:
-        self.system.lifecycle.attempt_failed(place, self.system.attempt[place].number)
+    def ask_restart(self, place: int, reason: Opaque) -> None:
+        number = self.system.attempt[place].number
+        self.system.lifecycle.attempt_failed(place, number, reason)
 
     def end_others(self, place: int) -> None:
         for i in range(self.system.concurrent):
             if self.first() + i != place:
-                self.system.attempt[self.first() + i].fault()
+                self.system.attempt[self.first() + i].fault(
+                    "another attempt of its subtask has reached the end of the input"
+                )

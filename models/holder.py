@@ -2,7 +2,8 @@
 
 Decides that a coordinator is restored before it starts, hears of subtasks only while it runs, and
 can fail the job once until it is restored; one that could not start is built anew before anything
-reaches it. An event from a subtask reaches it only from the attempt that is current, and the
+reaches it. Requests of clients and for snapshots without checkpoints reach it once its start has
+ended well; those made during the start wait, and all others are refused. An event from a subtask reaches it only from the attempt that is current, and the
 receipt for it takes the way of all events, through the gateway: after the coordinator's snapshot it
 waits for the barrier, so an operator that has a receipt before its own snapshot knows that the
 event is in the coordinator's::
@@ -15,7 +16,7 @@ Leaves checkpoints to `CoordinatorSnapshot` and sending to `Gateway`. Everything
 `user` is a call of the user's coordinator, made on the queue's thread in this order.
 
 Source: Apache Flink's OperatorCoordinatorHolder (rules H1 to H8, H13, H15 and H16 in
-docs/protocol.md); receipts and a second start are not in Flink.
+docs/protocol.md); receipts, a second start, and refused requests (H18) are not in Flink.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from typing import TYPE_CHECKING, ClassVar
 from epochgate.fsm import (
     STAY,
     Bool,
+    Channel,
+    Fifo,
     Ignore,
     Machine,
     Opaque,
@@ -55,17 +58,41 @@ class UserPort(Port):
 
     def close(self) -> None: ...
     def reset_to(self, checkpoint: int) -> None:
-        """Restore the coordinator from its state in `checkpoint`; 0 means that there is none."""
-
-    def checkpoint(self, checkpoint: int, lane: int) -> None:
-        """Ask for a snapshot; the answer is a `succeed` or `fail` of the snapshot machine of that
-        lane.
+        """Restore the coordinator from its state in `checkpoint`; 0 means that there is none. A
+        snapshot without a checkpoint that is under way fails.
         """
+
+    def reset_to_batch_snapshot(self) -> None:
+        """Do the same with the snapshot without a checkpoint that the job was given."""
+
+    def cancel_batch_snapshot(self) -> None:
+        """Fail a snapshot without a checkpoint that is under way: the state is wrong."""
+
+    def client_request(self, request: Opaque) -> None:
+        """Hand the request to the coordinator."""
+
+    def batch_snapshot(self, request: Opaque) -> None:
+        """Begin a snapshot without a checkpoint."""
+
+    def refuse_early(self, request: Opaque) -> None:
+        """Refuse a request of either kind: the coordinator has not started."""
+
+    def refuse_broken(self, request: Opaque) -> None:
+        """Refuse it: the coordinator could not start, and is not built anew yet."""
+
+    def refuse_failing(self, request: Opaque) -> None:
+        """Refuse it: the coordinator has failed the job, and is not restored yet."""
+
+    def refuse_periodic(self, request: Opaque) -> None:
+        """Refuse it: the job takes periodic checkpoints."""
+
+    def refuse_late(self, request: Opaque) -> None:
+        """Refuse it: the job is over."""
 
     def complete(self, checkpoint: int) -> None: ...
     def aborted(self, checkpoint: int) -> None: ...
     def ready(self, subtask: int, attempt: int) -> None: ...
-    def failed(self, subtask: int, attempt: int) -> None: ...
+    def failed(self, subtask: int, attempt: int, reason: Opaque) -> None: ...
     def subtask_reset(self, subtask: int, checkpoint: int) -> None:
         """Take back what `subtask` was told after `checkpoint`; 0 means all of it."""
 
@@ -86,12 +113,21 @@ class Holder(Machine):
 
     has_failed: bool = Bool()
     """The coordinator has failed the job, and was not restored since."""
+    has_batch_snapshot: bool = Bool()
+    """The job was given a snapshot without a checkpoint, and does not begin from a checkpoint."""
+    requests: Fifo[Opaque] = Channel("questions", "questions")
+    """Requests of clients made during the start."""
+    snapshot_requests: Fifo[Opaque] = Channel("questions", "questions")
+    """Requests for a snapshot without a checkpoint made during the start."""
 
+    adopt_batch_snapshot: Trigger
     start: Trigger
     started: Trigger
     start_failed: Trigger
     reset: Trigger
     fail_job: Trigger
+    client_request: Trigger
+    batch_snapshot: Trigger
     event: Trigger
     handled: Trigger
     attempt_ready: Trigger
@@ -103,54 +139,95 @@ class Holder(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("start",                  CREATED,                   STARTING, "not is_failing",      "call_start",                       "the job begins"),
-        Row("start",                  CREATED,                   STARTING, "is_failing",          "call_unfit",                       "it has failed the job before that began"),
-        Row("started",                STARTING,                  STARTED,  None,                  None,                               "it is ready for whatever comes"),
-        Ignore("started",             (BROKEN, CLOSED),                    None,                                                      "it has failed the job while it was starting, or the job is over"),
-        Row("start_failed",           STARTING,                  BROKEN,   None,                  "fail_globally",                    "it is half built"),
-        Ignore("start_failed",        (BROKEN, CLOSED),                    None,                                                      "it has failed the job while it was starting, or the job is over"),
+        Row("adopt_batch_snapshot",   CREATED,                   STAY,     None,                                       "note_batch_snapshot",                                  "the job was given a snapshot without a checkpoint"),
+        Ignore("adopt_batch_snapshot", CLOSED,                            None,                                                                                               "the job was ended before it began"),
+        Row("start",                  CREATED,                   STARTING, "not is_failing and not begins_from_batch", "call_start",                                           "the job begins"),
+        Row("start",                  CREATED,                   STARTING, "not is_failing and begins_from_batch",     "start_from_batch",                                     "the job begins from a snapshot without a checkpoint"),
+        Row("start",                  CREATED,                   STARTING, "is_failing",                               "call_unfit",                                           "it has failed the job before that began"),
+        Row("started",                STARTING,                  STARTED,  None,                                       "serve_requests",                                       "it is ready for whatever comes"),
+        Ignore("started",             (BROKEN, CLOSED),                    None,                                                                                               "it has failed the job while it was starting, or the job is over"),
+        Row("start_failed",           STARTING,                  BROKEN,   "not is_fatal",                       "refuse_requests, fail_globally",                       "it is half built"),
+        Row("start_failed",           STARTING,                  BROKEN,   "is_fatal",                           "refuse_requests, give_job_up",                         "no coordinator could start"),
+        Ignore("start_failed",        (BROKEN, CLOSED),                    None,                                                                                               "it has failed the job while it was starting, or the job is over"),
 
-        Row("reset",                  CREATED,                   STAY,     None,                  "call_reset",                       "the job begins from a checkpoint"),
-        Row("reset",                  UP,                        STAY,     None,                  "clear_failure, call_reset",        "all state goes back to one checkpoint"),
-        Row("reset",                  BROKEN,                    STARTING, None,                  "clear_failure, rebuild_and_start", "all state goes back to one checkpoint, and this one begins anew"),
+        Row("reset",                  CREATED,                   STAY,     None,                                       "forget_batch_snapshot, call_reset",                    "the job begins from a checkpoint"),
+        Row("reset",                  UP,                        STAY,     "not is_to_batch",                          "clear_failure, call_reset",                            "all state goes back to one checkpoint"),
+        Row("reset",                  UP,                        STAY,     "is_to_batch",                              "clear_failure, call_batch_reset",                      "all state goes back to the beginning, a snapshot without a checkpoint"),
+        Row("reset",                  BROKEN,                    STARTING, "not is_to_batch",                          "clear_failure, rebuild, restore, call_start",          "all state goes back to one checkpoint, and this one begins anew"),
+        Row("reset",                  BROKEN,                    STARTING, "is_to_batch",                              "clear_failure, rebuild, call_batch_reset, call_start", "the coordinator begins anew from a snapshot without a checkpoint"),
 
-        Row("fail_job",               CREATED,                   STAY,     None,                  "note_failure",                     "it may not start"),
-        Row("fail_job",               STARTING,                  BROKEN,   None,                  "fail_globally",                    "it is half built"),
-        Row("fail_job",               STARTED,                   STAY,     "not is_failing",      "note_failure, fail_globally",      "only the coordinator knows that its state is wrong"),
-        Ignore("fail_job",            STARTED,                             "is_failing",                                              "the first call since the last restore has won"),
-        Ignore("fail_job",            BROKEN,                              None,                                                      "everything goes down already"),
-        Ignore("fail_job",            CLOSED,                              None,                                                      "the job is over"),
+        Row("fail_job",               CREATED,                   STAY,     "not is_fatal",                             "note_failure",                                         "it may not start"),
+        Row("fail_job",               (CREATED, STARTED),        STAY,     "is_fatal",                                 "give_job_up",                                          "restoring it would not help"),
+        Row("fail_job",               STARTING,                  BROKEN,   "not is_fatal",                             "refuse_requests, fail_globally",                       "it is half built"),
+        Row("fail_job",               STARTING,                  BROKEN,   "is_fatal",                                 "refuse_requests, give_job_up",                         "no coordinator could start"),
+        Row("fail_job",               STARTED,                   STAY,     "not is_fatal and not is_failing",          "note_failure, cancel_snapshot, fail_globally",         "only the coordinator knows that its state is wrong"),
+        Ignore("fail_job",            STARTED,                             "not is_fatal and is_failing",                                                                      "the first call since the last restore has won"),
+        Row("fail_job",               BROKEN,                    STAY,     "is_fatal",                                 "give_job_up",                                          "building it anew would not help"),
+        Ignore("fail_job",            BROKEN,                              "not is_fatal",                                                                                     "everything goes down already"),
+        Ignore("fail_job",            CLOSED,                              None,                                                                                               "the job is over"),
 
-        Row("event",                  UP,                        STAY,     "is_from_current",     "call_event",                       "an operator speaks to its coordinator"),
-        Ignore("event",               UP,                                  "not is_from_current",                                     "it was sent by an attempt that is gone"),
-        Ignore("event",               (CREATED, BROKEN, CLOSED),           None,                                                      "nobody listens"),
+        Row("client_request",         STARTED,                   STAY,     None,                                       "call_client_request",                                  "a client asks the coordinator"),
+        Row("client_request",         STARTING,                  STAY,     None,                                       "hold_request",                                         "the coordinator's start has not ended"),
+        Row("client_request",         CREATED,                   STAY,     None,                                       "refuse_early",                                         "the coordinator has not started"),
+        Row("client_request",         BROKEN,                    STAY,     None,                                       "refuse_broken",                                        "the coordinator could not start"),
+        Row("client_request",         CLOSED,                    STAY,     None,                                       "refuse_late",                                          "the job is over"),
 
-        Row("handled",                UP,                        STAY,     None,                  "send_receipt",                     "the coordinator has made the event part of its state"),
-        Ignore("handled",             (CREATED, BROKEN, CLOSED),           None,                                                      "its attempt is gone"),
+        Row("batch_snapshot",         STARTED,                   STAY,     "not is_periodic and not is_failing",       "call_batch_snapshot",                                  "a client wants the coordinator's state"),
+        Row("batch_snapshot",         STARTED,                   STAY,     "not is_periodic and is_failing",           "refuse_failing",                                       "the coordinator's state is wrong until it is restored"),
+        Row("batch_snapshot",         STARTING,                  STAY,     "not is_periodic",                          "hold_snapshot_request",                                "the coordinator's start has not ended"),
+        Row("batch_snapshot",         CREATED,                   STAY,     "not is_periodic",                          "refuse_early",                                         "the coordinator has not started"),
+        Row("batch_snapshot",         BROKEN,                    STAY,     "not is_periodic",                          "refuse_broken",                                        "the coordinator could not start"),
+        Row("batch_snapshot",         (CREATED, *UP, BROKEN),    STAY,     "is_periodic",                              "refuse_periodic",                                      "a periodic checkpoint holds what the snapshot would"),
+        Row("batch_snapshot",         CLOSED,                    STAY,     None,                                       "refuse_late",                                          "the job is over"),
 
-        Row("attempt_ready",          UP,                        STAY,     None,                  "call_ready",                       "its gateway can be used"),
-        Row("attempt_failed",         UP,                        STAY,     None,                  "call_failed",                      "its gateway leads nowhere"),
-        Row("subtask_reset",          UP,                        STAY,     None,                  "call_subtask_reset",               "the subtask goes back to a checkpoint, the coordinator does not"),
-        Row("checkpoint_complete",    UP,                        STAY,     None,                  "call_complete",                    "the checkpoint is durable"),
-        Row("checkpoint_aborted",     UP,                        STAY,     None,                  "call_aborted",                     "the checkpoint will never be"),
-        Ignore("attempt_ready",       BROKEN,                              None,                                                      "it has to be built anew first"),
-        Ignore("attempt_failed",      BROKEN,                              None,                                                      "it has to be built anew first"),
-        Ignore("subtask_reset",       BROKEN,                              None,                                                      "it has to be built anew first"),
-        Ignore("checkpoint_complete", BROKEN,                              None,                                                      "it has to be built anew first"),
-        Ignore("checkpoint_aborted",  BROKEN,                              None,                                                      "it has to be built anew first"),
+        Row("event",                  UP,                        STAY,     "is_from_current",                          "call_event",                                           "an operator speaks to its coordinator"),
+        Ignore("event",               UP,                                  "not is_from_current",                                                                              "it was sent by an attempt that is gone"),
+        Ignore("event",               (CREATED, BROKEN, CLOSED),           None,                                                                                               "nobody listens"),
 
-        Row("close",                  (CREATED, *UP, BROKEN),    CLOSED,   None,                  "call_close",                       "the job is over"),
+        Row("handled",                UP,                        STAY,     None,                                       "send_receipt",                                         "the coordinator has made the event part of its state"),
+        Ignore("handled",             (CREATED, BROKEN, CLOSED),           None,                                                                                               "its attempt is gone"),
+
+        Row("attempt_ready",          UP,                        STAY,     None,                                       "call_ready",                                           "its gateway can be used"),
+        Row("attempt_failed",         UP,                        STAY,     None,                                       "call_failed",                                          "its gateway leads nowhere"),
+        Row("subtask_reset",          UP,                        STAY,     None,                                       "call_subtask_reset",                                   "the subtask goes back to a checkpoint, the coordinator does not"),
+        Row("checkpoint_complete",    UP,                        STAY,     None,                                       "call_complete",                                        "the checkpoint is durable"),
+        Row("checkpoint_aborted",     UP,                        STAY,     None,                                       "call_aborted",                                         "the checkpoint will never be"),
+        Ignore("attempt_ready",       BROKEN,                              None,                                                                                               "it has to be built anew first"),
+        Ignore("attempt_failed",      BROKEN,                              None,                                                                                               "it has to be built anew first"),
+        Ignore("subtask_reset",       BROKEN,                              None,                                                                                               "it has to be built anew first"),
+        Ignore("checkpoint_complete", BROKEN,                              None,                                                                                               "it has to be built anew first"),
+        Ignore("checkpoint_aborted",  BROKEN,                              None,                                                                                               "it has to be built anew first"),
+
+        Row("close",                  (CREATED, *UP, BROKEN),    CLOSED,   None,                                       "refuse_late_requests, call_close",                     "the job is over"),
     )
     # fmt: on
 
     def is_failing(self) -> bool:
         return self.has_failed
 
+    def is_fatal(self, reason: Opaque, is_fatal: bool) -> bool:
+        return is_fatal
+
+    def is_periodic(self) -> bool:
+        return self.system.periodic > 0
+
+    def begins_from_batch(self) -> bool:
+        return self.has_batch_snapshot
+
+    def is_to_batch(self, checkpoint: int) -> bool:
+        return self.has_batch_snapshot and checkpoint == 0
+
     def is_from_current(self, subtask: int, attempt: int) -> bool:
         return (
             self.system.attempt[subtask].is_reachable()
             and self.system.attempt[subtask].number == attempt
         )
+
+    def note_batch_snapshot(self) -> None:
+        self.has_batch_snapshot = True
+
+    def forget_batch_snapshot(self) -> None:
+        self.has_batch_snapshot = False
 
     def call_start(self) -> None:
         self.user.start()
@@ -164,17 +241,76 @@ class Holder(Machine):
     def call_reset(self, checkpoint: int) -> None:
         self.user.reset_to(checkpoint)
 
-    def rebuild_and_start(self, checkpoint: int) -> None:
+    def call_batch_reset(self) -> None:
+        self.user.reset_to_batch_snapshot()
+
+    def start_from_batch(self) -> None:
+        self.user.reset_to_batch_snapshot()
+        self.user.start()
+
+    def rebuild(self) -> None:
         self.user.rebuild()
+
+    def restore(self, checkpoint: int) -> None:
         if checkpoint > 0:
             self.user.reset_to(checkpoint)
-        self.user.start()
 
     def note_failure(self) -> None:
         self.has_failed = True
 
-    def fail_globally(self) -> None:
-        self.system.lifecycle.fail_globally()
+    def cancel_snapshot(self) -> None:
+        self.user.cancel_batch_snapshot()
+
+    def give_job_up(self, reason: Opaque) -> None:
+        self.system.lifecycle.give_up(reason)
+
+    def fail_globally(self, reason: Opaque) -> None:
+        self.system.lifecycle.fail_globally(reason)
+
+    def call_client_request(self, request: Opaque) -> None:
+        self.user.client_request(request)
+
+    def call_batch_snapshot(self, request: Opaque) -> None:
+        self.user.batch_snapshot(request)
+
+    def hold_request(self, request: Opaque) -> None:
+        self.requests.push(request)
+
+    def hold_snapshot_request(self, request: Opaque) -> None:
+        self.snapshot_requests.push(request)
+
+    def serve_requests(self) -> None:
+        for request in self.requests.take_all():
+            self.user.client_request(request)
+        for request in self.snapshot_requests.take_all():
+            self.user.batch_snapshot(request)
+
+    def refuse_requests(self) -> None:
+        for request in self.requests.take_all():
+            self.user.refuse_broken(request)
+        for request in self.snapshot_requests.take_all():
+            self.user.refuse_broken(request)
+
+    def refuse_late_requests(self) -> None:
+        for request in self.requests.take_all():
+            self.user.refuse_late(request)
+        for request in self.snapshot_requests.take_all():
+            self.user.refuse_late(request)
+
+    def refuse_early(self, request: Opaque) -> None:
+        self.user.refuse_early(request)
+
+    def refuse_broken(self, request: Opaque) -> None:
+        self.user.refuse_broken(request)
+
+    def refuse_failing(self, request: Opaque) -> None:
+        self.user.refuse_failing(request)
+
+    def refuse_periodic(self, request: Opaque) -> None:
+        self.user.refuse_periodic(request)
+
+    def refuse_late(self, request: Opaque) -> None:
+        self.user.refuse_late(request)
 
     def call_event(self, subtask: int, attempt: int, event: Opaque) -> None:
         self.user.event(subtask, attempt, event)
@@ -185,8 +321,8 @@ class Holder(Machine):
     def call_ready(self, subtask: int, attempt: int) -> None:
         self.user.ready(subtask, attempt)
 
-    def call_failed(self, subtask: int, attempt: int) -> None:
-        self.user.failed(subtask, attempt)
+    def call_failed(self, subtask: int, attempt: int, reason: Opaque) -> None:
+        self.user.failed(subtask, attempt, reason)
 
     def call_subtask_reset(self, subtask: int, checkpoint: int) -> None:
         self.user.subtask_reset(subtask, checkpoint)

@@ -18,35 +18,34 @@ from epochgate.models.snapshot import CoordinatorSnapshot
 class Job(System):
     """Everything that the driver decides about one job.
 
-    Constants: `subtasks` and `coordinators`, how many there are; `overlap`, how many checkpoints
-    may be marked on a gateway at once; `tolerable_failures`, how many checkpoints may fail in a
-    row; `commit_retries`, how often a commit is tried again.
+    Constants: `subtasks` and `coordinators`, how many there are; `tolerable_failures`, how many
+    checkpoints may fail in a row; `commit_retries`, how often a commit is tried again; `periodic`, 1 if checkpoints are taken
+    without being asked for.
     """
 
     INDEX_SETS: ClassVar[dict[str, str]] = {
         "subtask": "subtasks",
         "coordinator": "coordinators",
-        "lane": "overlap",
     }
     CONSTANTS: ClassVar[dict[str, int]] = {
         "subtasks": 1,
         "coordinators": 0,
-        "overlap": 1,
         "tolerable_failures": 0,
         "commit_retries": 10,
+        "periodic": 0,
     }
 
     subtasks: int
     coordinators: int
-    overlap: int
     tolerable_failures: int
     commit_retries: int
+    periodic: int
 
     lifecycle: JobLifecycle = machines(JobLifecycle)
     attempt: list[Attempt] = machines(Attempt)
     holder: list[Holder] = machines(Holder)
     gateway: dict[tuple[int, int], Gateway] = machines(Gateway)
-    snapshot: dict[tuple[int, int], CoordinatorSnapshot] = machines(CoordinatorSnapshot)
+    snapshot: list[CoordinatorSnapshot] = machines(CoordinatorSnapshot)
     request: CheckpointRequest = machines(CheckpointRequest)
     checkpoint: Checkpoint = machines(Checkpoint)
     committer: GlobalCommitter = machines(GlobalCommitter)

@@ -15,7 +15,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import STAY, Bool, Ignore, Int, Machine, Port, Row, Trigger, output
+from epochgate.fsm import (
+    ANY,
+    STAY,
+    Bool,
+    Ignore,
+    Int,
+    Machine,
+    Opaque,
+    Port,
+    Row,
+    Trigger,
+    output,
+)
 
 if TYPE_CHECKING:
     from epochgate.models.job import Job
@@ -30,14 +42,24 @@ ENDED = (FINISHED, FAILED, CANCELED)
 class LifecyclePort(Port):
     """What the job asks of the restart strategy and tells the driver."""
 
-    def restart_one(self, subtask: int, attempt: int) -> None:
-        """After how long may this subtask try again?"""
+    def restart_one(self, subtask: int, attempt: int, reason: Opaque) -> None:
+        """After how long may this subtask try again? Answer with its attempt's `restart`, or with
+        `give_up`.
+        """
 
-    def restart_all(self, restarts: int) -> None:
-        """After how long may all subtasks try again? Answer with `backed_off(restarts)`."""
+    def restart_all(self, restarts: int, reason: Opaque) -> None:
+        """After how long may all subtasks try again? Answer with `backed_off(restarts)`, or with
+        `give_up`.
+        """
 
-    def ended(self) -> None:
-        """The job has reached one of its final states."""
+    def finish(self, subtask: int, identity: int) -> None:
+        """Tell this process that the job has what it needs, and to leave cleanly."""
+
+    def ending(self, reason: Opaque) -> None:
+        """The job goes down, and this is why."""
+
+    def ended(self, outcome: Opaque, checkpoint: int) -> None:
+        """The job is finished, failed or canceled, with this as its last completed checkpoint."""
 
 
 class JobLifecycle(Machine):
@@ -72,6 +94,11 @@ class JobLifecycle(Machine):
     is_stop_wanted: bool = Bool()
 
     start: Trigger
+    attempt_connected: Trigger
+    attempt_running: Trigger
+    attempt_ended: Trigger
+    attempt_stopped: Trigger
+    attempt_down: Trigger
     attempt_failed: Trigger
     fail_globally: Trigger
     backed_off: Trigger
@@ -81,11 +108,19 @@ class JobLifecycle(Machine):
     stop: Trigger
     give_up: Trigger
     cancel: Trigger
+    closed: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("start",                   CREATED,                                       RUNNING,    None,                                 "start_all",                   "the driver is ready"),
         Ignore("start",                ENDED,                                                     None,                                                                "it was ended before it began"),
+
+        Row("attempt_connected",       ANY,                                           STAY,       None,                                 "count_connected",             "a process speaks for the attempt"),
+        Row("attempt_running",         ANY,                                           STAY,       None,                                 "count_running",               "the attempt has restored its state"),
+        Row("attempt_ended",           ANY,                                           STAY,       "not is_last_end",                    "count_ended",                 "other subtasks have not reached the end of their input"),
+        Row("attempt_ended",           ANY,                                           STAY,       "is_last_end",                        "count_ended, ask_for_last",   "all subtasks have reached the end of their input"),
+        Row("attempt_stopped",         ANY,                                           STAY,       None,                                 "count_stopped",               "the attempt does not run any more"),
+        Row("attempt_down",            ANY,                                           STAY,       None,                                 "count_down, settle_down",     "the attempt has no process any more"),
 
         Row("attempt_failed",          (RUNNING, STOPPING),                           STAY,       None,                                 "ask_restart_one",             "a failed attempt concerns its own subtask only"),
         Ignore("attempt_failed",       (RESTARTING, *ENDING),                                     None,                                                                "everything goes down anyway"),
@@ -122,13 +157,17 @@ class JobLifecycle(Machine):
         Row("stop",                    CREATED,                                       CANCELED,   None,                                 "end",                         "nothing has begun"),
         Ignore("stop",                 (STOPPING, *ENDING, *ENDED),                               None,                                                                "it ends already"),
 
-        Row("give_up",                 (RUNNING, STOPPING, RESTARTING, FINISHING),    FAILING,    None,                                 "cancel_all, settle_down",     "trying again is not allowed or would not help"),
-        Row("give_up",                 CREATED,                                       FAILED,     None,                                 "end",                         "it could not even begin"),
+        Row("give_up",                 (RUNNING, STOPPING, RESTARTING, FINISHING),    FAILING,    None,                                 "tell_cause, cancel_all, settle_down",     "trying again is not allowed or would not help"),
+        Row("give_up",                 CREATED,                                       FAILED,     None,                                 "tell_cause, end",                         "it could not even begin"),
         Ignore("give_up",              (FAILING, CANCELING, *ENDED),                              None,                                                                "it ends already"),
 
-        Row("cancel",                  (RUNNING, STOPPING, RESTARTING, FINISHING),    CANCELING,  None,                                 "cancel_all, settle_down",     "the user wants it to end now"),
-        Row("cancel",                  CREATED,                                       CANCELED,   None,                                 "end",                         "nothing has begun"),
+        Row("cancel",                  (RUNNING, STOPPING, RESTARTING, FINISHING),    CANCELING,  None,                                 "tell_cause, cancel_all, settle_down",     "the user wants it to end now"),
+        Row("cancel",                  CREATED,                                       CANCELED,   None,                                 "tell_cause, end",                         "nothing has begun"),
         Ignore("cancel",               (FAILING, CANCELING, *ENDED),                              None,                                                                "it ends already"),
+
+        Row("closed",                  FINISHED,                                      STAY,       None,                                 "tell_finished",               "the coordinators of the finished job are closed"),
+        Row("closed",                  FAILED,                                        STAY,       None,                                 "tell_failed",                 "the coordinators of the failed job are closed"),
+        Row("closed",                  CANCELED,                                      STAY,       None,                                 "tell_canceled",               "the coordinators of the canceled job are closed"),
     )
     # fmt: on
 
@@ -147,6 +186,9 @@ class JobLifecycle(Machine):
     def is_committed(self) -> bool:
         return self.system.committer.is_settled()
 
+    def has_ended(self) -> bool:
+        return self.state == FINISHED or self.state == FAILED or self.state == CANCELED
+
     def may_restart_all(self) -> bool:
         return self.has_backed_off and self.is_down()
 
@@ -155,7 +197,7 @@ class JobLifecycle(Machine):
 
     def is_at_end(self) -> bool:
         """Whether all subtasks have reached the end of their input."""
-        return self.ended == self.system.subtasks
+        return self.ended == self.sources()
 
     def may_checkpoint(self) -> bool:
         return self.may_restart_one() and self.running == self.system.subtasks
@@ -177,21 +219,48 @@ class JobLifecycle(Machine):
         for s in range(self.system.subtasks):
             self.system.attempt[s].schedule()
 
-    def ask_restart_one(self, subtask: int, attempt: int) -> None:
-        self.driver.restart_one(subtask, attempt)
+    def is_last_end(self) -> bool:
+        return self.ended + 1 == self.sources()
+
+    def sources(self) -> int:
+        """How many attempts have to reach the end of their input."""
+        return self.system.subtasks
+
+    def count_connected(self) -> None:
+        self.connected += 1
+
+    def count_running(self) -> None:
+        self.running += 1
+
+    def count_ended(self) -> None:
+        self.ended += 1
+
+    def count_stopped(self, had_ended: bool) -> None:
+        self.running -= 1
+        if had_ended:
+            self.ended -= 1
+
+    def count_down(self) -> None:
+        self.connected -= 1
+
+    def ask_restart_one(self, subtask: int, attempt: int, reason: Opaque) -> None:
+        self.driver.restart_one(subtask, attempt, reason)
+
+    def tell_cause(self, reason: Opaque) -> None:
+        self.driver.ending(reason)
 
     def cancel_all(self) -> None:
-        self.system.checkpoint.abort()
+        self.system.checkpoint.abort("the job goes down as a whole")
         self.cancel_attempts()
 
     def cancel_attempts(self) -> None:
         for s in range(self.system.subtasks):
             self.system.attempt[s].cancel()
 
-    def ask_restart_all(self) -> None:
+    def ask_restart_all(self, reason: Opaque) -> None:
         self.has_backed_off = False
         self.restarts += 1
-        self.driver.restart_all(self.restarts)
+        self.driver.restart_all(self.restarts, reason)
 
     def note_back_off(self) -> None:
         self.has_backed_off = True
@@ -222,9 +291,18 @@ class JobLifecycle(Machine):
     def finish_all(self) -> None:
         for s in range(self.system.subtasks):
             if self.system.attempt[s].is_running():
-                self.system.attempt[s].task.finish()
+                self.driver.finish(s, self.system.attempt[s].identity)
 
     def end(self) -> None:
         for c in range(self.system.coordinators):
             self.system.holder[c].close()
-        self.driver.ended()
+        self.closed()
+
+    def tell_finished(self) -> None:
+        self.driver.ended("finished", self.system.checkpoint.completed)
+
+    def tell_failed(self) -> None:
+        self.driver.ended("failed", self.system.checkpoint.completed)
+
+    def tell_canceled(self) -> None:
+        self.driver.ended("canceled", self.system.checkpoint.completed)

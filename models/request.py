@@ -3,7 +3,8 @@ settled.
 
 Decides that one checkpoint runs at a time, that none starts unless every subtask runs, and that a
 request made while a checkpoint is under way is served by the next one; a periodic request is not,
-since its timer asks again. Requests that wait together are served together. Source: Apache Flink's
+since its timer asks again. Requests that wait together are served together; none is taken once the
+job has ended. Source: Apache Flink's
 CheckpointRequestDecider (section 3 of docs/protocol.md).
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import STAY, Bool, Ignore, Machine, Port, Row, Trigger, output
+from epochgate.fsm import ANY, STAY, Bool, Ignore, Machine, Port, Row, Trigger, output
 
 if TYPE_CHECKING:
     from epochgate.models.job import Job
@@ -24,6 +25,9 @@ class RequestPort(Port):
 
     def chosen(self, checkpoint: int) -> None:
         """All requests made so far are served by this checkpoint."""
+
+    def refused(self) -> None:
+        """The request that was just made, and those that wait, will not be served."""
 
 
 class CheckpointRequest(Machine):
@@ -45,12 +49,14 @@ class CheckpointRequest(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("submit",             IDLE,             QUEUED, None,              "consider",  "somebody wants a checkpoint"),
-        Ignore("submit",          QUEUED,                   None,                           "it is served together with the one that waits"),
-        Row("submit",             CHOSEN,           STAY,   None,              "note_more", "the one under way may not cover it"),
+        Row("submit",             IDLE,             QUEUED, "not has_ended",   "consider",  "somebody wants a checkpoint"),
+        Ignore("submit",          QUEUED,                   "not has_ended",                "it is served together with the one that waits"),
+        Row("submit",             CHOSEN,           STAY,   "not has_ended",   "note_more", "the one under way may not cover it"),
+        Row("submit",             ANY,              STAY,   "has_ended",       "refuse",    "the job has ended"),
 
-        Row("submit_periodic",    IDLE,             QUEUED, None,              "consider",  "the interval is over"),
-        Ignore("submit_periodic", (QUEUED, CHOSEN),         None,                           "the last one is not over; the timer asks again"),
+        Row("submit_periodic",    IDLE,             QUEUED, "not has_ended",   "consider",  "the interval is over"),
+        Ignore("submit_periodic", (QUEUED, CHOSEN),         "not has_ended",                "the last one is not over; the timer asks again"),
+        Ignore("submit_periodic", ANY,                      "has_ended",                    "the job has ended"),
 
         Row("reconsider",         QUEUED,           CHOSEN, "may_trigger",     "choose",    "every subtask runs, and no checkpoint is under way"),
         Ignore("reconsider",      QUEUED,                   "not may_trigger",              "a subtask does not run, or a checkpoint is under way"),
@@ -60,6 +66,9 @@ class CheckpointRequest(Machine):
         Row("settle",             CHOSEN,           QUEUED, "is_wanted",       "consider",  "the checkpoint is over, and another is wanted"),
     )
     # fmt: on
+
+    def has_ended(self) -> bool:
+        return self.system.lifecycle.has_ended()
 
     def may_trigger(self) -> bool:
         return self.system.lifecycle.may_checkpoint() and self.system.checkpoint.is_over()
@@ -74,6 +83,9 @@ class CheckpointRequest(Machine):
     def note_more(self) -> None:
         self.has_more = True
 
+    def refuse(self) -> None:
+        self.requester.refused()
+
     def choose(self) -> None:
+        self.requester.chosen(self.system.checkpoint.number + 1)
         self.system.checkpoint.trigger_next()
-        self.requester.chosen(self.system.checkpoint.number)

@@ -3,8 +3,8 @@ relied on.
 
 Marks the gateways before the coordinator is asked, closes them in the step in which its future
 completes, and reports success only when every event sent before that moment was handled by its
-subtask: an event that gets lost on the way would be in no state at all. `lane` lets checkpoints
-overlap; leaves to `Checkpoint` what the result means.
+subtask: an event that gets lost on the way would be in no state at all. Leaves to `Checkpoint` what
+the result means, and that one checkpoint follows the other.
 
 Source: Apache Flink's OperatorCoordinatorHolder, checkpointCoordinator (rules H9 to H12 in
 docs/protocol.md).
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 IDLE, ASKED, CONFIRMING = "idle", "asked", "confirming"
 
 
+class CoordinatorPort(Port):
+    """The call of the user's coordinator."""
+
+    def checkpoint(self, checkpoint: int) -> None:
+        """Ask for a snapshot; the answer is `succeed` or `fail`."""
+
+
 class SnapshotPort(Port):
     """Where the coordinator's bytes are kept until the checkpoint is stored."""
 
@@ -30,15 +37,15 @@ class SnapshotPort(Port):
 
 
 class CoordinatorSnapshot(Machine):
-    """One coordinator's snapshot for the checkpoint in one lane."""
+    """One coordinator's snapshot for the checkpoint under way."""
 
-    INDEX = ("coordinator", "lane")
+    INDEX = ("coordinator",)
     STATES = (IDLE, ASKED, CONFIRMING)
     INITIAL = IDLE
 
     system: Job
     coordinator: int
-    lane: int
+    user: CoordinatorPort = output(CoordinatorPort)
     results: SnapshotPort = output(SnapshotPort)
 
     checkpoint: int = Int("checkpoints")
@@ -58,7 +65,7 @@ class CoordinatorSnapshot(Machine):
 
         Row("succeed",    ASKED,               CONFIRMING, "is_current and may_close and has_in_flight",     "keep_state, close_gateways",               "the snapshot is taken; sends from before it are still on their way"),
         Row("succeed",    ASKED,               IDLE,       "is_current and may_close and not has_in_flight", "keep_state, close_gateways, report_ready", "the snapshot is taken, and everything sent before it was handled"),
-        Row("succeed",    ASKED,               IDLE,       "is_current and not may_close",                   "report_failed",                            "a gateway is not marked any more, so it cannot be closed"),
+        Row("succeed",    ASKED,               IDLE,       "is_current and not may_close",                   "report_unmarked",                          "a gateway is not marked any more, so it cannot be closed"),
         Ignore("succeed", ASKED,                           "not is_current",                                                                             "the future of an earlier checkpoint"),
         Ignore("succeed", (IDLE, CONFIRMING),              None,                                                                                         "the future of a checkpoint that is over"),
 
@@ -70,6 +77,7 @@ class CoordinatorSnapshot(Machine):
         Row("confirm",    CONFIRMING,          IDLE,       "is_last",                                        "count_down, report_ready",                 "everything sent before the snapshot was handled"),
 
         Row("lose",       CONFIRMING,          IDLE,       None,                                             "stop_waiting, report_failed",              "an event from before the snapshot is in no state"),
+        Ignore("lose",    (IDLE, ASKED),                   None,                                                                                         "the snapshot is over"),
 
         Row("cancel",     ASKED,               IDLE,       "is_current",                                     None,                                       "the checkpoint was aborted"),
         Row("cancel",     CONFIRMING,          IDLE,       "is_current",                                     "stop_waiting",                             "the checkpoint was aborted; its sends stay counted in their gateways"),
@@ -80,8 +88,7 @@ class CoordinatorSnapshot(Machine):
 
     def may_mark(self, checkpoint: int) -> bool:
         return all(
-            self.system.gateway[self.coordinator, s].is_newer(checkpoint)
-            and self.system.gateway[self.coordinator, s].has_room()
+            self.system.gateway[self.coordinator, s].may_mark(checkpoint)
             for s in range(self.system.subtasks)
         )
 
@@ -113,7 +120,7 @@ class CoordinatorSnapshot(Machine):
             self.system.gateway[self.coordinator, s].mark(checkpoint)
 
     def ask_coordinator(self, checkpoint: int) -> None:
-        self.system.holder[self.coordinator].user.checkpoint(checkpoint, self.lane)
+        self.user.checkpoint(checkpoint)
 
     def keep_state(self, checkpoint: int, state: Opaque) -> None:
         self.results.keep(checkpoint, state)
@@ -121,8 +128,8 @@ class CoordinatorSnapshot(Machine):
     def close_gateways(self, checkpoint: int) -> None:
         self.awaited = 0
         for s in range(self.system.subtasks):
-            self.system.gateway[self.coordinator, s].close(checkpoint, self.lane)
-            self.awaited += self.system.gateway[self.coordinator, s].awaited[self.lane]
+            self.awaited += self.system.gateway[self.coordinator, s].in_flight()
+            self.system.gateway[self.coordinator, s].close(checkpoint)
 
     def count_down(self, count: int) -> None:
         self.awaited -= count
@@ -130,10 +137,15 @@ class CoordinatorSnapshot(Machine):
     def stop_waiting(self) -> None:
         self.awaited = 0
         for s in range(self.system.subtasks):
-            self.system.gateway[self.coordinator, s].awaited[self.lane] = 0
+            self.system.gateway[self.coordinator, s].stop_waiting()
 
     def report_ready(self) -> None:
         self.system.checkpoint.coordinator_ready(self.checkpoint)
 
-    def report_failed(self) -> None:
-        self.system.checkpoint.coordinator_failed(self.checkpoint)
+    def report_unmarked(self) -> None:
+        self.system.checkpoint.coordinator_failed(
+            self.checkpoint, "a gateway is not marked any more, so it cannot be closed"
+        )
+
+    def report_failed(self, checkpoint: int, reason: Opaque) -> None:
+        self.system.checkpoint.coordinator_failed(checkpoint, reason)

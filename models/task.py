@@ -1,8 +1,9 @@
 """The subtask's side, in the worker process: restores, handles events and barriers in their order,
 and leaves.
 
-Decides that an event is handled once and in its order, and that a gap means that something was
-lost, which only a new attempt can mend. Leaves to the operators behind the port what an event does
+Decides that an event is handled once and in its order, that a gap means that an event was lost,
+which only a new attempt can mend, that the snapshot after the end of the input is the last, and
+that nothing is handled once the attempt is over. Leaves to the operators behind the port what an event does
 and what a snapshot holds. Source: Apache Flink's operator event handling on the task side (section
 1 of docs/protocol.md).
 """
@@ -26,20 +27,34 @@ from epochgate.fsm import (
     output,
 )
 
-CREATED, RUNNING, FINISHED, FAILED = "created", "running", "finished", "failed"
+CREATED, RUNNING, ENDED, FINISHED, FAILED = "created", "running", "ended", "finished", "failed"
+UP = (RUNNING, ENDED)
+OVER = (FINISHED, FAILED)
 
 
 class OperatorPort(Port):
-    """Calls of the subtask's operators, made in this order between units of work."""
+    """Calls of the subtask's operators, made in this order between units of work, and what the
+    driver is told.
+    """
 
-    def restore(self, attempt: int, checkpoint: int, state: Opaque) -> None: ...
+    def restore(self, attempt: int, checkpoint: int, state: Opaque) -> None:
+        """Open the operators; from then on the program may work."""
+
     def event(self, coordinator: int, number: int, event: Opaque) -> None: ...
-    def snapshot(self, checkpoint: int) -> None:
+    def snapshot(self, checkpoint: int, is_final: bool) -> None:
         """Take the snapshot and acknowledge, or decline, the checkpoint."""
 
     def complete(self, checkpoint: int) -> None: ...
     def aborted(self, checkpoint: int) -> None: ...
-    def finish(self) -> None: ...
+    def ended(self) -> None:
+        """Tell the driver that the input has ended; the program works no more."""
+
+    def finish(self) -> None:
+        """Leave cleanly."""
+
+    def failed(self, reason: Opaque, is_fatal: bool) -> None:
+        """Tell the driver that this attempt cannot go on, or that no attempt could."""
+
     def gap(self, coordinator: int, number: int) -> None:
         """An event is missing before this one: this attempt cannot go on."""
 
@@ -47,9 +62,9 @@ class OperatorPort(Port):
 class Task(Machine):
     """The subtask as its worker process sees it."""
 
-    STATES = (CREATED, RUNNING, FINISHED, FAILED)
+    STATES = (CREATED, RUNNING, ENDED, FINISHED, FAILED)
     INITIAL = CREATED
-    TERMINAL = (FINISHED, FAILED)
+    TERMINAL = OVER
 
     system: TaskSystem
     operators: OperatorPort = output(OperatorPort)
@@ -62,22 +77,37 @@ class Task(Machine):
     barrier: Trigger
     complete: Trigger
     aborted: Trigger
+    end_input: Trigger
+    fail: Trigger
     finish: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("restore",  CREATED, RUNNING,  None,                         "call_restore",      "the driver has assigned an attempt"),
+        Row("restore",      CREATED,          RUNNING,  None,                         "call_restore",        "the driver has assigned an attempt"),
+        Ignore("restore",   OVER,                       None,                                                "this attempt is over"),
 
-        Row("event",    RUNNING, STAY,     "is_next",                    "count, call_event", "the next of its coordinator"),
-        Ignore("event", RUNNING,           "not is_next and is_old",                          "it was handled before"),
-        Row("event",    RUNNING, FAILED,   "not is_next and not is_old", "call_gap",          "one before it is missing"),
+        Row("event",        UP,               STAY,     "is_next",                    "count, call_event",   "the next event of its coordinator"),
+        Ignore("event",     UP,                         "not is_next and is_old",                            "the event was handled before"),
+        Row("event",        UP,               STAY,     "not is_next and not is_old", "call_gap",            "an event before it is missing"),
+        Ignore("event",     OVER,                       None,                                                "this attempt is over"),
 
-        Row("barrier",  RUNNING, STAY,     None,                         "call_snapshot",     "all before it belongs to the checkpoint"),
-        Row("complete", RUNNING, STAY,     None,                         "call_complete",     "the checkpoint is durable"),
-        Row("aborted",  RUNNING, STAY,     None,                         "call_aborted",      "the checkpoint will never be"),
+        Row("barrier",      RUNNING,          STAY,     None,                         "call_snapshot",       "all before it belongs to the checkpoint"),
+        Row("barrier",      ENDED,            STAY,     None,                         "call_last_snapshot",  "the checkpoint holds the end of the input"),
+        Ignore("barrier",   OVER,                       None,                                                "this attempt is over"),
 
-        Row("finish",   RUNNING, FINISHED, None,                         "call_finish",       "the job has what it needs"),
-        Row("finish",   CREATED, FINISHED, None,                         "call_finish",       "there was nothing to do"),
+        Row("complete",     UP,               STAY,     None,                         "call_complete",       "the checkpoint is durable"),
+        Ignore("complete",  (CREATED, *OVER),           None,                                                "no operator is open"),
+        Row("aborted",      UP,               STAY,     None,                         "call_aborted",        "the checkpoint will never be completed"),
+        Ignore("aborted",   (CREATED, *OVER),           None,                                                "no operator is open"),
+
+        Row("end_input",    RUNNING,          ENDED,    None,                         "report_end",          "the program has nothing more to read"),
+        Ignore("end_input", (ENDED, *OVER),             None,                                                "the end was reported before, or this attempt is over"),
+
+        Row("fail",         (CREATED, *UP),   FAILED,   None,                         "report_failure",      "an operator or the program has raised an error"),
+        Ignore("fail",      OVER,                       None,                                                "this attempt is over"),
+
+        Row("finish",       (CREATED, *UP),   FINISHED, None,                         "call_finish",         "the job has what it needs"),
+        Ignore("finish",    OVER,                       None,                                                "this attempt is over"),
     )
     # fmt: on
 
@@ -100,13 +130,22 @@ class Task(Machine):
         self.operators.gap(coordinator, number)
 
     def call_snapshot(self, checkpoint: int) -> None:
-        self.operators.snapshot(checkpoint)
+        self.operators.snapshot(checkpoint, False)
+
+    def call_last_snapshot(self, checkpoint: int) -> None:
+        self.operators.snapshot(checkpoint, True)
 
     def call_complete(self, checkpoint: int) -> None:
         self.operators.complete(checkpoint)
 
     def call_aborted(self, checkpoint: int) -> None:
         self.operators.aborted(checkpoint)
+
+    def report_end(self) -> None:
+        self.operators.ended()
+
+    def report_failure(self, reason: Opaque, is_fatal: bool) -> None:
+        self.operators.failed(reason, is_fatal)
 
     def call_finish(self) -> None:
         self.operators.finish()

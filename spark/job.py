@@ -19,17 +19,17 @@ from dataclasses import dataclass
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
-from epochgate.runtime.clock import MonotonicClock
+from epochgate.runtime.api.committer import Committer
+from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.operator import Program
+from epochgate.runtime.api.reports import JobReport, JobResult
+from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.collect import CollectedRows, collect
-from epochgate.runtime.committer import Committer
-from epochgate.runtime.configuration import JobConfiguration
-from epochgate.runtime.io import ThreadedWork
-from epochgate.runtime.job_master import JobMaster
-from epochgate.runtime.loop import JobLoop
-from epochgate.runtime.operator import Program
-from epochgate.runtime.reports import JobReport, JobResult
+from epochgate.runtime.shell.blocking_work import ThreadedWork
+from epochgate.runtime.shell.clock import MonotonicClock
+from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.shell.queue_thread import JobLoop
 from epochgate.runtime.store import CheckpointStore
-from epochgate.runtime.transport import Transport
 from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
 from epochgate.spark.resident_job import task_slots
 from epochgate.spark.session import validate_session
@@ -126,16 +126,17 @@ class JobHandle:
         """Ask for the snapshot of an operator's coordinator in a job that takes no checkpoints: its
         bytes, once every event sent before it was handled. `run_job` begins another job from them.
 
-        The future fails with UnknownOperator, BatchSnapshotRefused, BatchSnapshotFailed or JobOver.
-        Source: the batch snapshots of Apache Flink's OperatorCoordinatorHolder.
+        The future fails with UnknownOperator, CoordinatorUnavailable, BatchSnapshotRefused,
+        BatchSnapshotFailed or JobOver. Source: the batch snapshots of Apache Flink's
+        OperatorCoordinatorHolder.
         """
         return self._master.request_batch_snapshot(operator_id)
 
     def request(self, operator_id: str, request: Any) -> Future[Any]:
         """Ask the coordinator of an operator; both question and answer are plain values.
 
-        The future fails with UnknownOperator, RequestNotHandled, ValueNotPlain, JobOver, or what
-        the coordinator raises.
+        The future fails with UnknownOperator, CoordinatorUnavailable, RequestNotHandled,
+        ValueNotPlain, JobOver, or what the coordinator raises.
         """
         return self._master.request(operator_id, request)
 
@@ -192,7 +193,7 @@ def run_job(
     A worker says every `heartbeat_interval_s` seconds that it is there; one that is silent for
     `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark brings up no
     process for a subtask within so many seconds. `in_front` puts another
-    transport between Spark's and the job, for tests: `epochgate.runtime.faulty_transport` has one.
+    transport between Spark's and the job, for tests: see `epochgate.runtime.testing`.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
     `validate_session` raises, ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind; then

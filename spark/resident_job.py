@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from epochgate.runtime.reports import shortened
+from epochgate.runtime.api.reports import shortened
 
 STOPPED: Final = "the Spark session was stopped while the job ran"
 _log = logging.getLogger(__name__)

@@ -22,9 +22,14 @@ import epochgate
 CARRIED: Final = ("msgpack", "transitions", "six")
 CARRIED_FOLDER: Final = "epochgate_carried"
 _FOLDERS: Final = ("fsm", "models", "runtime", "spark")
-_LEFT_AT_HOME = ("fsm/compiler/", "fsm/explore/", "models/", "runtime/fuzzing/")
+_LEFT_AT_HOME = (
+    "fsm/checker/",
+    "models/",
+    "runtime/testing/fuzzing/",
+    "runtime/testing/playing/",
+)
 """Checking and fuzzing, which no task does."""
-_TAKEN_ALONG = ("models/__init__.py", "models/task.py")
+_TAKEN_ALONG = ("models/__init__.py", "models/__init__.pyi", "models/task.py")
 _lock = threading.Lock()
 _shipped: dict[str, str] = {}
 """Spark application id -> the archive's name there."""
@@ -77,7 +82,7 @@ def _package_sources() -> dict[str, Path]:
     sources = {f"epochgate/{file.name}": file for file in root.glob("*.py")}
     for folder in _FOLDERS:
         real = (root / folder).resolve()
-        for file in real.rglob("*.py"):
+        for file in (*real.rglob("*.py"), *real.rglob("__init__.pyi")):
             name = f"{folder}/{file.relative_to(real).as_posix()}"
             if name in _TAKEN_ALONG or not name.startswith(_LEFT_AT_HOME):
                 sources[f"epochgate/{name}"] = file

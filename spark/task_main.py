@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
 from epochgate.errors import EpochgateError
-from epochgate.runtime.operator import FatalTaskError, Program, Work
-from epochgate.runtime.transport import Message
-from epochgate.runtime.worker import Worker
+from epochgate.runtime.api.operator import FatalTaskError, Program, Work
+from epochgate.runtime.api.transport import Message
+from epochgate.runtime.shell.worker import Worker
 from epochgate.spark.wire import (
     CannotConnect,
     ChannelClosed,

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from epochgate.runtime.transport import Message, TaskInbox, Transport
+from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.spark.bootstrap import task_function
 from epochgate.spark.resident_job import ResidentJob, TaskFailure, task_slots
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship

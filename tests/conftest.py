@@ -30,3 +30,20 @@ def starts_spark(item: pytest.Item) -> bool:
 
 def is_long(item: pytest.Item) -> bool:
     return starts_spark(item) or any(map(item.get_closest_marker, ("slow", "deep")))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the table of the body mutants, if any were judged."""
+    recorded = [
+        value
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == "body mutant" and report.when == "call"
+    ]
+    if recorded:
+        from tests.mutation.table import lines
+
+        terminalreporter.section("body mutants: found by whom")
+        for line in lines(recorded):
+            terminalreporter.line(line)

@@ -42,8 +42,8 @@ VARIANTS = {
 
 CHECK = """
 import json, sys
-from epochgate.fsm.explore import check
-from epochgate.models.reference import Reference
+from epochgate.fsm.checker import check
+from epochgate.models.studies.reference import Reference
 result = check(Reference(**json.loads(sys.argv[1])), workers=int(sys.argv[2]))
 found = result.to_json()
 json.dump({name: found[name] for name in ("states", "transitions", "search_seconds",

@@ -31,8 +31,8 @@ from epochgate.runtime import (
     SubtaskGateway,
     Work,
 )
-from epochgate.runtime.clock import MonotonicClock
-from epochgate.runtime.io import ThreadedWork
+from epochgate.runtime.shell.blocking_work import ThreadedWork
+from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 
 TASKS = 4

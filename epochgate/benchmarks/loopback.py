@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from epochgate.runtime import Program, TaskInbox, Transport
-from epochgate.runtime.transport import Message
+from epochgate.runtime.api.transport import Message
 from epochgate.spark.task_main import run_task
 from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, new_key
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from epochgate.models.reference import Reference
+from epochgate.models.studies.reference import Reference
 
 ENCODINGS = ("packed", "channels")
 RUNNING, FAILED, RESET = 0, 1, 2

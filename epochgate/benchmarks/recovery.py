@@ -34,7 +34,7 @@ from epochgate.runtime import (
     SubtaskGateway,
     Work,
 )
-from epochgate.runtime.restart import FailureRate
+from epochgate.runtime.api.restart_strategies import FailureRate
 from epochgate.runtime.store import DirectoryCheckpointStore
 
 if TYPE_CHECKING:

@@ -27,10 +27,10 @@ from epochgate.runtime import (
     TaskInbox,
     Transport,
 )
-from epochgate.runtime.io import SimulatedWork
-from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.api.transport import Message
+from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
-from epochgate.runtime.transport import Message
 
 SUBTASKS = (4, 100, 1_000, 10_000)
 COORDINATORS = (1, 2)

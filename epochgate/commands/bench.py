@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 from datetime import date
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+
+from epochgate.errors import UsageError
 
 README = Path("README.md")
 QUESTIONS = ("ingest", "recovery", "events", "scaling", "checker")
@@ -23,6 +26,10 @@ examples:
   epochgate bench                    measure everything and print it
   epochgate bench events scaling     only these two, which need no Java
   epochgate bench --write            also put the figures into ./README.md"""
+
+
+class NoBenchmarks(UsageError):
+    """Benchmarks are in the repository, and not in the installed package."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -57,6 +64,10 @@ def question(text: str) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure one question after the other, and print each as soon as it is answered."""
+    if find_spec("epochgate.benchmarks") is None:
+        raise NoBenchmarks(
+            "the installed package has no benchmarks: run `make bench` in a checkout of epochgate"
+        )
     from epochgate.benchmarks import machine, readme
     from epochgate.console import note
 

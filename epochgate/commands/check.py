@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +15,10 @@ from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
+    from epochgate.fsm.checker import Result
     from epochgate.fsm.closed import ClosedSystem
-    from epochgate.fsm.explore import Result
 
+WIDTH = 100
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 WORST_FIRST = ("FAIL", "BOUNDED", "VACUOUS", "PASS")
 """Of several systems, the first of these that occurs decides the exit code."""
@@ -27,10 +30,10 @@ class UnknownSystem(UsageError):
 
 EPILOG = """\
 examples:
-  epochgate check                             every system, at its own bounds
-  epochgate check reference --set N=3 --set C=1
+  epochgate check                             every system of the protocol that runs
+  epochgate check epochgate --set subtasks=3
                                               one system, at other bounds
-  epochgate check reference --workers 2 --max-memory 4G --resume search.bin
+  epochgate check live --workers 2 --max-memory 4G --resume search.bin
                                               go on where an earlier run was stopped
   epochgate check my_package.door:House       a system of your own
   epochgate check --junit check.xml --sarif check.sarif --html check.html
@@ -68,7 +71,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "--engine",
         metavar="NAME",
-        help="llvm, numpy, python or interpreted (default: the fastest that is installed)",
+        help="llvm, python or interpreted (default: the fastest that is installed)",
     )
     add("--workers", type=int, default=1, metavar="N", help="threads, for llvm (default: 1)")
     add(
@@ -184,8 +187,8 @@ def write_tests(
 def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace) -> Result:
     """Check one system and print what was found."""
     from epochgate.commands.check_progress import Watch
-    from epochgate.fsm.explore import check, simulate
-    from epochgate.fsm.explore.report import report
+    from epochgate.fsm.checker import check, simulate
+    from epochgate.fsm.checker.report import report
 
     constants: dict[str, int] = dict(arguments.set)
     made = system(**constants)
@@ -212,18 +215,42 @@ def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace
 
 
 def listing() -> int:
-    """Print the systems of epochgate with their constants."""
-    from epochgate.models.catalogue import SYSTEMS
+    """Print the systems of epochgate with what they are about, and what their constants mean."""
+    from epochgate.models.catalogue import CONSTANTS, SYSTEMS
 
-    width = max(map(len, SYSTEMS))
-    for name, system in SYSTEMS.items():
-        constants = " ".join(
-            f"{constant}={value}"
-            for constant, value in system.CONSTANTS.items()
-            if constant not in system.DERIVED
-        )
-        print(f"{name:{width}}  {constants}")
+    list_systems("Systems of epochgate, which `epochgate check` explores:", SYSTEMS, CONSTANTS)
+    if studies():
+        from epochgate.models.studies.catalogue import CONSTANTS as OF_STUDIES
+
+        print()
+        list_systems("Studies, explored where they are named:", studies(), OF_STUDIES)
     return 0
+
+
+def list_systems(
+    title: str, listed: dict[str, type[ClosedSystem]], meanings: dict[str, str]
+) -> None:
+    """Print each system with its summary and its constants, then what these mean."""
+    print(title)
+    used: dict[str, int] = {}
+    for name, system in listed.items():
+        constants = {k: v for k, v in system.CONSTANTS.items() if k not in system.DERIVED}
+        used |= constants
+        print(f"\n  {name:14}{(system.__doc__ or '').partition(chr(10))[0]}")
+        text = " ".join(f"{constant}={value}" for constant, value in constants.items())
+        print(textwrap.indent(textwrap.fill(text, WIDTH - 16), " " * 16))
+    print("\nTheir constants, which --set changes:\n")
+    for constant in used:
+        print(f"  {constant:20}{meanings[constant]}")
+
+
+def studies() -> dict[str, type[ClosedSystem]]:
+    """Return the studies, designs that do not run; the installed package has none."""
+    if importlib.util.find_spec("epochgate.models.studies") is None:
+        return {}
+    from epochgate.models.studies.catalogue import STUDIES
+
+    return STUDIES
 
 
 def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
@@ -235,15 +262,16 @@ def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
 
     if not names:
         return dict(SYSTEMS)
+    known = {**SYSTEMS, **studies()}
     found = {}
     for name in names:
         if ":" in name:
             found[name] = imported(name)
-        elif name in SYSTEMS:
-            found[name] = SYSTEMS[name]
+        elif name in known:
+            found[name] = known[name]
         else:
             raise UnknownSystem(
-                f"there is no system {name!r}; choose from {', '.join(SYSTEMS)}, "
+                f"there is no system {name!r}; choose from {', '.join(known)}, "
                 f"or name one of your own as module:Class"
             )
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from epochgate.console import console
 
 if TYPE_CHECKING:
-    from epochgate.fsm.explore.budget import Report
+    from epochgate.fsm.checker.budget import Report
 
 
 class Watch:

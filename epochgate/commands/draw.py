@@ -84,7 +84,14 @@ def formats(text: str) -> tuple[str, ...]:
 def run(arguments: argparse.Namespace) -> int:
     """Draw, check or list; returns 1 when --check finds something that is not fresh."""
     from epochgate.diagrams.collection import Collection
-    from epochgate.models import MACHINES, BatchSnapshots, Job, Recreations, TaskSystem
+    from epochgate.models import (
+        MACHINES,
+        BatchSnapshots,
+        Job,
+        Recreations,
+        SplitAssignments,
+        TaskSystem,
+    )
 
     if arguments.list:
         for name, machine in MACHINES.items():
@@ -93,7 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     is_whole = not arguments.machines and arguments.format == FORMATS
     machines = chosen(arguments.machines)
-    systems = (Job, TaskSystem, BatchSnapshots, Recreations) if is_whole else ()
+    every = (Job, TaskSystem, BatchSnapshots, Recreations, SplitAssignments)
+    systems = every if is_whole else ()
     collection = Collection(machines, systems, arguments.format)
     if arguments.check:
         return check(collection, arguments)

@@ -14,8 +14,8 @@ from epochgate.console import progress
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
-    from epochgate.runtime.fuzzing import InvariantViolated
-    from epochgate.runtime.fuzzing.coverage import Coverage
+    from epochgate.runtime.testing.fuzzing import InvariantViolated
+    from epochgate.runtime.testing.fuzzing.coverage import Coverage
 
 PROFILES = ("dev", "ci", "nightly")
 ROWS_SHOWN_MAX = 20
@@ -79,8 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
             "fuzzing needs Hypothesis, which is not installed; install epochgate with its extra: "
             "pip install 'epochgate[fuzz]'"
         )
-    from epochgate.runtime.fuzzing import InvariantViolated
-    from epochgate.runtime.fuzzing.coverage import Coverage
+    from epochgate.runtime.testing.fuzzing import InvariantViolated
+    from epochgate.runtime.testing.fuzzing.coverage import Coverage
 
     seed = random.SystemRandom().randrange(2**31) if arguments.seed is None else arguments.seed
     coverage = Coverage()
@@ -106,8 +106,8 @@ def _minutes_since(began_s: float) -> float:
 
 
 def _session(profile: str, seed: int, coverage: Coverage) -> None:
-    from epochgate.runtime.fuzzing.profiles import PROFILES, explore
-    from epochgate.runtime.fuzzing.stateful import JobUnderFuzzing
+    from epochgate.runtime.testing.fuzzing.profiles import PROFILES, explore
+    from epochgate.runtime.testing.fuzzing.stateful import JobUnderFuzzing
 
     observed = type("JobUnderFuzzing", (JobUnderFuzzing,), {"coverage": coverage})
     chosen = PROFILES[profile]

@@ -2,7 +2,7 @@
 
 Pure functions from results to text: JUnit XML, SARIF, a Mermaid sequence diagram, an HTML page, a
 pytest file.
-Nothing here explores, prints or writes a file; what a terminal shows is `fsm.explore.report`.
+Nothing here explores, prints or writes a file; what a terminal shows is `fsm.checker.report`.
 """
 
 from epochgate.reports.junit import junit_xml

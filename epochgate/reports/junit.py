@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from epochgate.fsm.explore.result import PropertyResult, Result, Verdict
+from epochgate.fsm.checker.result import PropertyResult, Result, Verdict
 from epochgate.reports.places import relative, trace
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

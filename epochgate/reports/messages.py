@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from epochgate.fsm.explore.result import Counterexample, TraceStep
+from epochgate.fsm.checker.result import Counterexample, TraceStep
 
 
 @dataclass
@@ -50,9 +50,19 @@ def owner_of(place: str) -> str:
     return place.partition(".")[0]
 
 
+def effects_by_owner(step: TraceStep) -> dict[str, list[str]]:
+    """The effects of a step by the instances that they left, in order."""
+    found: dict[str, list[str]] = {}
+    for effect in step.effects:
+        owner, _, told = effect.partition(".")
+        found.setdefault(owner, []).append(told)
+    return found
+
+
 def touched(step: TraceStep) -> list[str]:
-    """The instances other than the acting one that took a row or were changed by a step."""
+    """The instances other than the acting one that took a row, changed, or emitted effects."""
     names = [row.instance for row in step.rows] + [owner_of(place) for place in step.changed]
+    names += effects_by_owner(step)
     return [name for name in dict.fromkeys(names) if name != step.instance]
 
 

@@ -72,6 +72,8 @@
       const parts = [made("p", "step", made("b", "", head), made("span", "", step.because))];
       const flying = this.data.messages.filter(
         (message) => message.from <= this.step && (message.to === null || message.to > this.step));
+      if (step.effects.length)
+        parts.push(made("div", "effects", "effects", ...step.effects.map((each) => made("i", "", each))));
       if (flying.length)
         parts.push(made("div", "flight", "in flight", ...flying.map(
           (message) => made("i", "", `${message.channel} ${shown(message.value)}`))));

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from epochgate.fsm.explore.result import Counterexample, Result, Verdict
+from epochgate.fsm.checker.result import Counterexample, Result, Verdict
 from epochgate.reports.messages import messages
 from epochgate.reports.places import relative, trace
 from epochgate.reports.spacetime import hues, space_time
@@ -196,13 +196,21 @@ def _data(found: Counterexample) -> dict[str, Any]:
         "violation": found.message,
         "cycle": found.cycle,
         "steps": [
-            {"label": "", "instance": "", "because": "", "state": found.initial, "changed": {}},
+            {
+                "label": "",
+                "instance": "",
+                "because": "",
+                "state": found.initial,
+                "changed": {},
+                "effects": [],
+            },
             *(
                 {
                     "label": step.label,
                     "instance": step.instance,
                     "because": step.because,
                     "state": step.after,
+                    "effects": step.effects,
                     "changed": {place: before for place, (before, _) in step.changed.items()},
                 }
                 for step in found.steps

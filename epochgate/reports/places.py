@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from epochgate.fsm.explore.report import counterexample
-from epochgate.fsm.explore.result import Counterexample, Result, TakenRow
+from epochgate.fsm.checker.report import counterexample
+from epochgate.fsm.checker.result import Counterexample, Result, TakenRow
 
 
 def relative(file: str, root: Path) -> str:

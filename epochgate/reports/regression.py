@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from epochgate.errors import UsageError
+from epochgate.fsm.checker.result import Counterexample, Result, TraceStep
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore.result import Counterexample, Result, TraceStep
 from epochgate.reports.places import relative
-from epochgate.runtime.replay import playable
+from epochgate.runtime.testing.playing import playable
 
 LINE_MAX = 100
 NAME_MAX = 80
@@ -91,9 +91,9 @@ def _imports(
             yield f'sys.path.insert(0, str(Path(__file__).parent.joinpath("{root}").resolve()))'
         yield ""
     if any(playable(system) for _, system, *_ in found):
-        yield "from epochgate.fsm.explore import schedule"
+        yield "from epochgate.fsm.checker import schedule"
     if not all(playable(system) for _, system, *_ in found):
-        yield "from epochgate.runtime import replay"
+        yield "from epochgate.testing import play"
     for system, alias in aliases.items():
         own = system.__name__ if alias == system.__name__ else f"{system.__name__} as {alias}"
         yield f"from {system.__module__} import {own}"
@@ -133,7 +133,7 @@ def _test(
         *_wrapped(_quoted(f"Declared at {where}. {how}"), "    "),
         '    """',
         *_made(f"    system = {alias}({constants})"),
-        f"    {'schedule' if why else 'replay'}.play(",
+        f"    {'schedule.play' if why else 'play'}(",
         "        system,",
         *(_step(step, "        ") for step in found.steps),
     ]

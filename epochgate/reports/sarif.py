@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from epochgate.fsm.explore.report import counterexample
-from epochgate.fsm.explore.result import Counterexample, Result, TraceStep, Verdict
+from epochgate.fsm.checker.report import counterexample
+from epochgate.fsm.checker.result import Counterexample, Result, TraceStep, Verdict
 from epochgate.reports.messages import shown
 from epochgate.reports.places import declared, uri
 
@@ -30,7 +30,7 @@ KINDS = {
     "overflow": "a channel holds more than it may",
     "empty": "something is taken from a channel that holds nothing",
     "index": "an index lies outside its set",
-    "recursion": "triggers call each other without end",
+    "endless": "machines trigger each other without end",
     "deadlock": "no step is possible, and the state is not terminal",
 }
 UNTAKEN_ROW = "coverage/untaken-row"

@@ -1,16 +1,17 @@
 """A counterexample as a Mermaid sequence diagram, which code hosts draw by themselves.
 
-A lane for each instance that acts, changes or receives something. A step is a note on its lane;
-what it does to others is a dotted arrow, a message is a solid one where it is put into a channel
-and again where somebody else takes it out. What repeats for ever stands in a loop.
+A lane for each instance that acts, changes, emits or receives something. A step is a note on its
+lane; what it does to others is a dotted arrow, effects are a note right of the lane that they
+leave, a message is a solid arrow where it is put into a channel and again where another instance
+takes it out. What repeats for ever stands in a loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from epochgate.fsm.explore.result import Counterexample, Result, TraceStep
-from epochgate.reports.messages import Message, messages, owner_of, shown, touched
+from epochgate.fsm.checker.result import Counterexample, Result, TraceStep
+from epochgate.reports.messages import Message, effects_by_owner, messages, owner_of, shown, touched
 
 ESCAPED = {character: f"#{ord(character)};" for character in '#;:<>"{}%&`\\'} | {"\n": " "}
 """Characters that mean something to Mermaid inside a text."""
@@ -37,6 +38,7 @@ def sequence_diagram(name: str, result: Result) -> str:
 def _diagram(found: Counterexample) -> Iterator[str]:
     told = messages(found)
     drawn = {message.owner for message in told} | {step.instance for step in found.steps}
+    drawn |= {owner for step in found.steps for owner in effects_by_owner(step)}
     drawn |= {owner_of(place) for step in found.steps for place in step.changed}
     present = [lane for lane in found.initial if lane in drawn] or list(found.initial)
     names = {lane: f"p{number}" for number, lane in enumerate(present)}
@@ -78,6 +80,8 @@ def _step(step: TraceStep, names: dict[str, str], told: list[Message]) -> Iterat
         if changes:
             text = "<br/>".join(map(safe, changes))
             yield f"  {me}-->>{names[other]}: {text}"
+    for owner, effects in effects_by_owner(step).items():
+        yield f"  Note right of {names[owner]}: {'<br/>'.join(map(safe, effects))}"
     for message in told:
         if message.pushed_at == step.number:
             yield f"  {me}-){names[message.owner]}: {safe(message.label)}"

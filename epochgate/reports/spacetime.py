@@ -1,8 +1,9 @@
 """A counterexample as a space-time diagram: an SVG with a lane for each instance, time downwards.
 
-A dot is the instance that acts, a ring one that the step reaches at once, and an arrow a message
-from where it is put into a channel to where it is taken out; dashed, it is still in flight at the
-end. The drawing is whole without a script; classes and `data-` attributes let one step through it.
+A dot is the instance that acts, a ring one that the step reaches at once, a triangle one that emits
+effects, which its tooltip lists, and an arrow a message from where it is put into a channel to
+where it is taken out; dashed, it is still in flight at the end. The drawing is whole without a
+script; classes and `data-` attributes let one step through it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-from epochgate.fsm.explore.result import Counterexample, TraceStep
-from epochgate.reports.messages import Message, lanes, messages, shown, touched
+from epochgate.fsm.checker.result import Counterexample, TraceStep
+from epochgate.reports.messages import (
+    Message,
+    effects_by_owner,
+    lanes,
+    messages,
+    shown,
+    touched,
+)
 
 GUTTER_PX = 262
 """What the numbers and labels of the steps need, left of the lanes."""
@@ -163,6 +171,13 @@ class _Drawing:
             f'<circle class="dot h{hue[step.instance]}" data-step="{step.number}" '
             f'cx="{self.x[step.instance]}" cy="{y}" r="7"/>'
         )
+        for name, effects in effects_by_owner(step).items():
+            left = self.x[name] - 11
+            yield (
+                f'<g class="effects h{hue[name]}" data-step="{step.number}">'
+                f'<path d="M{left - 9} {y - 6} L{left} {y} L{left - 9} {y + 6} z"/>'
+                f"<title>{escape(chr(10).join(effects))}</title></g>"
+            )
         for name, x in self.x.items():
             if f"{name}.state" in step.changed:
                 now = shown(step.changed[f"{name}.state"][1])

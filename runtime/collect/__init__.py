@@ -16,54 +16,6 @@ coordinator; the way of the rows is our own, as tasks and coordinator have an or
 Names are imported when they are first used: a worker needs few of them.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from epochgate.lazy import lazily
 
-if TYPE_CHECKING:
-    from epochgate.runtime.collect.coordinator import CollectSinkProvider, collect
-    from epochgate.runtime.collect.errors import (
-        AlreadyCollected,
-        BufferFull,
-        CollectMisconfigured,
-        NothingToCollect,
-        RowsIncomplete,
-        RowTooLarge,
-        StateUnreadable,
-    )
-    from epochgate.runtime.collect.operator import CollectSinkOperator
-    from epochgate.runtime.collect.rows import CollectedRows
-
-__getattr__ = lazily(
-    __name__,
-    {
-        "coordinator": ("CollectSinkProvider", "collect"),
-        "errors": (
-            "AlreadyCollected",
-            "BufferFull",
-            "CollectMisconfigured",
-            "NothingToCollect",
-            "RowTooLarge",
-            "RowsIncomplete",
-            "StateUnreadable",
-        ),
-        "operator": ("CollectSinkOperator",),
-        "rows": ("CollectedRows",),
-    },
-)
-
-__all__ = [
-    "AlreadyCollected",
-    "BufferFull",
-    "CollectMisconfigured",
-    "CollectSinkOperator",
-    "CollectSinkProvider",
-    "CollectedRows",
-    "NothingToCollect",
-    "RowTooLarge",
-    "RowsIncomplete",
-    "StateUnreadable",
-    "collect",
-]
+__getattr__, __dir__, __all__ = lazily(__name__)

@@ -14,21 +14,21 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from epochgate.runtime.api.coordinator import (
+    CoordinatorContext,
+    CoordinatorProvider,
+    OperatorCoordinator,
+    SubtaskGateway,
+)
 from epochgate.runtime.collect.errors import (
     AlreadyCollected,
     CollectMisconfigured,
     NothingToCollect,
 )
 from epochgate.runtime.collect.rows import CollectedRows
-from epochgate.runtime.coordinator import (
-    CoordinatorContext,
-    CoordinatorProvider,
-    OperatorCoordinator,
-    SubtaskGateway,
-)
 
 if TYPE_CHECKING:
-    from epochgate.runtime.job_master import JobMaster
+    from epochgate.runtime.shell.job_master import JobMaster
 
 
 class CollectSinkCoordinator(OperatorCoordinator):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from epochgate.errors import EpochgateError, UsageError
 
 if TYPE_CHECKING:
-    from epochgate.runtime.reports import JobResult
+    from epochgate.runtime.api.reports import JobResult
 
 
 class CollectMisconfigured(UsageError):

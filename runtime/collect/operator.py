@@ -20,14 +20,14 @@ from typing import Any, Final
 import msgpack
 
 from epochgate.errors import InvariantBroken
+from epochgate.runtime.api.operator import Operator, OperatorContext, Work
+from epochgate.runtime.api.plain_values import insist_on_plain
 from epochgate.runtime.collect.errors import (
     BufferFull,
     CollectMisconfigured,
     RowTooLarge,
     StateUnreadable,
 )
-from epochgate.runtime.operator import Operator, OperatorContext, Work
-from epochgate.runtime.plain import insist_on_plain
 
 STATE_VERSION: Final = 1
 BATCH_ROWS_MAX: Final = 256

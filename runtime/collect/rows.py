@@ -25,7 +25,7 @@ from epochgate.errors import InvariantBroken
 from epochgate.runtime.collect.errors import RowsIncomplete
 
 if TYPE_CHECKING:
-    from epochgate.runtime.reports import JobResult
+    from epochgate.runtime.api.reports import JobResult
 
 
 @dataclass

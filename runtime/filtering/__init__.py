@@ -14,40 +14,6 @@ DynamicFilteringDataListener. Unlike there, checkpoints are completed, and hold 
 Names are imported when they are first used: a worker needs few of them.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from epochgate.lazy import lazily
 
-if TYPE_CHECKING:
-    from epochgate.runtime.filtering.coordinator import DynamicFilteringProvider
-    from epochgate.runtime.filtering.data import FilteringData
-    from epochgate.runtime.filtering.enumerator import FilteredQueueEnumerator
-    from epochgate.runtime.filtering.errors import (
-        AlreadyReported,
-        FilteringDataChanged,
-        FilteringMisconfigured,
-    )
-    from epochgate.runtime.filtering.operator import FilteringDataOperator
-
-__getattr__ = lazily(
-    __name__,
-    {
-        "coordinator": ("DynamicFilteringProvider",),
-        "data": ("FilteringData",),
-        "enumerator": ("FilteredQueueEnumerator",),
-        "errors": ("AlreadyReported", "FilteringDataChanged", "FilteringMisconfigured"),
-        "operator": ("FilteringDataOperator",),
-    },
-)
-
-__all__ = [
-    "AlreadyReported",
-    "DynamicFilteringProvider",
-    "FilteredQueueEnumerator",
-    "FilteringData",
-    "FilteringDataChanged",
-    "FilteringDataOperator",
-    "FilteringMisconfigured",
-]
+__getattr__, __dir__, __all__ = lazily(__name__)

@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgpack
 
-from epochgate.runtime.coordinator import (
+from epochgate.runtime.api.coordinator import (
     CoordinatorContext,
     CoordinatorProvider,
     OperatorCoordinator,

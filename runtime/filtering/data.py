@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 import msgpack
 
-from epochgate.runtime.plain import insist_on_plain
+from epochgate.runtime.api.plain_values import insist_on_plain
 
 EVENT: Final = "filtering data"
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgpack
 
+from epochgate.runtime.api.operator import Operator, OperatorContext
 from epochgate.runtime.filtering.data import FilteringData, packed_value
 from epochgate.runtime.filtering.errors import AlreadyReported
-from epochgate.runtime.operator import Operator, OperatorContext
 
 VALUES_MAX: Final = 10_000
 

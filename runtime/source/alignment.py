@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochgate.errors import UsageError
-from epochgate.runtime.coordinator import CoordinatorContext, SubtaskGateway
+from epochgate.runtime.api.coordinator import CoordinatorContext, SubtaskGateway
 from epochgate.runtime.source import events
 
 STORE_KEY: Final = "watermark alignment"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any, Final
 
-from epochgate.runtime.coordinator import (
+from epochgate.runtime.api.coordinator import (
     BATCH_CHECKPOINT,
     CoordinatorContext,
     CoordinatorProvider,
@@ -22,11 +22,10 @@ from epochgate.runtime.coordinator import (
 )
 from epochgate.runtime.source import events
 from epochgate.runtime.source.alignment import Aligner, WatermarkAlignment
+from epochgate.runtime.source.assignment import Assignments
 from epochgate.runtime.source.enumerator import SplitEnumerator
 from epochgate.runtime.source.errors import (
     AlignmentAmongAttempts,
-    AssignmentsForgotten,
-    ReaderNotRegistered,
     SourceNotRunning,
     SourceStateRefused,
 )
@@ -56,7 +55,8 @@ class SourceCoordinator(OperatorCoordinator):
         listening_id: str | None = None,
     ) -> None:
         self._context, self._source, self._listening_id = context, source, listening_id
-        self._generation = Generation(context)
+        self._assignments = Assignments(context, self._present, self._hear_reader)
+        self._generation = Generation(context, self._assignments)
         self._enumerator: SplitEnumerator | None = None
         """None before the first is made, and after one could not be made."""
         self._to_return: list[tuple[int, list[SourceSplit]]] = []
@@ -72,7 +72,7 @@ class SourceCoordinator(OperatorCoordinator):
                     f"concurrent_attempts_max is {context.concurrent_attempts_max}: attempts of a "
                     "subtask read the same at different paces. Leave out one of the two"
                 )
-            self._aligner = Aligner(context, alignment, lambda: self._generation.gateways())
+            self._aligner = Aligner(context, alignment, self._assignments.gateways)
 
     # its life
 
@@ -82,7 +82,7 @@ class SourceCoordinator(OperatorCoordinator):
         # Where a restore before has failed, the job goes back and another is made and started.
         if not self._is_broken:
             if self._enumerator is None:
-                self._begin(None)
+                self._begin(None, is_from_checkpoint=False)
             self._start_enumerator()
         if self._aligner is not None:
             self._aligner.start()
@@ -101,7 +101,7 @@ class SourceCoordinator(OperatorCoordinator):
         if self._aligner is not None:
             self._aligner.forget()
         if state is None:
-            self._begin(None)
+            self._begin(None, is_from_checkpoint=False)
         else:
             self._restore(checkpoint_id, state)
         if self._is_started:
@@ -118,8 +118,9 @@ class SourceCoordinator(OperatorCoordinator):
             )
         self._end()
 
-    def _begin(self, state: Any) -> None:
-        self._generation, self._to_return = Generation(self._context), []
+    def _begin(self, state: Any, *, is_from_checkpoint: bool) -> None:
+        self._assignments.restore(is_from_checkpoint=is_from_checkpoint)
+        self._generation, self._to_return = Generation(self._context, self._assignments), []
         self._enumerator = self._source.create_enumerator(self._generation, state)
         self._is_broken = False
 
@@ -146,25 +147,21 @@ class SourceCoordinator(OperatorCoordinator):
         """A reader speaks. Raises ReaderNotRegistered when that is not the first that it says, and
         ValueError for what no reader says.
         """
-        enumerator = self._running(f"take {event!r} from reader {subtask}")
-        if enumerator is None:
+        if self._running(f"take {event!r} from reader {subtask}") is None:
             return
-        generation = self._generation
         if event[0] == events.REGISTER:
-            if generation.register(subtask, attempt, event[1]):
-                enumerator.add_reader(subtask)
-                generation.repeat_no_more(subtask)
-            return
-        generation.require_reader(subtask, attempt, event[0])
-        if event[0] == events.REQUEST:
-            # One that crossed the word that there are no more has its answer.
-            if not generation.has_no_more(subtask):
-                enumerator.handle_split_request(subtask)
-        elif event[0] == events.SOURCE_EVENT:
+            self._assignments.register(subtask, attempt, event[1])
+        elif event[0] == events.REQUEST:
+            self._assignments.request(subtask, attempt)
+        else:
+            self._assignments.speak(subtask, attempt, event)
+
+    def _hear_reader(self, subtask: int, attempt: int, event: Any) -> None:
+        if event[0] == events.SOURCE_EVENT:
             if self._context.concurrent_attempts_max > 1:
-                enumerator.handle_attempt_source_event(subtask, attempt, event[1])
+                self._present().handle_attempt_source_event(subtask, attempt, event[1])
             else:
-                enumerator.handle_source_event(subtask, event[1])
+                self._present().handle_source_event(subtask, event[1])
         elif event[0] == events.WATERMARK:
             if self._aligner is not None:
                 self._aligner.report(subtask, event[1], event[2])
@@ -187,20 +184,17 @@ class SourceCoordinator(OperatorCoordinator):
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
         """The reader will register, as the first that it says."""
         if self._running(f"hear that reader {subtask} is ready") is not None:
-            self._generation.attempt_ready(gateway)
+            self._assignments.ready(gateway)
 
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
         """The reader is gone; what it was given comes back when its subtask is reset."""
         if self._running(f"hear that reader {subtask} has failed") is not None:
-            self._generation.attempt_failed(subtask, attempt)
+            self._assignments.lost(subtask, attempt)
 
     def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
         """Give back to the enumerator what the subtask got after the checkpoint."""
-        enumerator = self._running(f"take splits back from reader {subtask}")
-        if enumerator is not None:
-            splits = self._generation.take_back(subtask, checkpoint_id)
-            if splits:
-                enumerator.add_splits_back(splits, subtask)
+        if self._running(f"take splits back from reader {subtask}") is not None:
+            self._assignments.reset(subtask, checkpoint_id)
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
         """Complete the future with the enumerator's state, packed.
@@ -223,27 +217,15 @@ class SourceCoordinator(OperatorCoordinator):
     def _snapshot(self, enumerator: SplitEnumerator, checkpoint_id: int) -> bytes:
         if checkpoint_id == BATCH_CHECKPOINT:
             return self._batch_snapshot(enumerator)
-        if unsent := self._generation.unsent():
-            raise ReaderNotRegistered(
-                f"readers {unsent} of {self._context.operator_id!r} were assigned splits and have "
-                "never registered, so that the splits would be in no state. Give every subtask's "
-                f"program a SourceOperator under the id {self._context.operator_id!r}"
-            )
         packed = self._packed(enumerator, checkpoint_id, [])
-        self._generation.tracker.on_checkpoint(checkpoint_id)
+        self._assignments.take(checkpoint_id)
         return packed
 
     def _batch_snapshot(self, enumerator: SplitEnumerator) -> bytes:
         """Also what is assigned: a job that begins from it has readers that begin from nothing."""
-        if self._generation.has_forgotten:
-            raise AssignmentsForgotten(
-                f"source {self._context.operator_id!r} has given out splits that are in the "
-                "readers' state of a completed checkpoint alone. Resume from that checkpoint; a "
-                "snapshot without one is for jobs that complete none"
-            )
         assigned = [
             [subtask, [[split.split_id, split.value] for split in splits]]
-            for subtask, splits in self._generation.tracker.assigned().items()
+            for subtask, splits in self._assignments.assigned().items()
         ]
         return self._packed(enumerator, BATCH_CHECKPOINT, assigned)
 
@@ -266,8 +248,7 @@ class SourceCoordinator(OperatorCoordinator):
         version, state, assigned = content
         if version != self._source.state_version:
             state = self._source.upgrade_state(version, state)
-        self._begin(state)
-        self._generation.has_forgotten = checkpoint_id != BATCH_CHECKPOINT
+        self._begin(state, is_from_checkpoint=checkpoint_id != BATCH_CHECKPOINT)
         self._to_return = [
             (subtask, [SourceSplit(*plain) for plain in splits]) for subtask, splits in assigned
         ]
@@ -287,14 +268,19 @@ class SourceCoordinator(OperatorCoordinator):
         """No reader goes back behind this one any more."""
         enumerator = self._running(f"hear that checkpoint {checkpoint_id} is complete")
         if enumerator is not None:
-            self._generation.complete(checkpoint_id)
+            self._assignments.complete(checkpoint_id)
             enumerator.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """Tell the enumerator."""
         enumerator = self._running(f"hear that checkpoint {checkpoint_id} was aborted")
         if enumerator is not None:
+            self._assignments.abort()
             enumerator.notify_checkpoint_aborted(checkpoint_id)
+
+    def _present(self) -> SplitEnumerator:
+        assert self._enumerator is not None, "the machines are driven while there is an enumerator"
+        return self._enumerator
 
     def _running(self, what: str) -> SplitEnumerator | None:
         """The enumerator; none when it could not be made or started, so that the job is failing.

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from epochgate.runtime.coordinator_metrics import CoordinatorMetrics
-from epochgate.runtime.send_future import SendFuture
+from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
+from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.source.errors import AttemptNotNamed
 from epochgate.runtime.source.split import SourceSplit
 

@@ -7,7 +7,7 @@ restarting it.
 from __future__ import annotations
 
 from epochgate.errors import EpochgateError, UsageError
-from epochgate.runtime.operator import FatalTaskError
+from epochgate.runtime.api.operator import FatalTaskError
 
 
 class SourceStateRefused(FatalTaskError, EpochgateError):

@@ -9,6 +9,9 @@ its only thread.
 
     def work(self) -> Work:
         return self.source.step(self.write)
+
+A program that cannot take records at every moment looks at them with `peek`, and calls `take` when
+it has processed them.
 """
 
 from __future__ import annotations
@@ -18,13 +21,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from epochgate.runtime.operator import Operator, OperatorContext, Work
+from epochgate.runtime.api.operator import Operator, OperatorContext, Work
 from epochgate.runtime.source import events
 from epochgate.runtime.source.errors import SourceStateRefused, SplitAssignedTwice
 from epochgate.runtime.source.source import Fetched, ReaderContext, Source, SourceReader
 from epochgate.runtime.source.split import SourceSplit, pack, unpack, unpack_splits
 
 FORMAT_VERSION: Final = 1
+FORMAT_WITH_READER: Final = 2
+"""The state of the reader stands behind the splits."""
 
 
 class OpenSplit:
@@ -59,14 +64,16 @@ class OpenSplit:
 class SourceOperator(Operator):
     """Reads `source`; its coordinator is a `SourceProvider`'s under the same operator id.
 
-    `splits_ahead`: how many splits to have beside the one that is needed.
+    `splits_ahead`: how many splits to have beside the one that is needed. `in_turns`: read a piece
+    of each split in turn, or else each split to its end before the next.
     """
 
-    def __init__(self, source: Source, *, splits_ahead: int = 1) -> None:
-        self._source, self._splits_ahead = source, splits_ahead
+    def __init__(self, source: Source, *, splits_ahead: int = 1, in_turns: bool = True) -> None:
+        self._source, self._splits_ahead, self._in_turns = source, splits_ahead, in_turns
         self._reader: SourceReader | None = None
         self._splits: deque[OpenSplit] = deque()
         self._ids: set[str] = set()
+        self._peeked: tuple[OpenSplit, Fetched] | None = None
         self._has_asked = False
         self._has_no_more = False
         self._limit: int | None = None
@@ -81,8 +88,7 @@ class SourceOperator(Operator):
         another format, and SplitAssignedTwice for state that names a split twice.
         """
         super().open(context, state)
-        if state is not None:
-            self._restore(state)
+        reader_state = None if state is None else self._restore(state)
         context.send_to_coordinator([events.REGISTER, socket.gethostname()])
         self._reader = self._source.create_reader(
             ReaderContext(
@@ -93,21 +99,32 @@ class SourceOperator(Operator):
                 send_source_event=self._send_source_event,
             )
         )
+        if reader_state is not None:
+            self._reader.restore_state(reader_state)
 
-    def _restore(self, state: bytes) -> None:
-        version, splits = unpack(state)
-        if version != FORMAT_VERSION:
+    def _restore(self, state: bytes) -> Any:
+        """The splits of the state; returns the reader's own, none if there is none."""
+        version, splits, *own = unpack(state)
+        if version not in (FORMAT_VERSION, FORMAT_WITH_READER):
             raise SourceStateRefused(
                 f"the state of reader {self.context.subtask} of {self.context.operator_id!r} has "
-                f"format {version!r}, expected {FORMAT_VERSION}. Resume with the epochgate that "
-                "wrote it, or start anew with an empty checkpoint directory"
+                f"format {version!r}, expected {FORMAT_VERSION} or {FORMAT_WITH_READER}. "
+                "Resume with the epochgate that wrote it, or start anew with an empty checkpoint "
+                "directory"
             )
         for split_id, value, position in splits:
             self._add(SourceSplit(split_id, value), position)
+        return own[0] if own else None
 
     def snapshot(self, checkpoint_id: int) -> bytes:
-        """The splits at hand, and the position in each. Raises ValueNotPlain."""
+        """The splits at hand, the position in each, and the reader's own state. Raises
+        ValueNotPlain.
+        """
         splits = [[one.split.split_id, one.split.value, one.position] for one in self._splits]
+        own = self._opened.snapshot_state()
+        if own is not None:
+            what = "a list of [split id, split value, position], and the reader's state"
+            return pack([FORMAT_WITH_READER, splits, own], what)
         return pack([FORMAT_VERSION, splits], "a list of [split id, split value, position]")
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
@@ -157,16 +174,41 @@ class SourceOperator(Operator):
         DONE when there was something; IDLE when no split has anything now or may go on; ENDED when
         all is read and nothing more will come. The position moves on once `emit` has returned.
         """
+        if self._peeked is None and not self._look():
+            return Work.ENDED if self.has_ended else Work.IDLE
+        if self._peeked is not None:
+            emit(self._peeked[1].records)
+            self.take()
+        return Work.DONE
+
+    def peek(self) -> Fetched | None:
+        """The next piece, the same until it is taken; none when there is none at the moment."""
+        while self._peeked is None and self._look():
+            pass
+        return None if self._peeked is None else self._peeked[1]
+
+    def take(self) -> None:
+        """The piece that `peek` has shown is processed: a checkpoint from now on is behind it."""
+        assert self._peeked is not None, "peek has shown nothing"
+        one, fetched = self._peeked
+        self._peeked = None
+        self.records_read += len(fetched.records)
+        one.position, one.watermark, one.has_moved = fetched.position, fetched.watermark, True
+        if self._in_turns:
+            self._splits.rotate(-1)
+
+    def _look(self) -> bool:
+        """Read on in the split whose turn it is, or see its end; False when none has anything."""
         self._ask_ahead()
         for _ in range(len(self._splits)):
             one = self._splits[0]
-            if not self._is_paused(one) and self._read(one, emit):
-                return Work.DONE
+            if not self._is_paused(one) and self._read(one):
+                return True
             self._splits.rotate(-1)
-        return Work.ENDED if self.has_ended else Work.IDLE
+        return False
 
-    def _read(self, one: OpenSplit, emit: Callable[[Sequence[Any]], None]) -> bool:
-        """False when there is nothing now; a split that had something goes to the end."""
+    def _read(self, one: OpenSplit) -> bool:
+        """False when there is nothing now."""
         try:
             fetched = one.next(self._opened)
         except StopIteration:
@@ -177,13 +219,9 @@ class SourceOperator(Operator):
             self._ask_ahead()
             return True
         one.is_empty = fetched is None
-        if fetched is None:
-            return False
-        emit(fetched.records)
-        self.records_read += len(fetched.records)
-        one.position, one.watermark, one.has_moved = fetched.position, fetched.watermark, True
-        self._splits.rotate(-1)
-        return True
+        if fetched is not None:
+            self._peeked = one, fetched
+        return fetched is not None
 
     @property
     def _opened(self) -> SourceReader:

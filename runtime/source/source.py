@@ -70,6 +70,13 @@ class SourceReader(ABC):
             "events; override handle_source_event"
         )
 
+    def snapshot_state(self) -> Any:
+        """What a checkpoint holds beside the splits and their positions: a plain value, or none."""
+        return None
+
+    def restore_state(self, state: Any) -> None:
+        """Go on from what `snapshot_state` of another attempt returned; not called for none."""
+
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is durable."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgpack
 
-from epochgate.runtime.plain import ValueNotPlain
+from epochgate.runtime.api.plain_values import ValueNotPlain
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from epochgate.runtime.store.errors import (
     CheckpointOutcomeUnknown,
     CheckpointSaveFailed,
     CheckpointStoreClosed,
-    CheckpointStoreError,
     CheckpointStoreInUse,
     CheckpointStoreLost,
 )
@@ -84,7 +83,7 @@ class InMemoryCheckpointStore:
         self.shelf.epoch += 1
         self._epoch = self.shelf.epoch
         self._last_id = max((*self.shelf.checkpoints, *self.shelf.damaged), default=None)
-        self._next_failure: tuple[CheckpointStoreError, bool] | None = None
+        self._next_failure: tuple[Exception, bool] | None = None
         self._uncertain: CheckpointOutcomeUnknown | None = None
         self._closed = False
         self.warnings: list[str] = []
@@ -101,9 +100,7 @@ class InMemoryCheckpointStore:
     def last_id(self) -> int | None:
         return self._last_id
 
-    def fail_next_save(
-        self, error: CheckpointStoreError | None = None, *, is_stored: bool = False
-    ) -> None:
+    def fail_next_save(self, error: Exception | None = None, *, is_stored: bool = False) -> None:
         """Make the next `save` raise `error`, by default `CheckpointSaveFailed`, and store nothing.
 
         With `is_stored`, the checkpoint is kept nevertheless, and the default is
@@ -169,9 +166,7 @@ class InMemoryCheckpointStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _fail(
-        self, checkpoint_id: int, data: bytes, error: CheckpointStoreError, is_stored: bool
-    ) -> None:
+    def _fail(self, checkpoint_id: int, data: bytes, error: Exception, is_stored: bool) -> None:
         if is_stored:
             self.shelf.checkpoints[checkpoint_id] = data
             self._last_id = checkpoint_id

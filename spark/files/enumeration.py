@@ -3,7 +3,7 @@
 Decides: which files count, in which order, as how many splits, and what the checkpoint holds.
 Leaves to others: which subtask gets which split (the coordinator), and reading (`reader`).
 Lives on the driver; `discover` reads directories, footers and samples, so call it off the protocol
-thread. Not thread-safe.
+thread, on a `copy` whose findings the original can `adopt` there. Not thread-safe.
 
 Which files count: those below a directory (links to directories are not followed), those that
 match a pattern, or the one named. Not: names beginning with '.' or '_', also of directories below
@@ -21,6 +21,7 @@ field might hold a line end; if so it remains one split. Compressed files are on
 
 from __future__ import annotations
 
+import copy
 import glob
 import os
 import time
@@ -183,6 +184,24 @@ class FileEnumeration:
         if not self._follow and not self._seen and not self._settling:
             raise SourceEmpty(self.source)
         return new
+
+    def copy(self) -> FileEnumeration:
+        """An enumeration that knows the same, of which nothing is shared that changes."""
+        other = copy.copy(self)
+        other._seen, other._settling = dict(self._seen), dict(self._settling)
+        other._pending, other._skipped = deque(self._pending), list(self._skipped)
+        return other
+
+    def adopt(self, found: FileEnumeration) -> None:
+        """Take over what a copy has found since: its pending splits come behind those here."""
+        self._layout, self._first_path = found._layout, found._first_path
+        self._seen, self._settling = dict(found._seen), dict(found._settling)
+        self._skipped = list(found._skipped)
+        self._pending.extend(found._pending)
+
+    def forget_pending(self) -> None:
+        """Leave the pending splits to another who has taken them over."""
+        self._pending.clear()
 
     def snapshot(self) -> bytes:
         """The layout, files seen, splits pending and files skipped, as versioned msgpack."""

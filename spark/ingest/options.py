@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from epochgate.errors import UsageError
-from epochgate.runtime.restart import parse_restart_strategy
+from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.spark.files import TransformFunction
 from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
 from epochgate.spark.files.reader import OnBadFile

@@ -18,15 +18,16 @@ from dataclasses import dataclass, field
 
 from epochgate.errors import UsageError
 from epochgate.runtime import JobConfiguration, JobMisconfigured
+from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
-from epochgate.runtime.restart import parse_restart_strategy
+from epochgate.runtime.source import SourceProvider
 from epochgate.runtime.store import CompletedCheckpoint, DirectoryCheckpointStore
 from epochgate.spark.files import FileEnumeration
 from epochgate.spark.ingest.committer import ParquetCommitter
+from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook, read_files
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
 from epochgate.spark.ingest.sink_coordinator import SchemaProvider
-from epochgate.spark.ingest.source_coordinator import FileSourceProvider, FirstLook, read_state
 from epochgate.spark.parquet_sink import ParquetTarget, checkpoint_name, working_directory_of
 
 CHECKPOINTS = "checkpoints"
@@ -50,7 +51,7 @@ class IngestPlan:
     store: DirectoryCheckpointStore
     committer: ParquetCommitter
     target: ParquetTarget
-    source: FileSourceProvider
+    source: EnumeratedFileSource
     restored: CompletedCheckpoint | None
     files_found: int
     warnings: list[str] = field(default_factory=list)
@@ -145,8 +146,7 @@ def _assembled(
 ) -> IngestPlan:
     schema = target.schema()
     visible = None if schema is None else schema.serialize().to_pybytes()
-    source = FileSourceProvider(
-        SOURCE,
+    source = EnumeratedFileSource(
         fresh,
         FirstLook(0 if restored is None else restored.checkpoint_id, enumeration.snapshot()),
         follow_every_s=FOLLOW_EVERY_S if options.follow else None,
@@ -157,7 +157,7 @@ def _assembled(
         configuration=JobConfiguration(
             job_id=options.job_id,
             parallelism=options.parallelism,
-            providers=(source, SchemaProvider(SINK, visible)),
+            providers=(SourceProvider(SOURCE, source), SchemaProvider(SINK, visible)),
             run_id=run_id,
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,
@@ -194,7 +194,7 @@ def _files_in(restored: CompletedCheckpoint) -> bytes:
             f"checkpoint {restored.checkpoint_id} of job {restored.job_id!r} holds no file source; "
             "it is of another kind of job. Give a checkpoint directory of its own"
         )
-    return read_state(state)[0]
+    return read_files(state)
 
 
 def _require_same_parallelism(options: IngestOptions, restored: CompletedCheckpoint | None) -> None:

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from epochgate.runtime import Operator, Program, Work
 from epochgate.runtime.filesystem import FileSystem
-from epochgate.spark.files import BatchTransform, TransformFunction
+from epochgate.runtime.source import SourceOperator
+from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.ingest.file_source import FileSource
 from epochgate.spark.ingest.pace import Pace
 from epochgate.spark.ingest.sink_operator import ParquetSinkOperator
-from epochgate.spark.ingest.source_operator import FileSourceOperator
 
 SOURCE, SINK = "source", "sink"
 SLICES_PER_S = 20
@@ -25,13 +26,14 @@ class IngestProgram(Program):
 
     def __init__(
         self,
-        source: FileSourceOperator,
+        source: SourceOperator,
         transform: BatchTransform,
         sink: ParquetSinkOperator,
         pace: Pace,
     ) -> None:
         self._source, self._transform, self._sink, self._pace = source, transform, sink, pace
         self._transformed: list[pa.RecordBatch] | None = None
+        self._rows_read = 0
 
     @property
     def operators(self) -> Mapping[str, Operator]:
@@ -43,9 +45,10 @@ class IngestProgram(Program):
         if (pause_s := self._pace.pause_s()) > 0:
             time.sleep(pause_s)
             return Work.DONE
-        read = self._source.peek()
-        if read is None:
+        fetched = self._source.peek()
+        if fetched is None:
             return Work.ENDED if self._source.has_ended else Work.IDLE
+        read: ReadBatch = fetched.records[0]
         if self._transformed is None:
             self._transformed = self._transform.apply(read)
         if self._transformed and not self._sink.may_write(self._transformed[0]):
@@ -54,12 +57,13 @@ class IngestProgram(Program):
         for batch in self._transformed:
             self._sink.write(batch)
         self._transformed = None
+        self._rows_read += read.batch.num_rows
         self._pace.note(read.batch.num_rows)
         return Work.DONE
 
     def metrics(self) -> dict[str, int | float]:
         """Rows of this attempt."""
-        return {"rows_read": self._source.rows_read, "rows_written": self._sink.rows_written}
+        return {"rows_read": self._rows_read, "rows_written": self._sink.rows_written}
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,9 @@ class IngestProgramFactory:
         if self.rows_per_s is not None:
             batch_rows = max(1, min(batch_rows, int(self.rows_per_s / SLICES_PER_S)))
         return IngestProgram(
-            FileSourceOperator(batch_rows=batch_rows, on_bad_file=self.on_bad_file),
+            SourceOperator(
+                FileSource(batch_rows=batch_rows, on_bad_file=self.on_bad_file), in_turns=False
+            ),
             BatchTransform(self.transform),
             ParquetSinkOperator(self.working_directory, self.files),
             Pace(self.rows_per_s),

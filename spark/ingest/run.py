@@ -15,7 +15,7 @@ from typing import Any
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime import JobResult
-from epochgate.runtime.reports import JobReport
+from epochgate.runtime.api.reports import JobReport
 from epochgate.spark.files import SkippedFile
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest
@@ -105,15 +105,15 @@ class IngestHandle:
 
 def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
     """What the job of `plan` came to."""
-    committer, coordinator = plan.committer, plan.source.coordinator
+    committer, enumerator = plan.committer, plan.source.enumerator
     return IngestResult(
         state=job.state,
         reason=job.reason,
         rows_committed=committer.rows_committed,
         files_committed=committer.files_committed,
         rows_visible=committer.rows_visible,
-        files_found=plan.files_found if coordinator is None else coordinator.files_found,
-        skipped=[] if coordinator is None else coordinator.skipped,
+        files_found=plan.files_found if enumerator is None else enumerator.files_found,
+        skipped=[] if enumerator is None else enumerator.skipped,
         resumed_from=plan.resumes_from,
         last_checkpoint_id=job.last_checkpoint_id,
         report=job.report,

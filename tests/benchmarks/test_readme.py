@@ -38,3 +38,11 @@ def test_a_readme_without_a_place_for_figures_is_left_alone(tmp_path: Path, text
 def test_an_unknown_question_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "weather"]) == 2
     assert "choose from ingest, recovery, events, scaling" in capsys.readouterr().err
+
+
+def test_an_installed_package_without_benchmarks_says_where_they_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("epochgate.commands.bench.find_spec", lambda _: None)
+    assert main(["bench", "events"]) == 2
+    assert "run `make bench` in a checkout" in capsys.readouterr().err

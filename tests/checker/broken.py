@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epochgate.fsm import machines
-from epochgate.models.reference import IDLE, Checkpoint, Coordinator, Reference, Subtask
+from epochgate.models.studies.reference import IDLE, Checkpoint, Coordinator, Reference, Subtask
 
 
 class CarelessSubtask(Subtask):

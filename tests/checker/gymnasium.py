@@ -20,7 +20,7 @@ from epochgate.fsm import (
     machines,
     output,
 )
-from epochgate.fsm.closed import ClosedSystem, Step, always, sometimes
+from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, sometimes
 
 UP, DOWN = "up", "down"
 LIMIT = 3
@@ -154,7 +154,7 @@ class Athlete(Machine):
                 self.spare[n].clear()
 
 
-class Judge(Machine):
+class Judge(Environment):
     """Hears the bell and keeps notes."""
 
     INDEX = ("athlete",)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from epochgate.fsm import Machine, TransitionRefused
+from epochgate.fsm import Machine, Outcome, TransitionRefused
+from epochgate.fsm.checker.compiler.layout import Packing
+from epochgate.fsm.checker.compiler.lowering import Lowering
+from epochgate.fsm.checker.compiler.python_target import PythonTarget
+from epochgate.fsm.checker.engines.compiled import Functions, Worker, address, compiled_target
+from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.compiler.layout import Packing
-from epochgate.fsm.compiler.lowering import Lowering
-from epochgate.fsm.compiler.numpy_target import NumpyTarget
-from epochgate.fsm.compiler.python_target import PythonTarget
-from epochgate.fsm.explore.compiled import Functions, Worker, address, compiled_target
-from epochgate.fsm.explore.interpreted import InterpretedTarget
+from epochgate.fsm.machine import fired_by
 from epochgate.fsm.transitions_backed import LibraryTwin
 
 Words = tuple[int, ...]
@@ -29,22 +30,25 @@ def again(system: ClosedSystem) -> ClosedSystem:
 
 def by_the_library(system: ClosedSystem) -> ClosedSystem:
     """Let `transitions` itself fire every trigger of every machine, those that actions fire too."""
-
-    def fired_by(machine: Machine, twin: LibraryTwin, trigger: str) -> Callable[..., bool]:
-        def fire(*arguments: Any) -> bool:
-            if not twin.fire(trigger, *arguments):
-                raise TransitionRefused(repr(machine), machine.state, trigger, ())
-            return True
-
-        return fire
-
     for name in system.MACHINES:
         for machine in system.instances(name):
             if machine.ROWS:
                 twin = LibraryTwin(machine)
                 for trigger in machine.triggers():
-                    setattr(machine, trigger, fired_by(machine, twin, trigger))
+                    setattr(machine, trigger, fired_by_library(machine, twin, trigger))
     return system
+
+
+def fired_by_library(machine: Machine, twin: LibraryTwin, trigger: str) -> Callable[..., Outcome]:
+    """A trigger that `transitions` takes; it waits where one of our own dispatch would wait."""
+
+    def take(_: Machine, *arguments: Any) -> None:
+        if not twin.fire(trigger, *arguments):
+            raise TransitionRefused(repr(machine), machine.state, trigger, ())
+
+    row = ((), None, ((take, True),), Outcome.TAKEN, None)
+    rows = dict.fromkeys(machine.STATES, (row,))
+    return partial(fired_by(rows, trigger, is_environment=machine.IS_ENVIRONMENT), machine)
 
 
 class MachineCode:
@@ -78,7 +82,6 @@ class SideBySide:
         lowering = Lowering(system)
         self.program = lowering.program()
         self.python = PythonTarget(self.program)
-        self.numpy = NumpyTarget(self.program)
         self.llvm = MachineCode(self.program)
         self.interpreted = InterpretedTarget(system, self.program, lowering.layout)
         self.through_transitions = by_the_library(again(system))
@@ -90,9 +93,6 @@ class SideBySide:
         """The possible steps, as all see them."""
         found = self.python.enabled(state)
         assert self.interpreted.enabled(state) == found
-        columns = [np.array([word], np.int64) for word in state]
-        numbers = range(len(self.program.steps))
-        assert [n for n in numbers if self.numpy.enabled(columns, n)[0][0]] == found
         assert [*self.llvm.successors(state)] == found
         return found
 
@@ -100,9 +100,6 @@ class SideBySide:
         """The state after a step, as all see it."""
         after = self.python.take(state, number)
         assert self.interpreted.take(state, number) == after
-        columns, faults = self.numpy.take([np.array([word], np.int64) for word in state], number)
-        assert tuple(int(column[0]) for column in columns) == after
-        assert faults[0] == -1
         assert self.llvm.successors(state)[number] == after
         assert self.through_the_library(state, number) == (True, after)
         return after
@@ -123,7 +120,8 @@ class SideBySide:
     def _fired(self, number: int) -> bool:
         step, machine = self._steps[number]
         try:
-            return bool(getattr(machine, step.trigger)())
+            self.through_transitions.take(step, machine)
+            return True
         except TransitionRefused as refusal:
             if refusal.machine != repr(machine):
                 raise  # an action was refused, and not the step

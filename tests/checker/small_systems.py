@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Bool, Channel, Fifo, Int, Machine, Row, Trigger, machines
+from epochgate.fsm import (
+    STAY,
+    Bool,
+    Channel,
+    Fifo,
+    Int,
+    Machine,
+    Port,
+    Row,
+    Trigger,
+    machines,
+    output,
+)
 from epochgate.fsm.closed import (
     ClosedSystem,
+    Environment,
     Step,
     always,
     eventually,
@@ -263,6 +276,85 @@ class Endless(Counting):
     """Triggers lead to each other without end."""
 
     counter: Restless = machines(Restless)
+
+
+class Descending(Counter):
+    """Counts down in one step: a trigger for each number."""
+
+    descend: Trigger
+
+    ROWS = (
+        *Counter.ROWS,
+        Row("descend", ON, STAY, None, "go_down", "one less"),
+    )
+
+    def add(self) -> None:
+        self.count = self.system.end
+        self.descend()
+
+    def go_down(self) -> None:
+        self.count -= 1
+        if self.count > 0:
+            self.descend()
+
+
+class Descent(Counting):
+    """As many triggers in one step as `end` says, of at most six."""
+
+    CALLS_MAX = 6
+
+    counter: Descending = machines(Descending)
+
+    @eventually("it stops")
+    def has_stopped(self) -> bool:
+        return True
+
+
+class Net(Port):
+    """What is between two players."""
+
+    def ball(self) -> None:
+        """It flies over."""
+
+
+class Server(Machine):
+    """Returns every ball."""
+
+    STATES = (ON,)
+    INITIAL = ON
+
+    system: Rally
+
+    net: Net = output(Net)
+
+    hit: Trigger
+
+    ROWS = (Row("hit", ON, STAY, None, "strike", "a ball comes"),)
+
+    def strike(self) -> None:
+        self.net.ball()
+
+
+class Wall(Environment):
+    """Gives every ball back."""
+
+    STATES = (ON,)
+    INITIAL = ON
+
+    system: Rally
+
+    def ball(self) -> None:
+        self.system.server.hit()
+
+
+class Rally(ClosedSystem):
+    """Effects and events lead to each other without end."""
+
+    WIRING: ClassVar[dict[str, str]] = {"server.net": "wall"}
+    STEPS = (Step("server", "hit"),)
+
+    server: Server = machines(Server)
+    wall: Wall = machines(Wall)
 
 
 class Jammed(Counter):

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pytest
 
-from epochgate.fsm import STAY, Channel, DeclarationError, Fifo, Int, Machine, Row, machines
-from epochgate.fsm.closed import ClosedSystem, Step
-from epochgate.fsm.compiler.lowering import lower
-from epochgate.fsm.explore import check
+from epochgate.fsm import (
+    STAY,
+    Channel,
+    DeclarationError,
+    Fifo,
+    Int,
+    Machine,
+    Port,
+    Row,
+    machines,
+    output,
+)
+from epochgate.fsm.checker import check
+from epochgate.fsm.checker.compiler.lowering import lower
+from epochgate.fsm.closed import ClosedSystem, Environment, Step, always
+from tests.checker.small_systems import Counter
 
 ON = "on"
 
@@ -117,6 +130,87 @@ class Caller(Machine):
 def test_a_step_without_its_arguments_is_refused() -> None:
     with pytest.raises(DeclarationError, match=r"one\.tick takes number, but nobody gives"):
         closed(Caller)
+
+
+class Bell(Port):
+    """What a ringer says."""
+
+    def ring(self, times: int) -> None:
+        """So often."""
+
+
+class Ringer(Divider):
+    """Rings."""
+
+    bell: Bell = output(Bell)
+
+    def divide(self) -> None:
+        self.bell.ring(1)
+
+
+class Deaf(Environment):
+    """Has no handler."""
+
+    STATES = (ON,)
+    INITIAL = ON
+
+
+class Hasty(Deaf):
+    """Its handler takes nothing."""
+
+    def ring(self) -> None:
+        pass
+
+
+class Curious(Deaf):
+    """Its handler takes more than there is."""
+
+    ROWS = (Row("ring", ON, STAY, None, "hear", "it rings"),)
+
+    def hear(self, times: int, loudly: bool) -> None:
+        pass
+
+
+class Sloppy(Deaf):
+    """Its handler is outside the subset."""
+
+    def ring(self, times: int) -> None:
+        sum(range(times))
+
+
+@pytest.mark.parametrize(
+    ("handler", "message"),
+    [
+        (Deaf, r"Deaf handles one\.bell\.ring\(times\), but has no trigger or method 'ring'"),
+        (Hasty, r"Hasty handles one\.bell\.ring\(times\) by a method that takes nothing"),
+        (Curious, r"Curious handles .* by a trigger that takes times, loudly"),
+        (Sloppy, r"test_bad_input\.py:\d+: Sloppy\.ring: a call of `sum` is outside"),
+        (Divider, r"let Divider be a subclass of Environment"),
+    ],
+)
+def test_a_handler_that_cannot_take_a_message_is_refused(
+    handler: type[Machine], message: str
+) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        closed(Ringer, WIRING={"one.bell": "other"}, other=machines(handler))
+
+
+def test_a_port_without_a_handler_is_refused_when_the_system_is_checked() -> None:
+    with pytest.raises(DeclarationError, match=r"the port 'bell' has no handler: add 'one\.bell'"):
+        check(closed(Ringer))
+
+
+def claiming(name: str, claim: Callable[..., bool]) -> type[ClosedSystem]:
+    constants = {"end": 1, "room": 1}
+    return closed(Counter, CONSTANTS=constants, **{name: always("something holds")(claim)})
+
+
+def test_a_claim_is_held_to_the_subset_as_machines_are() -> None:
+    def is_short(self: Any) -> bool:
+        return len(str(self.one.count)) < 2
+
+    with pytest.raises(DeclarationError, match=r"Closed\.is_short: a call of `len` is outside"):
+        check(claiming("is_short", is_short))
 
 
 @pytest.mark.parametrize("rule", ["bound + nothing", "__import__('os')", "bound ** 2", "[1]"])

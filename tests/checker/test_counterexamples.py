@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from epochgate.fsm import DeclarationError, machines
+from epochgate.fsm.checker import Verdict, check, simulate
+from epochgate.fsm.checker.report import report
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore import Verdict, check, simulate
-from epochgate.fsm.explore.report import report
 from epochgate.fsm.testing import assert_fails, assert_passes
 from tests.checker import small_systems as small
 from tests.checker.broken import LateAcknowledgement, NoValve
+from tests.checker.relay import READY, Confused, Referee, Relay, Runner
 
-ENGINES = ("llvm", "numpy", "python", "interpreted")
+ENGINES = ("llvm", "python", "interpreted")
 VIOLATIONS: tuple[tuple[type[ClosedSystem], str, str, int], ...] = (
     (small.OutOfRange, "range", "counter.count leaves its range 0 to 5", 6),
     (small.Overflowing, "overflow", "counter.posted overflows: it holds at most 2", 3),
@@ -61,7 +63,7 @@ def test_all_engines_find_the_same_shortest_way(
 def test_machines_that_trigger_each_other_without_end_are_found(engine: str) -> None:
     found = assert_fails(small.Endless, steps=1, engine=engine).counterexample
     assert found is not None
-    assert (found.kind, found.steps[0].label) == ("recursion", "counter.tick")
+    assert (found.kind, found.steps[0].label) == ("endless", "counter.tick")
 
 
 def test_without_a_valve_two_coordinators_need_ten_steps() -> None:
@@ -95,8 +97,85 @@ def test_a_step_that_moves_other_machines_tells_their_rows() -> None:
     broken = assert_fails(LateAcknowledgement(C=1)).counterexample
     assert broken is not None
     abort = next(step for step in broken.steps if step.trigger == "abort")
-    assert [row.trigger for row in abort.rows][-1] == "abort"
+    assert abort.rows[0].trigger == "abort"
     assert len(abort.rows) > 1
+
+
+def test_a_step_tells_its_effects_in_order_with_the_machines_they_left() -> None:
+    result = assert_fails(Confused, steps=1)
+    assert result.counterexample is not None
+    (step,) = result.counterexample.steps
+    assert step.effects == (
+        "runner[0].line.cross(number=1)",
+        "runner[0].line.cross(number=2)",
+        "runner[0].line.cross(number=3)",
+        "runner[1].stand.bow(depth=1)",
+        "runner[2].stand.bow(depth=2)",
+        "runner[0].stand.bow(depth=0)",
+    )
+    assert [row.trigger for row in step.rows][:6] == [
+        "start",
+        "clear",
+        "take",
+        "write",
+        "write",
+        "thank",
+    ]
+    assert "\n         effect: runner[1].stand.bow(depth=1)\n" in report("relay", result)
+    assert json.loads(result.json_text())["counterexample"]["steps"][0]["effects"] == [
+        *step.effects
+    ]
+
+
+class Rude(Runner):
+    """Fails where it is thanked."""
+
+    def answer(self) -> None:
+        self.system.track.write(3)
+        assert self.state == READY, "runners are rude"
+
+
+class RudeRelay(Relay):
+    runner = machines(Rude)
+
+
+def test_a_step_that_fails_tells_the_effects_that_it_came_to() -> None:
+    found = assert_fails(RudeRelay, steps=1).counterexample
+    assert found is not None
+    assert found.steps[0].effects == tuple(f"runner[0].line.cross(number={n})" for n in (1, 2, 3))
+
+
+class Echoing(Referee):
+    """Fires its own trigger at once, without end."""
+
+    def listen(self, bows: int) -> None:
+        self.hear(bows)
+
+
+class EchoingRelay(Relay):
+    referee = machines(Echoing)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_effects_and_events_that_lead_to_each_other_without_end_are_found(engine: str) -> None:
+    found = assert_fails(small.Rally, steps=1, engine=engine).counterexample
+    assert found is not None
+    assert (found.kind, found.file) == ("endless", small.__file__)
+    assert {*found.steps[0].effects} == {"server.net.ball()"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_exactly_as_many_triggers_as_allowed_are_not_endless(engine: str) -> None:
+    assert check(small.Descent(end=6), engine=engine).counterexample is None
+    found = assert_fails(small.Descent(end=7), engine=engine).counterexample
+    assert found is not None
+    assert found.kind == "endless"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_triggers_of_the_environment_in_a_circle_are_refused(engine: str) -> None:
+    with pytest.raises(DeclarationError, match=r"call each other in a circle: referee\[0\].hear"):
+        check(EchoingRelay, engine=engine)
 
 
 def test_a_result_is_plain_data() -> None:

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from epochgate.fsm.explore import check
-from epochgate.models.reference import Reference
+from epochgate.fsm.checker import check
+from epochgate.models.studies.reference import Reference
 from tests.checker.gymnasium import Gymnasium
+from tests.checker.relay import Relay
 from tests.checker.side_by_side import SideBySide
 from tests.checker.small_systems import House
 
 WALKS = 12
 STEPS_MAX = 80
-SYSTEMS = (Reference(), Reference(N=3, C=1, E=2), House(visitors=3), Gymnasium())
+SYSTEMS = (Reference(), Reference(N=3, C=1, E=2), House(visitors=3), Gymnasium(), Relay())
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: type(s).__name__)
@@ -37,13 +38,12 @@ def test_every_form_of_a_system_takes_the_same_steps(system: Any) -> None:
             state = forms.taken(state, draw.choice(steps))
 
 
-def test_all_engines_explore_every_construct_alike() -> None:
-    results = [
-        check(Gymnasium, engine=engine) for engine in ("llvm", "numpy", "python", "interpreted")
-    ]
-    results.append(check(Gymnasium, workers=2))
+@pytest.mark.parametrize(("system", "states_min"), [(Gymnasium, 1_000), (Relay, 100)])
+def test_all_engines_explore_every_construct_alike(system: Any, states_min: int) -> None:
+    results = [check(system, engine=engine) for engine in ("llvm", "python", "interpreted")]
+    results.append(check(system, workers=2))
     assert len({(r.states, r.transitions, r.depth, r.verdict) for r in results}) == 1
     taken = [[row.is_taken for row in result.coverage] for result in results]
     assert all(rows == taken[0] for rows in taken)
     assert results[0].counterexample is None
-    assert results[0].states > 1_000
+    assert results[0].states > states_min

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.fsm.explore import Verdict, check
-from epochgate.models.reference import Reference
+from epochgate.fsm.checker import Verdict, check
+from epochgate.models.studies.reference import Reference
 
 SMALL = (
     ((1, 1, 1, 1, 1), 87, 184),
@@ -36,14 +36,6 @@ def test_machine_code_counts_what_others_count(
         states,
         transitions,
     )
-
-
-@pytest.mark.parametrize(("bounds", "states", "transitions"), SMALL[:5])
-def test_numpy_counts_what_others_count(
-    bounds: tuple[int, ...], states: int, transitions: int
-) -> None:
-    result = check(reference(bounds), engine="numpy")
-    assert (result.states, result.transitions) == (states, transitions)
 
 
 @pytest.mark.parametrize(("bounds", "states", "transitions"), SMALL[:4])

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from epochgate.cli import main
+from epochgate.fsm.checker import Result, check
+from epochgate.fsm.checker.schedule import ClaimBroken, StepUnknown, play
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore import Result, check
-from epochgate.fsm.explore.schedule import ClaimBroken, StepUnknown, play
 from epochgate.reports import pytest_module
 from epochgate.reports.regression import SystemNotImportable
 from tests.checker import small_systems as small
@@ -52,7 +52,7 @@ def written(system: type[ClosedSystem], result: Result, folder: Path) -> str:
         (
             variants.WithForgetfulCheckpoint,
             {"subtasks": 1},
-            "process.0..hear: the job master has stopped: checkpoint 1 is not under way",
+            "process.0..hear_again: the job master has stopped: checkpoint 1 is not under way",
         ),
         (
             variants.WithHastySnapshot,
@@ -65,12 +65,12 @@ def test_the_runtime_with_a_broken_machine_fails_and_with_the_mended_one_passes(
     broken: type[ClosedSystem], constants: dict[str, int], reason: str, tmp_path: Path
 ) -> None:
     text = written(broken, check(broken(**constants)), tmp_path)
-    assert "from epochgate.runtime import replay" in text
+    assert "from epochgate.testing import play" in text
     with pytest.raises(ClaimBroken, match=reason):
         the_test_in(text, tmp_path)()
     own = f"from {broken.__module__} import {broken.__name__}"
     assert own in text
-    mended = f"from epochgate.models.closed_job import ClosedJob as {broken.__name__}"
+    mended = f"from epochgate.models.closed.job import ClosedJob as {broken.__name__}"
     the_test_in(text.replace(own, mended), tmp_path)()
 
 
@@ -116,7 +116,7 @@ def test_a_loop_that_is_none_breaks_no_promise(steps: tuple[str, ...], why: str)
 DOOR = """
 from epochgate.fsm import Machine, Opaque, Row, machines
 from epochgate.fsm.closed import ClosedSystem, Step, always
-from epochgate.models.closed_job import ClosedJob
+from epochgate.models.closed.job import ClosedJob
 from epochgate.models.gateway import Gateway
 
 
@@ -185,7 +185,7 @@ def test_the_command_writes_tests_that_users_keep(
     assert (
         "I2: coordinator 0 had sent 0 events to subtask 0 when it completed checkpoint 1" in shown
     )
-    module.write_text(DOOR.format(may_open="False", hold="self.held[0].push(event)"))
+    module.write_text(DOOR.format(may_open="False", hold="self.held.push(event)"))
     code, shown = run_pytest(tmp_path)
     assert (code, "2 passed" in shown) == (0, True), shown
     assert capsys.readouterr().err == ""

@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import pytest
 
 from epochgate.cli import main
+from epochgate.fsm.checker import Result, Verdict, check
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore import Result, Verdict, check
-from epochgate.models.reference import Reference
+from epochgate.models.studies.reference import Reference
 from epochgate.reports import (
     html_page,
     junit_xml,
@@ -26,6 +26,7 @@ from epochgate.reports import (
 from epochgate.reports.messages import lanes, messages
 from tests.checker import small_systems as small
 from tests.checker.broken import NoValve
+from tests.checker.relay import Confused
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "</script><b>&\"'#;:\n\x00 %%{init}%% ]]> é"
@@ -134,7 +135,7 @@ def test_junit_tells_a_fault_of_no_claim_with_its_trace() -> None:
     failure = suite.find("testcase[@name='no fault and no deadlock']/failure")
     assert failure is not None
     assert failure.get("type") == "assertion"
-    assert "  at models/reference.py:" in (failure.text or "")
+    assert "  at models/studies/reference.py:" in (failure.text or "")
 
 
 def test_junit_skips_what_was_not_decided_and_fails_what_never_happens() -> None:
@@ -176,7 +177,7 @@ def test_sarif_follows_a_fault_through_the_rows_that_were_taken() -> None:
     flow = told["codeFlows"][0]["threadFlows"][0]["locations"]
     assert len(flow) == len(way.steps) + 1
     first = flow[0]["location"]["physicalLocation"]
-    assert first["artifactLocation"]["uri"] == "models/reference.py"
+    assert first["artifactLocation"]["uri"] == "models/studies/reference.py"
     assert first["region"]["startLine"] in {row.line for row in result.coverage}
 
 
@@ -252,6 +253,23 @@ def test_a_page_is_whole_by_itself(system: type[ClosedSystem], diagrams: int) ->
         count = len(result.counterexample.steps)
         assert reader.classes.count("dot") == reader.classes.count("row") == count
         assert len(reader.data[0]["steps"]) == count + 1
+
+
+def test_effects_are_told_where_they_leave() -> None:
+    result = found(Confused)
+    reader = Reader(html_page({"relay": result}, ROOT))
+    assert reader.data[0]["steps"][1]["effects"][3] == "runner[1].stand.bow(depth=1)"
+    assert reader.classes.count("effects") == 3  # one triangle for each runner
+    lines = sequence_diagram("relay", result).splitlines()
+    runners = [line.partition(" as ")[0].split()[-1] for line in lines if " as runner" in line]
+    assert lines[-4:-1] == [
+        f"  Note right of {runners[0]}: line.cross(number=1)<br/>line.cross(number=2)<br/>"
+        "line.cross(number=3)<br/>stand.bow(depth=0)",
+        f"  Note right of {runners[1]}: stand.bow(depth=1)",
+        f"  Note right of {runners[2]}: stand.bow(depth=2)",
+    ]
+    (suite,) = suites({"relay": result})
+    assert "effect: runner[2].stand.bow(depth=2)" in (suite.findtext(".//failure") or "")
 
 
 def test_a_page_draws_each_message_once() -> None:

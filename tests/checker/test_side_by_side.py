@@ -15,8 +15,12 @@ from typing import Any
 
 import pytest
 
-from epochgate.models.closed_job import ClosedJob, EndingJob, TalkingJob
-from epochgate.runtime.replay import ACTIONS, ProductionStage
+from epochgate.fsm.closed import Step
+from epochgate.models.closed.asked import AskedJob
+from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.job import ClosedJob
+from epochgate.models.closed.talking import TalkingJob
+from epochgate.runtime.testing.playing import ACTIONS, ProductionStage
 from tests.checker.side_by_side import SideBySide, again
 
 
@@ -36,7 +40,15 @@ STEPS_MAX = 100
 WALKS, DEEP_WALKS = 4, 60
 BUSY = 0.15
 """How often a walk takes a step that need not happen, such as a failure, if another is possible."""
-JOBS: tuple[ClosedJob, ...] = (ClosedJob(), EndingJob(), TalkingJob(F=2))
+
+
+class JobInDoubt(ClosedJob):
+    """A job whose store may keep a checkpoint and lose the answer."""
+
+    STEPS = (*ClosedJob.STEPS, Step("store", "lose_answer", is_fair=False))
+
+
+JOBS: tuple[ClosedJob, ...] = (ClosedJob(), EndingJob(), TalkingJob(F=2), AskedJob(F=2))
 DEEP_JOBS: tuple[ClosedJob, ...] = (
     ClosedJob(F=3),
     ClosedJob(coordinators=2, events=2),
@@ -89,7 +101,7 @@ def test_every_form_of_the_job_takes_the_same_steps_for_long(system: Any) -> Non
 
 def test_every_action_is_taken_and_is_at_times_impossible() -> None:
     taken, impossible, draw = set[str](), set[str](), random.Random(1)
-    for system in (*JOBS, *DEEP_JOBS) * 8:
+    for system in (*JOBS, JobInDoubt(), *DEEP_JOBS) * 12:
         if taken == set(ACTIONS):
             break
         stage = ProductionStage(again(system))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from epochgate.fsm.checker import Verdict, check
+from epochgate.fsm.checker.symmetry import NotSymmetric
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore import Verdict, check
-from epochgate.fsm.explore.symmetry import NotSymmetric
 from epochgate.fsm.testing import assert_fails
-from epochgate.models.reference import Reference
+from epochgate.models.studies.reference import Reference
 from tests.checker import small_systems as small
 from tests.checker.broken import LateAcknowledgement
 
-ENGINES = ("llvm", "numpy", "python")
+ENGINES = ("llvm", "python")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from epochgate.fsm.checker import Verdict, check
+from epochgate.fsm.checker.checking import CannotCheck
+from epochgate.fsm.checker.engines.choice import EngineUnavailable
 from epochgate.fsm.closed import ConstantRefused
-from epochgate.fsm.explore import Verdict, check
-from epochgate.fsm.explore.checking import CannotCheck
-from epochgate.fsm.explore.engines import EngineUnavailable
 from epochgate.fsm.testing import assert_passes
-from epochgate.models.reference import Reference
+from epochgate.models.studies.reference import Reference
 from tests.checker import small_systems as small
 
 
@@ -114,11 +114,11 @@ def test_what_would_be_unsound_or_means_nothing_is_refused(
 def test_without_llvmlite_the_next_engine_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "epochgate.fsm.explore.engines.find_spec",
+        "epochgate.fsm.checker.engines.choice.find_spec",
         lambda name: None if name == "llvmlite" else found(name),
     )
-    assert check(small.House).engine == "numpy"
-    with pytest.raises(EngineUnavailable, match=r"needs llvmlite.*--engine numpy"):
+    assert check(small.House).engine == "python"
+    with pytest.raises(EngineUnavailable, match=r"needs llvmlite.*--engine python"):
         check(small.House, engine="llvm")
 
 

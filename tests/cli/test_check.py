@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from epochgate.cli import main
+from epochgate.commands.check import systems
+from epochgate.models.catalogue import SYSTEMS
+from epochgate.models.studies.catalogue import STUDIES
 
 
 def test_a_system_that_holds_is_reported_with_its_counts(
@@ -66,6 +69,24 @@ def test_each_outcome_has_an_exit_code_of_its_own(arguments: list[str], code: in
 
 def test_the_list_shows_what_can_be_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--list"]) == 0
-    assert "reference" in (shown := capsys.readouterr().out)
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in (*SYSTEMS, *STUDIES))
     assert "N=2 C=2 K=2 E=1 F=1" in shown
+    assert "  F                   failures that may happen" in shown
     assert "wire=" not in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_without_names_the_systems_that_run_are_checked_and_no_study() -> None:
+    assert systems([]) == SYSTEMS
+    assert not SYSTEMS.keys() & STUDIES.keys()
+
+
+def test_without_the_studies_the_list_and_the_choice_are_shorter(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert main(["check", "--list"]) == 0
+    assert "reference" not in capsys.readouterr().out
+    assert main(["check", "reference"]) == 2
+    assert "choose from commit, " in capsys.readouterr().err

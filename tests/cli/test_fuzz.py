@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochgate import cli
-from epochgate.runtime.fuzzing.stateful import JobUnderFuzzing
+from epochgate.runtime.testing.fuzzing.stateful import JobUnderFuzzing
 from tests.stateful.broken import JobThatTellsNobody
 
 pytestmark = pytest.mark.fuzz

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from epochgate.models.batch_snapshot import BatchSnapshotPort, BatchSnapshots
-from epochgate.runtime.coordinator import BATCH_CHECKPOINT
-from tests.conformance.standins import Coordinator
+from epochgate.runtime.api.coordinator import BATCH_CHECKPOINT
+from tests.conformance.standins import Coordinator, bind, fire
 from tests.conformance.wire import Send
 
 
@@ -30,29 +30,30 @@ class Batch(BatchSnapshotPort):
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
-        self._machine = BatchSnapshots(coordinators=1).batch_snapshot[0]
-        self._machine.requester = self
+        system = BatchSnapshots(coordinators=1)
+        bind(system, "batch_snapshot", "requester", self)
+        self._machine = system.batch_snapshot[0]
         self._awaited: dict[Send, int] = {}
 
     def ask(self) -> None:
-        self._machine.ask()
+        fire(self._machine.ask)
 
     def answer(self, state: str | None) -> None:
         """The coordinator's future succeeds with a state, or fails."""
         number = self._machine.number
         if state is None:
-            self._machine.fail(number)
+            fire(self._machine.fail, number)
             return
         self._awaited.update(dict.fromkeys(self._asker.undecided, number))
-        self._machine.succeed(number, len(self._asker.undecided), state)
+        fire(self._machine.succeed, number, len(self._asker.undecided), state)
 
     def decided(self, send: Send) -> None:
         """It is known what became of a send."""
         if number := self._awaited.pop(send, 0):
-            (self._machine.confirm if send.is_ok else self._machine.lose)(number)
+            fire(self._machine.confirm if send.is_ok else self._machine.lose, number)
 
     def ask_coordinator(self, number: int) -> None:
-        self._asker.coordinator.checkpoint(BATCH_CHECKPOINT, BATCH_CHECKPOINT)
+        self._asker.coordinator.checkpoint(BATCH_CHECKPOINT)
 
     def keep(self, state: str) -> None:
         self._asker.keep(BATCH_CHECKPOINT, state)

@@ -37,7 +37,7 @@ class Shell:
 
     def __init__(self, system: type[HolderAlone] = HolderAlone) -> None:
         self._system = system
-        self._world: World | None = None
+        self.world: World | None = None
         self._is_automatic = True
 
     def run(self, lines: Iterable[str]) -> list[list[str]]:
@@ -52,11 +52,11 @@ class Shell:
         problem = None
         try:
             self._perform(*words)
-            if self._is_automatic and self._world is not None:
-                self._world.drain()
+            if self._is_automatic and self.world is not None:
+                self.world.drain()
         except EpochgateError as refused:
             problem = f"EXC {type(refused).__name__}: {refused}"
-        lines = [] if self._world is None else self._world.lines
+        lines = [] if self.world is None else self.world.lines
         said = [*lines, problem] if problem else list(lines)
         lines.clear()
         return said
@@ -70,19 +70,19 @@ class Shell:
         if name == "new":
             self._begin(*words[:most])
             return
-        if self._world is None:
+        if self.world is None:
             raise BadCommand("there is no holder: begin with new N")
         if name == "auto":
             self._is_automatic = words[0] == "1"
         else:
             perform: Callable[..., None] = getattr(self, f"_{name}")
-            perform(self._world, *words[:most])
+            perform(self.world, *words[:most])
 
     def _begin(self, subtasks: str, mode: str = "") -> None:
         count = number(subtasks)
         if not 0 <= count <= SUBTASKS_MAX:
             raise BadCommand(f"{count} subtasks: it takes from 0 to {SUBTASKS_MAX}")
-        self._world = World(count, mode == "manual", self._system)
+        self.world = World(count, mode == "manual", self._system)
         self._is_automatic = True
 
     @staticmethod

@@ -6,8 +6,8 @@ import random
 import subprocess
 import sys
 
+from tests.conformance.lanes import LANES
 from tests.conformance.shell import ARITIES, Shell
-from tests.conformance.standins import LANES
 
 
 def said(*commands: str) -> list[str]:

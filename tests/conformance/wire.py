@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from epochgate.models.attempt import TaskPort
+from epochgate.models.gateway import WirePort
 
 
 class Send:
@@ -33,7 +33,7 @@ class Answer:
         self.has_fault = False
 
 
-class Wire(TaskPort):
+class Wire(WirePort):
     """The calls to one attempt, in order; `call` makes each of them."""
 
     def __init__(self, call: Callable[[Send], None]) -> None:
@@ -42,7 +42,7 @@ class Wire(TaskPort):
         self._is_settled: list[bool] = []
         self._confirmed = 0
 
-    def event(self, coordinator: int, number: int, event: Send) -> None:
+    def event(self, identity: int, number: int, event: Send) -> None:
         """An event that leaves its gateway with its number; events count from 1."""
         event.number = number
         self.calls.append(event)

@@ -23,26 +23,31 @@ from typing import Any
 from epochgate.fsm import TransitionRefused
 from epochgate.models.gateway import SenderPort
 from epochgate.models.snapshot import SnapshotPort
-from epochgate.runtime.coordinator import BATCH_CHECKPOINT
+from epochgate.runtime.api.coordinator import BATCH_CHECKPOINT
 from tests.conformance.batch import Batch
-from tests.conformance.standins import LANES, Coordinator, HolderAlone
+from tests.conformance.lanes import Lane, Lanes
+from tests.conformance.standins import (
+    Coordinator,
+    HolderAlone,
+    SurroundingsPort,
+    bind,
+    fire,
+)
 from tests.conformance.wire import Answer, Send, Wire
 
 CREATED, RUNNING, FINISHED, FAILED = "created", "running", "finished", "failed"
 
 
-class World(SenderPort, SnapshotPort):
+class World(SenderPort, SnapshotPort, SurroundingsPort):
     """One holder with its gateways; `lines` is what was observed and not taken yet."""
 
     def __init__(self, subtasks: int, is_manual: bool, system: type[HolderAlone]) -> None:
         self.lines: list[str] = []
         self.is_manual = is_manual
-        self.machines = system(subtasks=subtasks)
-        self.machines.surroundings = self
-        self.holder = self.machines.holder[0]
-        self.gateways = [self.machines.gateway[0, s] for s in range(subtasks)]
         self.coordinator = Coordinator(self._say)
-        self.holder.user = self.coordinator
+        self.lanes = Lanes(lambda: self._made(system, subtasks), lambda s: self.wires[s])
+        self.machines = self.lanes.machines
+        self.holder = self.machines.holder[0]
         self.stages = [CREATED] * subtasks
         self.is_announced = [False] * subtasks
         self.wires = [Wire(self._call) for _ in range(subtasks)]
@@ -53,13 +58,20 @@ class World(SenderPort, SnapshotPort):
         self.queue: deque[Any] = deque()
         self.newest = 0
         self.batch = Batch(self)
+        self._lanes_of: dict[int, Lane] = {}
+        """Each checkpoint that the coordinator was asked for."""
         self._states: dict[int, str] = {}
         self._answering: Answer | None = None
-        for subtask, gateway in enumerate(self.gateways):
-            gateway.sender = self
-            self.machines.attempt[subtask].task = self.wires[subtask]
-        for snapshot in self.machines.snapshot.values():
-            snapshot.results = self
+
+    def _made(self, system: type[HolderAlone], subtasks: int) -> HolderAlone:
+        made = system(subtasks=subtasks)
+        for name in ("attempt", "checkpoint", "lifecycle"):
+            bind(made, name, "job", self)
+        bind(made, "holder", "user", self.coordinator)
+        bind(made, "snapshot", "user", self.coordinator)
+        bind(made, "snapshot", "results", self)
+        bind(made, "gateway", "sender", self)
+        return made
 
     def _say(self, line: str) -> None:
         self.lines.append(line)
@@ -87,8 +99,8 @@ class World(SenderPort, SnapshotPort):
 
     def start(self) -> None:
         """The coordinator starts, which it can."""
-        self.holder.start()
-        self.holder.started()
+        fire(self.holder.start)
+        fire(self.holder.started)
 
     def run(self, subtask: int) -> None:
         """The attempt restores or runs; the coordinator hears of it if it still does."""
@@ -97,7 +109,7 @@ class World(SenderPort, SnapshotPort):
         if not self.is_announced[subtask]:
             self.is_announced[subtask] = True
             if self.stages[subtask] == RUNNING:
-                self.holder.attempt_ready(subtask, self.number(subtask))
+                fire(self.holder.attempt_ready, subtask, self.number(subtask))
 
     def finish(self, subtask: int) -> None:
         self._end(subtask, FINISHED)
@@ -105,14 +117,14 @@ class World(SenderPort, SnapshotPort):
     def fail(self, subtask: int) -> None:
         if self.stages[subtask] != FAILED:
             self._end(subtask, FAILED)
-            self.holder.attempt_failed(subtask, self.number(subtask))
+            fire(self.holder.attempt_failed, subtask, self.number(subtask), "it has failed")
 
     def reset(self, subtask: int, checkpoint: int) -> None:
         """A new attempt of one subtask, and what its coordinator hears."""
         self._end(subtask, FAILED)
         self._let_answers_take_effect()
         self._renew(subtask)
-        self.holder.subtask_reset(subtask, checkpoint)
+        fire(self.holder.subtask_reset, subtask, checkpoint)
 
     def restore(self, checkpoint: int, state: str) -> None:
         """New attempts of all subtasks, and a coordinator that goes back."""
@@ -120,19 +132,19 @@ class World(SenderPort, SnapshotPort):
             self._end(subtask, FAILED)
         self._let_answers_take_effect()
         self.coordinator.state = state
-        self.holder.reset(checkpoint)
+        fire(self.holder.reset, checkpoint)
         for subtask in range(len(self.stages)):
             self._renew(subtask)
 
     def event(self, subtask: int, attempt: int, event: str) -> None:
         if self._is_refused(subtask, attempt):
             return
-        self.holder.event(subtask, attempt, event)
+        fire(self.holder.event, subtask, attempt, event)
 
     def acknowledge(self, subtask: int, attempt: int, checkpoint: int) -> None:
         if self._is_refused(subtask, attempt):
             return
-        self.gateways[subtask].reopen(checkpoint)
+        self.lanes.reopen(subtask, checkpoint)
 
     def number(self, subtask: int) -> int:
         """The number of the subtask's present attempt."""
@@ -151,12 +163,11 @@ class World(SenderPort, SnapshotPort):
                 self._answer(send, is_ok=False)
 
     def _renew(self, subtask: int) -> None:
-        attempt = self.machines.attempt[subtask]
-        attempt.number += 1
+        attempt = self.number(subtask) + 1
         self.stages[subtask], self.is_announced[subtask] = CREATED, False
-        attempt.task = self.wires[subtask] = Wire(self._call)
+        self.wires[subtask] = Wire(self._call)
         first = len(self.queue)
-        brought = self._captured(lambda: self.gateways[subtask].renew(attempt.number))
+        brought = self._captured(lambda: self.lanes.renew(subtask, attempt))
         if brought:  # the part of a checkpoint has failed with the first of the sends given up
             self.queue.insert(first, brought)
 
@@ -171,7 +182,7 @@ class World(SenderPort, SnapshotPort):
 
     def _send(self, send: Send) -> None:
         self.undecided[send] = None
-        self.gateways[send.subtask].send(send.attempt, send)
+        self.lanes.send(send)
 
     def answer(self, name: str, is_ok: bool) -> None:
         """Answer the oldest unanswered call with an event of this name, if there is one."""
@@ -217,11 +228,11 @@ class World(SenderPort, SnapshotPort):
             self._answering = None
 
     def _tell_gateway(self, send: Send) -> None:
-        wire, gateway = self.wires[send.subtask], self.gateways[send.subtask]
+        wire = self.wires[send.subtask]
         if not send.is_ok:
-            gateway.lose(send.attempt, send.number)
+            self.lanes.lose(send)
         if number := wire.number_confirmed_with(send):
-            gateway.confirm(send.attempt, number)
+            self.lanes.confirm(wire.calls[number - 1])
 
     def _tell_sender(self, send: Send) -> None:
         del self.undecided[send]
@@ -245,43 +256,37 @@ class World(SenderPort, SnapshotPort):
         if checkpoint == BATCH_CHECKPOINT:
             self.batch.ask()
             return
-        lane = self._free_lane()
+        lane = self.lanes.free()
         if lane is None:
             self._say("EXC TooManyCheckpoints: all lanes are taken by unfinished checkpoints")
             return
         try:
-            self.machines.snapshot[0, lane].ask(checkpoint)
+            fire(lane.snapshot.ask, checkpoint)
             self.newest = checkpoint
+            self._lanes_of[checkpoint] = lane
         except TransitionRefused as refused:
             self.part_has_failed(checkpoint)
             self._say(f"GLOBAL TransitionRefused: {refused}")
-
-    def _free_lane(self) -> int | None:
-        """The first lane behind those in use, so that an older checkpoint is the first to hear what
-        several wait for; else the first that is free.
-        """
-        is_idle = [snapshot.state == "idle" for snapshot in self.machines.snapshot.values()]
-        behind = next((lane + 1 for lane in range(LANES)[::-1] if not is_idle[lane]), 0)
-        lanes = (*range(behind, LANES), *range(behind))
-        return next((lane for lane in lanes if is_idle[lane]), None)
 
     def future(self, checkpoint: int, state: str | None) -> None:
         """The coordinator's future succeeds with a state, or fails; only the first time counts."""
         if checkpoint not in self.coordinator.futures:
             self._say(f"EXC NoSuchFuture: the coordinator was not asked for {checkpoint}")
             return
-        lane = self.coordinator.futures[checkpoint]
-        if lane is None:
+        if not self.coordinator.futures[checkpoint]:
             return
-        self.coordinator.futures[checkpoint] = None
+        self.coordinator.futures[checkpoint] = False
         if checkpoint == BATCH_CHECKPOINT:
             self.post(self.batch.answer, state)
             return
-        snapshot = self.machines.snapshot[0, lane]
+        self.post(self._answer_part, checkpoint, state)
+
+    def _answer_part(self, checkpoint: int, state: str | None) -> None:
+        snapshot = self._lanes_of[checkpoint].snapshot
         if state is None:
-            self.post(snapshot.fail, checkpoint)
+            fire(snapshot.fail, checkpoint, "its future has failed")
         else:
-            self.post(snapshot.succeed, checkpoint, state)
+            fire(snapshot.succeed, checkpoint, state)
 
     def abort_triggering(self) -> None:
         """The abort names the checkpoint that was triggered last."""
@@ -295,15 +300,15 @@ class World(SenderPort, SnapshotPort):
 
     def _conclude(self, checkpoint: int, tell: Callable[[int], object]) -> None:
         self._reopen(checkpoint)
-        tell(checkpoint)
+        fire(tell, checkpoint)
 
     def _reopen(self, checkpoint: int) -> None:
-        for gateway in self.gateways:
-            gateway.reopen(checkpoint)
+        for subtask in range(len(self.stages)):
+            self.lanes.reopen(subtask, checkpoint)
 
     # what the machines ask of their surroundings
 
-    def attempt_failed_by_loss(self, subtask: int) -> None:
+    def attempt_is_faulty(self) -> None:
         assert self._answering is not None
         self._answering.has_fault = True
 

@@ -8,7 +8,14 @@ import pytest
 
 from epochgate.diagrams.collection import Collection
 from epochgate.diagrams.table import machine_table
-from epochgate.models import MACHINES, BatchSnapshots, Job, Recreations, TaskSystem
+from epochgate.models import (
+    MACHINES,
+    BatchSnapshots,
+    Job,
+    Recreations,
+    SplitAssignments,
+    TaskSystem,
+)
 
 GENERATED = Path(__file__).parents[2] / "diagrams" / "generated"
 
@@ -20,9 +27,8 @@ def test_the_committed_product_of_states_and_events_is_that_of_the_machine(name:
 
 
 def test_every_committed_file_is_fresh_and_none_is_an_orphan() -> None:
-    found = Collection(MACHINES, (Job, TaskSystem, BatchSnapshots, Recreations)).freshness(
-        GENERATED
-    )
+    systems = (Job, TaskSystem, BatchSnapshots, Recreations, SplitAssignments)
+    found = Collection(MACHINES, systems).freshness(GENERATED)
     assert (found.missing, found.stale, found.orphans) == ((), (), ())
 
 

@@ -9,12 +9,18 @@ from itertools import product
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from epochgate.fsm import STAY, Ignore, Machine, Outcome, Row, System, TransitionRefused
 from epochgate.fsm.transitions_backed import LibraryTwin
-from epochgate.models import MACHINES, BatchSnapshots, Job, Recreations, TaskSystem
+from epochgate.models import (
+    MACHINES,
+    BatchSnapshots,
+    Job,
+    Recreations,
+    SplitAssignments,
+    TaskSystem,
+)
 from epochgate.models.concurrent_job import ConcurrentJob
 from tests.fsm.turnstile import Station, Turnstile, declared
 
@@ -61,10 +67,12 @@ def system_of(machine: type[Machine]) -> System:
         TaskSystem,
         BatchSnapshots,
         Recreations,
+        SplitAssignments,
         ConcurrentJob,
     )
     system = next(s for s in systems if machine in s.MACHINES.values())
-    return system(**({"coordinators": 1} if "coordinators" in system.CONSTANTS else {}))
+    sizes = ("places",) if system is SplitAssignments else ("coordinators",)
+    return system(**{name: 1 for name in sizes if name in system.CONSTANTS})
 
 
 def assert_agreement(machine: type[Machine], system: System) -> int:

@@ -24,6 +24,7 @@ from epochgate.models import (
     Job,
     JobLifecycle,
     Recreations,
+    SplitAssignments,
     TaskSystem,
 )
 
@@ -167,8 +168,7 @@ ACCEPTED = [
     "self.bell.ring(self.helper(number), True)",
     "self.pull()",
     "self.system.lamp.turn(number, self.is_free)",
-    "self.system.lamp.level += 1\nself.system.door[self.wall].seats[number] = 2",
-    "self.system.door[number].bell.ring(1, False)",
+    "self.seats[self.wall] += self.system.lamp.level\nself.seats[number] = 2",
     "self.system.door[number].push(number, parcel)",
     "if self.system.lamp.is_on() and self.system.lamp.state == 'open':\n    pass",
     "kept = parcel\nself.bell.deliver(kept if self.is_free else self.parcels.pop())",
@@ -197,6 +197,9 @@ REFUSED = [
     ("for w in range(2):\n    continue", 1, "`continue` is outside"),
     ("for w in range(2):\n    pass\nelse:\n    pass", 0, "no `else`"),
     ("for a, b in range(2):\n    pass", 0, "one plain name"),
+    ("for w in range(2):\n    w = 1", 1, "'w' is the variable of a loop; use another name"),
+    ("w = 1\nfor w in range(2):\n    pass", 1, "'w' is a local already; use another name"),
+    ("for number in range(2):\n    pass", 0, "'number' is a local already"),
     ("for w in range(number):\n    pass", 0, "`number` is no constant"),
     ("for w in range(self.count):\n    pass", 0, "`self.count` is no constant"),
     (
@@ -382,7 +385,7 @@ def test_a_machine_in_an_archive_is_checked_as_well(tmp_path: Path) -> None:
 
 def test_all_machines_of_the_protocol_are_checked() -> None:
     assert all(machine.IS_CHECKED for machine in MACHINES.values())
-    for system in (Job, TaskSystem, BatchSnapshots, Recreations):
+    for system in (Job, TaskSystem, BatchSnapshots, Recreations, SplitAssignments):
         check_system(system)
 
 

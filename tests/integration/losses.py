@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epochgate.runtime.faulty_transport import Fault
+from epochgate.runtime.testing.faulty_transport import Fault
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from epochgate.runtime import CoordinatorProvider, JobConfiguration
-from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.api.restart_strategies import FixedDelay
 
 JOB_ID = "integration"
 

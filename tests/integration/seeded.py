@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from epochgate.runtime.inprocess import Step
-from epochgate.runtime.simulation import SimulatedJob, Stuck
+from epochgate.runtime.testing.in_process import Step
+from epochgate.runtime.testing.simulation import SimulatedJob, Stuck
 from tests.integration.mailbox import Mailbox
 
 STEPS_MAX = 200_000

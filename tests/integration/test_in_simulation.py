@@ -13,10 +13,10 @@ import pytest
 
 from epochgate.models.job import Job
 from epochgate.runtime import Program
-from epochgate.runtime.faulty_transport import FaultyTransport
-from epochgate.runtime.inprocess import Step
-from epochgate.runtime.simulation import SimulatedJob
-from epochgate.runtime.transport import Transport
+from epochgate.runtime.api.transport import Transport
+from epochgate.runtime.testing.faulty_transport import FaultyTransport
+from epochgate.runtime.testing.in_process import Step
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.integration.ledger import LedgerInMemory, account
 from tests.integration.losses import LOSSES, Loss
 from tests.integration.running import configuration
@@ -80,7 +80,7 @@ class SequenceRun:
             return True
         is_told = self.ledger.is_told(held_word(arguments[0], process.subtask))
         gateway = self.job.master.job.gateway[0, process.subtask]
-        self.held_back += is_told and gateway.in_flight() > 0
+        self.held_back += is_told and not gateway.held.empty()
         return is_told
 
     def check(self, seed: int) -> Counter[str]:

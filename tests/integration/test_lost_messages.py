@@ -18,8 +18,8 @@ from typing import Any, Literal
 import pytest
 
 from epochgate.runtime import JobConfiguration
-from epochgate.runtime.faulty_transport import Fault, FaultyTransport
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.testing.faulty_transport import Fault, FaultyTransport
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, ScriptedProgram, ScriptedProvider, simulated
 
 TIMEOUT_S = 10.0
@@ -148,7 +148,7 @@ def test_a_confirmation_that_comes_a_checkpoint_late_counts_for_the_next() -> No
     handled = script.gateways[0].send_event("a")
     after(job, INTERVAL_S + TIMEOUT_S, held=("late",))
     assert len(reasons(job)) == 1
-    assert job.master.job.snapshot[0, 0].state == "confirming"
+    assert job.master.job.snapshot[0].state == "confirming"
     assert not handled.done()
     job.flow()
     assert (handled.done(), handled.exception()) == (True, None)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import JobResult, Program
-from epochgate.runtime.faulty_transport import FaultyTransport
+from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
-from epochgate.runtime.transport import Transport
+from epochgate.runtime.testing.faulty_transport import FaultyTransport
 from epochgate.spark.job import run_job
 from epochgate.spark.session import local_session
 from tests.integration import ledger, sequence_job, split_job

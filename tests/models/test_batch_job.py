@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.fsm.explore import Verdict, check
+from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.system import machines
-from epochgate.models.batch_job import BatchJob
 from epochgate.models.batch_snapshot import BatchSnapshot
+from epochgate.models.closed.batch import BatchJob
 
 ENGINE = "python"
 """The space is searched before machine code would be made; `test_machine_code_deep` shows that

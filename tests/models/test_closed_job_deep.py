@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.fsm.explore import Verdict, check
-from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, ResumingJob, TalkingJob
+from epochgate.fsm.checker import Verdict, check
+from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.job import ClosedJob
+from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.resuming import ResumingJob
+from epochgate.models.closed.talking import TalkingJob
 
 pytestmark = pytest.mark.deep
 
@@ -43,9 +47,9 @@ def test_the_invariants_hold_at_the_largest_bounds(
 
 
 LARGER: dict[str, tuple[ClosedJob, int, int]] = {
-    "two_subtasks_that_talk": (TalkingJob(subtasks=2), 3_154_379, 25_919_720),
-    "two_subtasks_that_end": (EndingJob(subtasks=2), 597_347, 4_439_822),
-    "two_subtasks_that_may_be_resumed": (ResumingJob(subtasks=2, F=2), 243_847, 1_773_596),
+    "two_subtasks_that_talk": (TalkingJob(subtasks=2), 3_210_773, 26_274_189),
+    "two_subtasks_that_end": (EndingJob(subtasks=2), 588_793, 4_469_467),
+    "two_subtasks_that_may_be_resumed": (ResumingJob(subtasks=2, F=2), 478_857, 3_375_003),
     "two_failures_and_then_for_ever": (LiveJob(F=2), 98_007, 679_933),
     "two_coordinators_for_ever": (LiveJob(coordinators=2), 231_286, 1_565_737),
     "three_subtasks_for_ever": (LiveJob(subtasks=3), 154_711, 1_238_287),

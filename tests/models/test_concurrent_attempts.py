@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.fsm.explore import Verdict, check
-from epochgate.models.closed_concurrent import ConcurrentAttempts
+from epochgate.fsm.checker import Verdict, check
+from epochgate.models.closed.concurrent import ConcurrentAttempts
 
 ENGINE = "python"
 """These spaces are searched before machine code would be made; `test_machine_code_deep` shows that

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore import Verdict, check
-from epochgate.models.acknowledged import Acknowledged
-from epochgate.models.broken.catalogue import BROKEN, Broken
-from epochgate.models.commit import Commit
-from epochgate.models.flink.failover import GlobalFlink, GlobalOnly
-from epochgate.models.flink.hazards import (
+from epochgate.models.closed.commits import CommitJob
+from epochgate.models.studies.acknowledged import Acknowledged
+from epochgate.models.studies.broken.catalogue import BROKEN, Broken
+from epochgate.models.studies.broken.commit import Appending, UnstoredLedger
+from epochgate.models.studies.flink.failover import GlobalFlink, GlobalOnly
+from epochgate.models.studies.flink.hazards import (
     AbandonedFuture,
     ForgottenLoss,
     MixedClose,
@@ -18,10 +19,9 @@ from epochgate.models.flink.hazards import (
     StreamedFlink,
     TimedFlink,
 )
-from epochgate.models.flink.system import Flink
-from epochgate.models.replay import Replay
-from epochgate.models.valve import Valve
-from epochgate.models.waiting_valve import SettlingValve
+from epochgate.models.studies.flink.system import Flink
+from epochgate.models.studies.reference import Reference
+from epochgate.models.studies.valve import Valve
 
 ENGINE = "python"
 """These spaces are searched before machine code would be made; `test_machine_code_deep` shows that
@@ -37,12 +37,10 @@ class Size:
 
 SIZES: dict[type[ClosedSystem], Size] = {
     Valve: Size(8139, 24499),
-    SettlingValve: Size(1656, 4406),
     Acknowledged: Size(22043, 81749),
     Flink: Size(266519, 512786),
     GlobalFlink: Size(367959, 674450),
-    Commit: Size(1075, 2239),
-    Replay: Size(14890, 44997),
+    CommitJob: Size(23058, 73629),
 }
 
 
@@ -75,10 +73,8 @@ HOLDING: dict[str, ClosedSystem] = {
     "a_scheduler_aborts_before_a_restart_D5": AbandonedFuture(periodic=1, savepoints=0),
     "only_the_job_as_a_whole_restarts": GlobalOnly(),
     "an_event_is_lost_and_no_checkpoint_was_aborted_before": ForgottenLoss(K=1),
-    "one_writer_and_two_afterwards": Commit(P=1, Q=2, late_notices=1),
-    "two_writers_and_one_afterwards": Commit(P=2, Q=1),
-    "two_writers_and_three_afterwards": Commit(P=2, Q=3),
-    "two_writers_who_hear_late": Commit(P=2, Q=2, late_notices=1),
+    "a_sink_that_appends_needs_a_commit_that_is_repeated": Appending(F=0),
+    "a_ledger_is_needed_only_by_a_driver_that_dies": UnstoredLedger(F=0),
 }
 
 
@@ -96,9 +92,9 @@ def test_a_barrier_that_comes_with_records_needs_a_wait_for_events_but_no_more()
 def test_the_table_grows_between_two_levels_too(engine: str) -> None:
     """At these bounds a level ends with the table all but half full."""
     pytest.importorskip("llvmlite")
-    result = check(SettlingValve(N=2, K=3, E=2, losses=2), engine=engine)
+    result = check(Reference(N=2, C=1, K=3, E=1, F=2), engine=engine)
     assert result.verdict is Verdict.PASS
-    assert Size(result.states, result.transitions) == Size(89240, 299696)
+    assert Size(result.states, result.transitions) == Size(65676, 303224)
 
 
 @pytest.mark.parametrize("name", [name for name in BROKEN if not name.startswith("flink.")])

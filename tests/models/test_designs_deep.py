@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore import Verdict, check
-from epochgate.models.acknowledged import Acknowledged
-from epochgate.models.commit import Commit
-from epochgate.models.flink.hazards import TimedFlink
-from epochgate.models.flink.system import Flink
-from epochgate.models.replay import Replay
-from epochgate.models.valve import Valve
+from epochgate.models.closed.commits import CommitJob
+from epochgate.models.studies.acknowledged import Acknowledged
+from epochgate.models.studies.flink.hazards import TimedFlink
+from epochgate.models.studies.flink.system import Flink
+from epochgate.models.studies.valve import Valve
 
 pytestmark = pytest.mark.deep
 
@@ -21,17 +20,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "acknowledged_by_three": (Acknowledged(N=3), 1_406_342, 6_310_625),
     "flink_with_two_events": (Flink(E=2), 7_331_400, 14_350_766),
     "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
-    "commit_at_more": (
-        Commit(P=2, Q=3, checkpoints=3, crashes=2, postponements=3),
-        82_744,
-        290_001,
-    ),
-    "commit_at_fewer": (
-        Commit(P=3, Q=2, checkpoints=3, crashes=2, postponements=3),
-        29_997,
-        85_174,
-    ),
-    "replay": (Replay(B=3, D=4, deaths=3), 1_661_838, 6_924_825),
+    "commit": (CommitJob(items=2, F=3), 432_727, 1_620_822),
 }
 
 

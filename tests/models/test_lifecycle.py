@@ -28,8 +28,8 @@ def test_a_cancelled_job_waits_for_the_store_and_then_ends() -> None:
     job.request.submit()
     job.attempt[0].acknowledge(1, 1, False, b"")
     assert job.checkpoint.state == "storing"
-    job.attempt[0].lost(1)
-    job.lifecycle.cancel()
+    job.attempt[0].lost(1, "killed")
+    job.lifecycle.cancel("enough")
     assert job.lifecycle.state == "canceling"
     job.checkpoint.stored(1)
     assert job.lifecycle.state == "canceled"
@@ -40,8 +40,8 @@ def test_the_end_of_the_last_checkpoint_may_be_the_end_of_the_job() -> None:
     job = running_job()
     job.request.submit()
     job.attempt[0].acknowledge(1, 1, False, b"")
-    job.attempt[0].lost(1)
-    job.lifecycle.give_up()
-    job.checkpoint.store_failed(1)
+    job.attempt[0].lost(1, "killed")
+    job.lifecycle.give_up("enough")
+    job.checkpoint.store_failed(1, "disk full")
     assert job.lifecycle.state == "failed"
     assert job.checkpoint.completed == 0

@@ -6,19 +6,26 @@ from __future__ import annotations
 
 import pytest
 
+from epochgate.fsm.checker import check
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore import check
-from epochgate.models.acknowledged import Acknowledged
-from epochgate.models.batch_job import BatchJob
-from epochgate.models.broken.catalogue import BROKEN
-from epochgate.models.closed_concurrent import ConcurrentAttempts
-from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, TalkingJob
-from epochgate.models.recreated_job import RecreatedJob
-from tests.models import test_batch_job as batch
-from tests.models import test_closed_job as job
-from tests.models import test_concurrent_attempts as concurrent
-from tests.models import test_designs as designs
-from tests.models import test_recreated_job as recreated
+from epochgate.models.closed.batch import BatchJob
+from epochgate.models.closed.concurrent import ConcurrentAttempts
+from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.job import ClosedJob
+from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.readers import ConcurrentSources
+from epochgate.models.closed.recreation import RecreatedJob
+from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.studies.acknowledged import Acknowledged
+from epochgate.models.studies.broken.catalogue import BROKEN
+from tests.models import (
+    test_batch_job as batch,
+    test_closed_job as job,
+    test_concurrent_attempts as concurrent,
+    test_designs as designs,
+    test_recreated_job as recreated,
+)
 
 pytestmark = pytest.mark.deep
 
@@ -34,6 +41,8 @@ SYSTEMS: tuple[ClosedSystem, ...] = (
     RecreatedJob(),
     recreated.WithMixing(),
     recreated.WithHasty(),
+    Sources(subtasks=1, S=2),
+    ConcurrentSources(),
     ConcurrentAttempts(),
     *(ConcurrentAttempts(**constants) for constants, _, _ in concurrent.BOUNDS),
     ClosedJob(subtasks=1),

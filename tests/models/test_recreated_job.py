@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.fsm.explore import Verdict, check
+from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.system import machines
-from epochgate.models.recreated_job import RecreatedJob
+from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.recreation import Recreation
 
 ENGINE = "python"

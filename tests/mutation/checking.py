@@ -4,20 +4,38 @@ made of the machines that run, in small bounds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from epochgate.fsm import System
+from epochgate.fsm.checker import Result, Verdict, check
+from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore import Result, Verdict, check
-from epochgate.fsm.explore.result import Counterexample
-from epochgate.models.closed_job import ClosedJob, EndingJob, LiveJob, ResumingJob, TalkingJob
-from epochgate.models.commit import Commit
-from epochgate.models.overlapping import Overlapping
-from tests.mutation.mutants import Mutant
+from epochgate.models.batch_snapshot import BatchSnapshots
+from epochgate.models.closed.asked import AskedJob
+from epochgate.models.closed.batch import BatchJob
+from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.concurrent import ConcurrentAttempts
+from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.job import ClosedJob
+from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.readers import ConcurrentSources
+from epochgate.models.closed.recreation import RecreatedJob
+from epochgate.models.closed.resuming import ResumingJob
+from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.recreation import Recreations
+from epochgate.models.split_assignment import SplitAssignments
+from tests.mutation.bodies import Case
+from tests.mutation.mutants import AnyMutant
 
 ENGINE = "python"
 """Nothing is translated to machine code for a few thousand states."""
 SECONDS_MAX = 30.0
+STATES_TIMES_MAX = 2
+"""With more states than these times those of the right system, a mutant differs from it."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +45,7 @@ class Bounds:
     system: type[ClosedSystem]
     constants: tuple[tuple[str, int], ...] = ()
 
-    def of(self, mutant: Mutant | None) -> ClosedSystem:
+    def of(self, mutant: AnyMutant | None) -> ClosedSystem:
         """The system, with one of its machines broken."""
         system = self.system if mutant is None else mutant.in_system(self.system)
         assert issubclass(system, ClosedSystem)
@@ -47,6 +65,8 @@ SYSTEMS = (
     bounds(LiveJob, subtasks=1),
     bounds(ClosedJob, subtasks=1, coordinators=2, wanted=1),
     bounds(TalkingJob, wanted=1),
+    bounds(AskedJob),
+    bounds(AskedJob, periodic=1),
     bounds(ResumingJob),
     bounds(EndingJob, slow_commits=0),
     bounds(EndingJob),
@@ -60,12 +80,25 @@ LARGER = (
     bounds(TalkingJob),
 )
 """For what none of these comes to, or shows."""
-PARTS = {
-    "committer": (bounds(Commit),),
-    "gateway": (bounds(Overlapping),),
-    "snapshot": (bounds(Overlapping),),
-}
+PARTS = {"committer": (bounds(CommitJob),)}
 """Systems around some of the job's machines; other names mean other machines in them."""
+OWN: dict[type[System], tuple[Bounds, ...]] = {
+    BatchSnapshots: (bounds(BatchJob, R=2, E=2, F=1), bounds(BatchJob)),
+    Recreations: (bounds(RecreatedJob, R=2, E=2), bounds(RecreatedJob)),
+    ConcurrentJob: (
+        bounds(ConcurrentAttempts, starts=2),
+        bounds(ConcurrentAttempts, vertices=2, starts=2, events=0, said=0, F=0),
+        bounds(ConcurrentAttempts, starts=4, events=0, said=0, F=0),
+        bounds(ConcurrentAttempts, F=0),
+        bounds(ConcurrentAttempts),
+    ),
+    SplitAssignments: (
+        bounds(ConcurrentSources),
+        bounds(Sources, K=0, G=0),
+        bounds(Sources, subtasks=1, S=2),
+    ),
+}
+"""Around the machines of other systems than the job and its task."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +116,7 @@ class Found:
         return f"{self.where}, {len(self.counterexample.steps)} steps: {self.claim}"
 
 
-def found_by_the_checker(mutant: Mutant) -> Found | None:
+def found_by_the_checker(mutant: AnyMutant) -> Found | None:
     """Search the systems until a claim fails; then see whether they have another number of states,
     which the tests of the systems hold too. None if the mutant makes no difference to them.
     """
@@ -95,11 +128,31 @@ def found_by_the_checker(mutant: Mutant) -> Found | None:
     return next(filter(None, (_counted(*each) for each in results)), None)
 
 
-def exercising(mutant: Mutant) -> list[Bounds]:
+def first_findings(mutant: AnyMutant) -> Iterator[Found]:
+    """What each system has against a mutant, as soon as a claim fails or its states are others.
+
+    Other than `found_by_the_checker`, it does not look for a claim that fails in a further system
+    unless it is asked to go on.
+    """
+    for where in exercising(mutant):
+        result = check(
+            where.of(mutant),
+            engine=ENGINE,
+            max_seconds=SECONDS_MAX,
+            max_states=STATES_TIMES_MAX * _unbroken(where).states,
+        )
+        if found := _claim_broken(where, result) or _counted(where, result):
+            yield found
+
+
+def exercising(mutant: AnyMutant) -> Iterator[Bounds]:
     """The systems that come to a state in which the mutant does something else."""
-    affected = {(mutant.machine, row.trigger, row.because) for row in mutant.affected}
-    systems = (*SYSTEMS, *PARTS.get(mutant.machine, ()), *LARGER)
-    return [where for where in systems if affected & _taken(where)]
+    systems = OWN.get(mutant.home.system)
+    if systems is None:
+        systems = (*SYSTEMS, *PARTS.get(mutant.machine, ()), *LARGER)
+    for where in systems:
+        if mutant.home.attribute in where.system.MACHINES and mutant.affected & _taken(where):
+            yield where
 
 
 def _claim_broken(where: Bounds, result: Result) -> Found | None:
@@ -133,6 +186,6 @@ def _never_by_nature(where: Bounds) -> set[str]:
 
 
 @cache
-def _taken(where: Bounds) -> frozenset[tuple[str, str, str]]:
+def _taken(where: Bounds) -> frozenset[Case]:
     rows = _unbroken(where).coverage
     return frozenset((row.machine, row.trigger, row.because) for row in rows if row.is_taken)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from types import FunctionType
 
@@ -23,29 +24,42 @@ from epochgate.fsm import Ignore, Machine, Row, System, machines
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.declaration import exclude_each_other, expand, parameters
 from epochgate.fsm.errors import DeclarationError
-from epochgate.models import Job
-from epochgate.models.task import TaskSystem
+from tests.mutation.bodies import BodyMutant, Case
+from tests.mutation.homes import HOMES, Home
 
-MACHINES: dict[str, type[Machine]] = {**Job.MACHINES, **TaskSystem.MACHINES}
-"""All machines that run, on the driver and in worker processes."""
+MACHINES: dict[str, type[Machine]] = {
+    name: home.machine for name, home in HOMES.items() if "ROWS" in vars(home.machine)
+}
+"""All machines that run, on the driver, in workers and in sources, but variants that add no
+rows.
+"""
 
 Rows = tuple[Row, ...]
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One broken table; `machine` is its name in a job."""
+    """One broken table; `machine` is a name among HOMES."""
 
     machine: str
     place: str
     fault: str
     rows: Rows
-    affected: frozenset[Row]
-    """The rows of the right machine of which one is taken where this one does something else."""
+    different: frozenset[Row]
 
     @property
     def name(self) -> str:
         return f"{self.machine}: {self.place}: {self.fault}"
+
+    @property
+    def home(self) -> Home:
+        return HOMES[self.machine]
+
+    @property
+    def affected(self) -> frozenset[Case]:
+        """The rows of the right machine that are taken where this one does something else."""
+        attribute = self.home.attribute
+        return frozenset((attribute, row.trigger, row.because) for row in self.different)
 
     def of(self, machine: type[Machine]) -> type[Machine]:
         """Break a machine, or one that adds rows to it. DeclarationError if that is no machine."""
@@ -59,12 +73,13 @@ class Mutant:
 
     def in_system(self, system: type[System]) -> type[System]:
         """The system with the broken machine in it. DeclarationError if that is no system."""
-        broken = machines(self.of(system.MACHINES[self.machine]))
-        body: dict[str, object] = {"__module__": system.__module__, self.machine: broken}
+        name = self.home.attribute
+        broken = machines(self.of(system.MACHINES[name]))
+        body: dict[str, object] = {"__module__": system.__module__, name: broken}
         if issubclass(system, ClosedSystem):
             # It names rows, which may be gone.
             excused = system.UNTAKEN.items()
-            own = f"{self.machine}."
+            own = f"{name}."
             body["UNTAKEN"] = {name: why for name, why in excused if not name.startswith(own)}
         return type(f"Broken{system.__name__}", (system,), body)
 
@@ -72,10 +87,13 @@ class Mutant:
     def refusal(self) -> str:
         """Why nothing can even be declared with it; empty if that can be done."""
         try:
-            self.in_system(TaskSystem if self.machine == "task" else Job)
+            self.in_system(self.home.surroundings)
         except DeclarationError as error:
             return str(error)
         return ""
+
+
+AnyMutant = Mutant | BodyMutant
 
 
 def mutants() -> list[Mutant]:
@@ -83,12 +101,18 @@ def mutants() -> list[Mutant]:
     return [mutant for name in MACHINES for mutant in mutants_of(name)]
 
 
-def mutants_of(name: str) -> Iterator[Mutant]:
+@cache
+def mutants_of(name: str) -> tuple[Mutant, ...]:
     """Those of one machine."""
+    return tuple(_mutants_of(name))
+
+
+def _mutants_of(name: str) -> Iterator[Mutant]:
     machine = MACHINES[name]
     right = _meaning(machine, machine.ROWS)
     known = [{case: done for case, (done, _) in right.items()}]
-    for position, row in enumerate(machine.ROWS):
+    for position in range(rows_of_base(machine), len(machine.ROWS)):
+        row = machine.ROWS[position]
         for fault, rows in _broken(machine, position):
             meaning = {case: done for case, (done, _) in _meaning(machine, rows).items()}
             if meaning not in known:
@@ -98,13 +122,23 @@ def mutants_of(name: str) -> Iterator[Mutant]:
                 yield Mutant(name, _place(machine, row), fault, rows, affected)
 
 
-Case = tuple[str, str, tuple[tuple[str, bool], ...]]
+def rows_of_base(machine: type[Machine]) -> int:
+    """How many rows a machine begins with that stand in one that it varies, and are broken there;
+    0 if it is no variant.
+    """
+    bases = [base.ROWS for base in machine.__mro__[1:] if issubclass(base, Machine)]
+    return max(len(rows) for rows in bases if machine.ROWS[: len(rows)] == rows)
+
+
+Situation = tuple[str, str, tuple[tuple[str, bool], ...]]
 """A state, a trigger, and what the guards of the trigger's rows say."""
 
 
-def _meaning(machine: type[Machine], rows: Rows) -> dict[Case, tuple[tuple[str, ...], Row | None]]:
+def _meaning(
+    machine: type[Machine], rows: Rows
+) -> dict[Situation, tuple[tuple[str, ...], Row | None]]:
     """What happens in each case, where to and what, and which row says so."""
-    meaning: dict[Case, tuple[tuple[str, ...], Row | None]] = {}
+    meaning: dict[Situation, tuple[tuple[str, ...], Row | None]] = {}
     for trigger in machine.triggers():
         asked = [row for row in machine.ROWS if row.trigger == trigger]
         own = [row for row in rows if row.trigger == trigger]

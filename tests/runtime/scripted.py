@@ -20,8 +20,8 @@ from epochgate.runtime import (
     SubtaskGateway,
     Work,
 )
-from epochgate.runtime.restart import FixedDelay, RestartStrategy
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.api.restart_strategies import FixedDelay, RestartStrategy
+from epochgate.runtime.testing.simulation import SimulatedJob
 
 
 @dataclass

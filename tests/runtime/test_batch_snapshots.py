@@ -14,6 +14,7 @@ from epochgate.runtime import (
     BatchSnapshotFailed,
     BatchSnapshotRefused,
     CoordinatorContext,
+    CoordinatorUnavailable,
     JobConfiguration,
     JobMaster,
     JobMisconfigured,
@@ -21,10 +22,10 @@ from epochgate.runtime import (
     OperatorCoordinator,
     UnknownOperator,
 )
-from epochgate.runtime.io import SimulatedWork
-from epochgate.runtime.restart import FixedDelay
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.store import InMemoryCheckpointStore
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import (
     Script,
     ScriptedCoordinator,
@@ -61,7 +62,7 @@ class BatchProvider(ScriptedProvider):
         return self.coordinator
 
 
-def batch(script: Script, **settings: Any) -> SimulatedJob:
+def batch(script: Script, *, is_up: bool = True, **settings: Any) -> SimulatedJob:
     job = SimulatedJob(
         lambda _: JobConfiguration(
             "batch",
@@ -72,7 +73,8 @@ def batch(script: Script, **settings: Any) -> SimulatedJob:
         ),
         lambda _: ScriptedProgram(script),
     )
-    job.settle()
+    if is_up:
+        job.settle()
     return job
 
 
@@ -174,7 +176,7 @@ def test_a_future_of_the_past_completes_no_later_snapshot() -> None:
     old = script.results[BATCH_CHECKPOINT]
     coordinator(job).context.fail_job("count is off")
     job.settle()
-    with pytest.raises(BatchSnapshotFailed, match="went back to a checkpoint"):
+    with pytest.raises(BatchSnapshotFailed, match="it has failed the job"):
         first.result(timeout=0)
     second = asked(job)
     old.set_result(b"of the past")
@@ -199,6 +201,45 @@ def test_a_coordinator_that_raises_takes_the_job_back_and_fails_it() -> None:
     job.settle()
     assert wanted.exception(0) is not None
     assert job.master.report.global_restarts == 1
+
+
+def test_a_coordinator_that_could_not_start_gives_no_snapshot() -> None:
+    script = Script(errors={"start": [OSError("no such table")]})
+    job = batch(script, is_up=False)
+    job.drain()
+    assert job.master.job.holder[0].state == "broken"
+    with pytest.raises(CoordinatorUnavailable, match=r"a snapshot .* 'op' could not start"):
+        asked(job).result(timeout=0)
+    assert "checkpoint" not in script.calls
+    job.settle(lambda: job.master.job.holder[0].state == "started")
+    assert asked(job).result(timeout=0) == b"state"
+
+
+@pytest.mark.parametrize("can_start", [True, False])
+def test_a_snapshot_asked_for_while_a_coordinator_starts_waits_for_how_that_ends(
+    can_start: bool,
+) -> None:
+    script = Script(errors={} if can_start else {"start": [OSError("no such table")]})
+    job = batch(script, is_up=False)
+    wanted = asked(job)
+    assert ("checkpoint" in script.calls) is can_start
+    if can_start:
+        assert wanted.result(timeout=0) == b"state"
+    else:
+        assert isinstance(wanted.exception(0), CoordinatorUnavailable)
+
+
+def test_a_coordinator_that_has_failed_the_job_gives_no_snapshot_until_it_is_restored() -> None:
+    script = Script(answers=False)
+    job = batch(script)
+    under_way = asked(job)
+    coordinator(job).context.fail_job("count is off")
+    job.drain()
+    with pytest.raises(BatchSnapshotFailed, match="it has failed the job"):
+        under_way.result(timeout=0)
+    with pytest.raises(CoordinatorUnavailable, match="'op' has failed the job and is not restored"):
+        asked(job).result(timeout=0)
+    assert coordinator(job).ids == [BATCH_CHECKPOINT]
 
 
 def test_it_is_refused_where_it_makes_no_sense() -> None:
@@ -247,6 +288,38 @@ def test_a_job_begins_from_one_and_goes_back_to_it() -> None:
     master.queue.post_due()
     master.queue.drain()
     assert made.resets == [(BATCH_CHECKPOINT, b"state")] * 2
+    master.close()
+
+
+def test_a_coordinator_that_cannot_go_back_to_one_is_made_anew_and_goes_back_to_it() -> None:
+    script, clock = (
+        Script(errors={"reset_to_checkpoint": [OSError("no such table")]}),
+        VirtualClock(),
+    )
+    master = JobMaster(
+        JobConfiguration(
+            "batch",
+            1,
+            (BatchProvider(script),),
+            checkpoint_interval_s=None,
+            restart_strategy=FixedDelay(5, 1.0),
+        ),
+        transport=OneTask(),
+        store=InMemoryCheckpointStore(job_id="batch"),
+        clock=clock,
+        blocking=SimulatedWork,
+        batch_states={"op": b"state"},
+    )
+    master.start()
+    master.queue.drain()
+    assert master.job.holder[0].state == "broken"
+    clock.advance(1.0)
+    master.queue.post_due()
+    master.queue.drain()
+    made = master.coordinators[0]
+    assert isinstance(made, Batch)
+    assert made.resets == [(BATCH_CHECKPOINT, b"state")]
+    assert script.calls[-2:] == ["reset_to_checkpoint", "start"]
     master.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 from epochgate.runtime import (
     CoordinatorContext,
     CoordinatorProvider,
+    CoordinatorUnavailable,
     JobConfiguration,
     JobOver,
     OperatorCoordinator,
@@ -17,7 +18,8 @@ from epochgate.runtime import (
     UnknownOperator,
     ValueNotPlain,
 )
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, ScriptedCoordinator, ScriptedProgram, simulated
 
 
@@ -44,15 +46,20 @@ class AnsweringProvider(CoordinatorProvider):
         return Answering(context, self._script)
 
 
-def desk(script: Script | None = None) -> SimulatedJob:
+def desk(script: Script | None = None, *, is_up: bool = True) -> SimulatedJob:
     script = script or Script()
     job = SimulatedJob(
         lambda _: JobConfiguration(
-            "desk", 1, (AnsweringProvider(script),), checkpoint_interval_s=None
+            "desk",
+            1,
+            (AnsweringProvider(script),),
+            checkpoint_interval_s=None,
+            restart_strategy=FixedDelay(5, 1.0),
         ),
         lambda _: ScriptedProgram(script),
     )
-    job.settle()
+    if is_up:
+        job.settle()
     return job
 
 
@@ -117,6 +124,59 @@ def test_what_the_coordinator_raises_is_the_clients_and_not_the_jobs() -> None:
     with pytest.raises(KeyError, match="shelf"):
         answer.result(timeout=0)
     assert job.master.report.failures == []
+
+
+def test_a_coordinator_that_could_not_start_is_not_asked_and_the_client_learns_why() -> None:
+    script = Script(errors={"start": [OSError("no such table")]})
+    job = desk(script, is_up=False)
+    job.drain()
+    assert job.master.job.holder[0].state == "broken"
+    answer = job.master.request("desk", "hello")
+    job.drain()
+    assert "request" not in script.calls
+    text = r"request 'hello' .* coordinator 'desk' could not start .* ask again after the restart"
+    with pytest.raises(CoordinatorUnavailable, match=text):
+        answer.result(timeout=0)
+    job.settle(lambda: job.master.job.holder[0].state == "started")
+    again = job.master.request("desk", "hello")
+    job.drain()
+    assert again.result(timeout=0) == {"echo": "hello"}
+
+
+def test_a_coordinator_that_has_not_started_is_not_asked() -> None:
+    script = Script()
+    job = desk(script, is_up=False)
+    beginning = job.master.queue.abandon()
+    answer = job.master.request("desk", "hello")
+    job.drain()
+    with pytest.raises(CoordinatorUnavailable, match="'desk' has not started; ask again once"):
+        answer.result(timeout=0)
+    assert script.calls == []
+    for trigger, arguments in beginning:
+        job.master.queue.post(trigger, *arguments)
+
+
+@pytest.mark.parametrize("can_start", [True, False])
+def test_a_question_asked_while_a_coordinator_starts_waits_for_how_that_ends(
+    can_start: bool,
+) -> None:
+    script = Script(errors={} if can_start else {"start": [OSError("no such table")]})
+    job = desk(script, is_up=False)
+    answer = job.master.request("desk", "hello")
+    job.drain()
+    assert ("request" in script.calls) is can_start
+    if can_start:
+        assert answer.result(timeout=0) == {"echo": "hello"}
+    else:
+        assert isinstance(answer.exception(0), CoordinatorUnavailable)
+
+
+def test_a_coordinator_that_has_failed_the_job_is_still_asked() -> None:
+    job = desk()
+    coordinator(job).context.fail_job("count is off")
+    answer = job.master.request("desk", "hello")
+    job.drain()
+    assert answer.result(timeout=0) == {"echo": "hello"}
 
 
 def test_question_and_answer_are_plain() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from epochgate.fsm import machines
-from epochgate.models.broken.concurrent import HastyVertex
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.execution_vertex import ExecutionVertex
 from epochgate.models.job import Job
+from epochgate.models.studies.broken.concurrent import HastyVertex
 from epochgate.runtime import (
     Committables,
     Committer,
@@ -34,8 +34,8 @@ from epochgate.runtime import (
     SubtaskGateway,
     Work,
 )
-from epochgate.runtime.restart import FixedDelay
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.testing.simulation import SimulatedJob
 
 ROWS = [10, 11, 12]
 END = "end"
@@ -306,7 +306,7 @@ def test_a_coordinator_made_anew_at_each_reset_hears_of_every_attempt() -> None:
     run = Run(recreated=True)
     run.job.transport.launch(0)
     run.job.flow(held=("tell", "work"))
-    run.job.master.queue.post(run.job.master.job.holder[0].fail_job)
+    run.job.master.queue.post(run.job.master.job.holder[0].fail_job, "its state is wrong", False)
     run.finish()
     assert ("ready", 0, 1) in run.told(0) or ("ready", 0, 2) in run.told(0)
 
@@ -330,7 +330,7 @@ def let_one_thing_happen(run: Run, choice: random.Random, faults: float) -> None
     if choice.random() < faults and alive:
         kind = choice.choice(["kill", "kill", "cut", "all"])
         if kind == "all":
-            job.master.queue.post(job.master.job.holder[0].fail_job)
+            job.master.queue.post(job.master.job.holder[0].fail_job, "its state is wrong", False)
         elif kind == "cut":
             job.transport.cut(choice.choice(alive))
         else:

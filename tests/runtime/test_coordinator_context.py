@@ -20,7 +20,7 @@ from epochgate.runtime import (
     MetricNameTaken,
     ValueNotPlain,
 )
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import (
     Script,
     ScriptedCoordinator,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime.faulty_transport import Fault, FaultyTransport
-from epochgate.runtime.transport import Message, TaskInbox, Transport
+from epochgate.runtime.api.transport import Message, TaskInbox, Transport
+from epochgate.runtime.testing.faulty_transport import Fault, FaultyTransport
 from tests.runtime.test_inprocess import InProcessHarness
 from tests.runtime.transport_contract import RecordingInbox, TransportContract, TransportHarness
 

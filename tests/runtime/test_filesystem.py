@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from epochgate.runtime.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, FileSystem, LocalFileSystem
+from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 
 
 @pytest.fixture(params=["local", "faulty without a fault"])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from epochgate.runtime.inprocess import InProcessTransport
+from epochgate.runtime.testing.in_process import InProcessTransport
 from tests.runtime.transport_contract import (
     EchoProgram,
     RecordingInbox,

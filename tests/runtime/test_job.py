@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import CoordinatorContext, EventLost, FatalTaskError, RetryLater, Work
-from epochgate.runtime.checkpoints import CheckpointAborted
-from epochgate.runtime.restart import NoRestart
-from epochgate.runtime.simulation import SimulatedJob, Stuck
+from epochgate.runtime.api.restart_strategies import NoRestart
+from epochgate.runtime.shell.checkpoints import CheckpointAborted
+from epochgate.runtime.store import CheckpointOutcomeUnknown
+from epochgate.runtime.testing.simulation import SimulatedJob, Stuck
 from tests.runtime.scripted import Script, ScriptedCoordinator, simulated
 
 
@@ -201,7 +202,7 @@ def test_a_coordinator_that_never_answers_is_named_when_the_checkpoint_expires()
     wanted = job.master.request_checkpoint()
     job.flow()
     job.wait(7)
-    with pytest.raises(CheckpointAborted, match=r"longer than 7.0 s.*not completed it: op"):
+    with pytest.raises(CheckpointAborted, match=r"longer than 7 s.*not completed it: op"):
         wanted.result(timeout=0)
 
 
@@ -244,7 +245,7 @@ def test_a_task_that_talks_nonsense_loses_its_attempt(garbage: Any) -> None:
     job.transport.inbox.received(0, 1, [garbage])
     job.settle()
     assert job.master.report.regional_restarts == 1
-    assert "it sent what nobody can read" in job.master.report.failures[0].reason
+    assert "it sent a malformed message" in job.master.report.failures[0].reason
     assert checkpointed(job) == 1
 
 
@@ -255,6 +256,25 @@ def test_a_store_that_fails_costs_a_checkpoint_and_leaves_a_warning() -> None:
         checkpointed(job)
     assert any("could not be stored" in warning for warning in job.master.report.warnings)
     assert checkpointed(job) == 2
+
+
+@pytest.mark.parametrize(
+    "error", [CheckpointOutcomeUnknown("the disk is gone"), OSError("the disk is gone")], ids=repr
+)
+def test_a_save_of_unknown_outcome_ends_the_job_and_is_announced_as_neither(
+    error: Exception,
+) -> None:
+    script = Script()
+    job = up(script)
+    job.store.fail_next_save(error)
+    with pytest.raises(CheckpointOutcomeUnknown, match="unknown whether checkpoint 1 is stored"):
+        checkpointed(job)
+    ended(job)
+    assert job.result.state == "failed"
+    assert job.result.reason == "it is unknown whether checkpoint 1 is stored: the disk is gone"
+    assert {"complete", "aborted", "operator complete", "operator aborted"}.isdisjoint(script.calls)
+    assert [report.is_completed for report in job.master.report.checkpoints] == [False]
+    assert job.master.report.global_restarts == 0
 
 
 def test_too_many_failed_checkpoints_take_the_job_back() -> None:

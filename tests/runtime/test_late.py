@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from epochgate.fsm import Timer
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, ScriptedCoordinator, simulated
 
 TOLERANT: dict[str, Any] = {"tolerable_checkpoint_failures": 9, "checkpoint_timeout_s": 7.0}
@@ -148,7 +148,7 @@ def test_nothing_comes_of_the_future_of_an_earlier_checkpoint_while_the_next_wai
     script.gateways[0].send_event("a")
     script.results[2].set_result(b"state")
     job.drain()
-    assert job.master.job.snapshot[0, 0].state == "confirming"
+    assert job.master.job.snapshot[0].state == "confirming"
     with nothing_comes_of_it(job, script):
         finish(script.results[1])
 
@@ -200,7 +200,7 @@ def test_nothing_comes_of_a_timer_whose_time_is_over() -> None:
     script = Script()
     job, timers = timers_of_the_past(script)
     names = {getattr(timer.trigger, "__name__", "") for timer in timers}
-    assert {"_expire", "_expire_start", "restart", "backed_off"} <= names
+    assert {"_expire", "expire_start", "restart", "backed_off"} <= names
     with nothing_comes_of_it(job, script):
         fire(job, timers)
 

@@ -15,11 +15,11 @@ from epochgate.runtime import (
     OperatorCoordinator,
     SubtaskGateway,
 )
-from epochgate.runtime.clock import MonotonicClock
-from epochgate.runtime.coordinator import CoordinatorProvider
-from epochgate.runtime.io import ThreadedWork
+from epochgate.runtime.api.coordinator import CoordinatorProvider
+from epochgate.runtime.api.transport import Message, TaskInbox, Transport
+from epochgate.runtime.shell.blocking_work import ThreadedWork
+from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.store import InMemoryCheckpointStore
-from epochgate.runtime.transport import Message, TaskInbox, Transport
 
 
 class OneTask(Transport):

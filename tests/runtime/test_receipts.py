@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 
 from epochgate.runtime import CoordinatorProvider, JobConfiguration, Operator, RecreateOnReset
-from epochgate.runtime.restart import FixedDelay
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.letters import ArchiveProvider, WritingProgram, letters_with_receipt
 
 LETTERS = 12
@@ -93,7 +93,7 @@ def test_a_receipt_waits_for_the_barrier() -> None:
     subtask = job.transport.processes[identity].subtask
     gateway = job.master.job.gateway[0, subtask]
     assert gateway.state == "closed"
-    assert gateway.held[0].size() == 1
+    assert gateway.held.size() == 1
     assert writer.receipted == []
     job.settle(lambda: wanted.done() and len(writer.receipted) > 0)
     newest = job.master.checkpoints.latest

@@ -8,19 +8,29 @@ from typing import ClassVar
 import pytest
 
 from epochgate.fsm import Ignore, Opaque, Row, machines
-from epochgate.fsm.explore.schedule import ClaimBroken, StepUnknown
+from epochgate.fsm.checker.schedule import ClaimBroken, StepUnknown
+from epochgate.fsm.closed import Step
 from epochgate.models import Attempt, Checkpoint, Gateway
-from epochgate.models.closed_job import ClosedJob, EndingJob, TalkingJob
-from epochgate.models.reference import Reference
-from epochgate.models.surroundings.driver import Store
-from epochgate.models.surroundings.process import ProcessTask
-from epochgate.runtime.replay import Diverged, NotPlayable, ProductionStage, play, playable
-from epochgate.runtime.replay.actors import ScriptedProgram
+from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.job import ClosedJob
+from epochgate.models.closed.surroundings.driver import Store
+from epochgate.models.closed.surroundings.process import ProcessTask
+from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.studies.reference import Reference
+from epochgate.runtime.testing.playing import Diverged, NotPlayable, ProductionStage, play, playable
+from epochgate.runtime.testing.playing.actors import ScriptedProgram
 
 UP = ("launch.launch", "process[0].arrive", "process[0].hear", "process[0].hear")
 """One subtask comes up."""
 TRIGGERED = (*UP, "requester.want")
 TO_THE_STORE = ("user[0].take_snapshot", "process[0].tell", "process[0].hear")
+
+
+class Doubting(ClosedJob):
+    """The store cannot tell whether a checkpoint exists."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**ClosedJob.CONSTANTS, "subtasks": 1}
+    STEPS = (*ClosedJob.STEPS, Step("store", "lose_save"), Step("store", "lose_answer"))
 
 
 def stage_after(system: ClosedJob, *schedule: str) -> ProductionStage:
@@ -66,6 +76,15 @@ def test_a_job_is_played_to_its_end() -> None:
     assert stage.job.simulated.result.state == "finished"
 
 
+@pytest.mark.parametrize("step", ["store.lose_save", "store.lose_answer"])
+def test_a_save_of_unknown_outcome_is_played_to_the_end_of_the_job(step: str) -> None:
+    stage = stage_after(Doubting(), *TRIGGERED, *TO_THE_STORE, step)
+    assert stage.job.master.job.checkpoint.state == "unknown"
+    stage.take("process[0].hear")
+    assert stage.job.simulated.result.state == "failed"
+    assert stage.job.simulated.store.ids() == ([1] if step == "store.lose_answer" else [])
+
+
 @pytest.mark.parametrize(
     ("retries", "ends", "state"),
     [
@@ -89,7 +108,7 @@ def test_an_operator_speaks_and_its_receipt_is_held_behind_the_snapshot() -> Non
     for step in ("requester.want", "process[0].speak", "user[0].take_snapshot", "process[0].hear"):
         stage.take(step)
     gateway = stage.job.master.job.gateway[0, 0]
-    assert [gateway.state, gateway.held[0].size(), gateway.sent] == ["closed", 1, 0]
+    assert [gateway.state, gateway.held.size(), gateway.sent] == ["closed", 1, 0]
     assert stage.job.coordinator(0).heard == [1]
     for step in (*TO_THE_STORE[1:], "process[0].tell", "store.finish_save"):
         stage.take(step)

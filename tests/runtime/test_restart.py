@@ -7,12 +7,11 @@ import math
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from epochgate.runtime import durations, restart
-from epochgate.runtime.durations import InvalidDuration, parse_duration_s
-from epochgate.runtime.restart import (
+from epochgate.runtime import durations
+from epochgate.runtime.api import restart_strategies
+from epochgate.runtime.api.restart_strategies import (
     ExponentialDelay,
     FailureRate,
     FixedDelay,
@@ -21,9 +20,10 @@ from epochgate.runtime.restart import (
     RestartStrategy,
     parse_restart_strategy,
 )
+from epochgate.runtime.durations import InvalidDuration, parse_duration_s
 
 
-@pytest.mark.parametrize("module", [restart, durations], ids=["restart", "durations"])
+@pytest.mark.parametrize("module", [restart_strategies, durations], ids=["restart", "durations"])
 def test_the_examples_in_the_documentation_hold(module: object) -> None:
     result = doctest.testmod(module)  # type: ignore[arg-type]  # a module, which has no public type here
     assert result.attempted > 0

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import CoordinatorContext, JobConfiguration, JobLoop, JobMaster
-from epochgate.runtime.checkpoints import CheckpointAborted
-from epochgate.runtime.clock import MonotonicClock
-from epochgate.runtime.io import ThreadedWork
+from epochgate.runtime.shell.blocking_work import ThreadedWork
+from epochgate.runtime.shell.checkpoints import CheckpointAborted
+from epochgate.runtime.shell.clock import MonotonicClock
+from epochgate.runtime.shell.watchdog import CallWatch, Watchdog
 from epochgate.runtime.store import InMemoryCheckpointStore
-from epochgate.runtime.watchdog import CallWatch, Watchdog
 from tests.runtime.scripted import Script, ScriptedProvider, simulated
 from tests.runtime.test_loop import OneTask
 
@@ -112,13 +112,13 @@ class Hearing(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.heard = threading.Event()
-        logging.getLogger("epochgate.runtime.watchdog").addHandler(self)
+        logging.getLogger("epochgate.runtime.shell.watchdog").addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.heard.set()
 
     def close(self) -> None:
-        logging.getLogger("epochgate.runtime.watchdog").removeHandler(self)
+        logging.getLogger("epochgate.runtime.shell.watchdog").removeHandler(self)
         super().close()
 
 

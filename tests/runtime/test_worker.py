@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from epochgate.runtime.worker import Worker
+from epochgate.runtime.shell.worker import Worker
 from tests.runtime.scripted import Script, ScriptedProgram
 
 RESTORE = ["restore", 0, 0, None]

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from epochgate.runtime.operator import Operator, OperatorContext, Program, Work
-from epochgate.runtime.transport import Message, Transport
+from epochgate.runtime.api.operator import Operator, OperatorContext, Program, Work
+from epochgate.runtime.api.transport import Message, Transport
 
 TIMEOUT_S = 30.0
 

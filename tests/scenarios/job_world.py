@@ -20,8 +20,9 @@ from epochgate.runtime import (
     SubtaskGateway,
     Work,
 )
-from epochgate.runtime.restart import FixedDelay
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.store import CheckpointOutcomeUnknown
+from epochgate.runtime.testing.simulation import SimulatedJob
 
 Lines = list[str]
 
@@ -249,8 +250,11 @@ class JobWorld:
         self.simulated.transport.doom(tag, fate)
 
     def do_fail_store(self, is_stored: str = "not_stored") -> None:
-        """The next save fails."""
-        self.simulated.store.fail_next_save(is_stored=is_stored == "stored")
+        """The next save fails; `stored` and `unknown`: its outcome is unknown, with the checkpoint
+        in the store or not.
+        """
+        error = None if is_stored != "unknown" else CheckpointOutcomeUnknown("by order")
+        self.simulated.store.fail_next_save(error, is_stored=is_stored == "stored")
 
     def do_blocking(self) -> None:
         """The oldest save or commit runs; the job master has not heard of it."""

@@ -1,65 +1,106 @@
-"""Scenarios of the machines alone: every effect that leaves a port is a line of output."""
+"""Scenarios of the machines alone: each effect in the outbox of a step is a line of output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from epochgate.fsm import EventQueue, Outcome, TransitionRefused, VirtualClock
+from epochgate.fsm import Outcome, TransitionRefused
 from epochgate.models.job import Job
 
 PHRASES: dict[str, Callable[..., str | None]] = {
-    "attempt.task.restore": lambda s, a, n: f"wire {s}: restore checkpoint {n} as attempt {a}",
-    "attempt.task.event": lambda s, c, n, e: f"wire {s}: {e} (op{c} #{n})",
-    "attempt.task.barrier": lambda s, n: f"wire {s}: barrier {n}",
-    "attempt.task.complete": lambda s, n: f"wire {s}: complete {n}",
-    "attempt.task.aborted": lambda s, n: f"wire {s}: aborted {n}",
-    "attempt.task.finish": lambda s: f"wire {s}: finish",
+    "attempt.task.restore": lambda s, i, a, n: f"wire {s}: restore checkpoint {n} as attempt {a}",
+    "gateway.wire.event": lambda c, s, i, n, e: f"wire {s}: {e} (op{c} #{n})",
+    "checkpoint.tasks.barrier": lambda s, i, n: f"wire {s}: barrier {n}",
+    "checkpoint.tasks.complete": lambda s, i, n: f"wire {s}: complete {n}",
+    "checkpoint.tasks.aborted": lambda s, i, n: f"wire {s}: aborted {n}",
+    "lifecycle.driver.finish": lambda s, i: f"wire {s}: finish",
     "attempt.scheduler.deploy": lambda s, a: f"processes: wanted for subtask {s}, attempt {a}",
     "attempt.scheduler.starting": lambda s, a: None,
     "attempt.scheduler.end": lambda s, i: f"processes: end {i}",
     "attempt.scheduler.refuse": lambda s, i: f"processes: refuse {i}",
+    "attempt.scheduler.metrics": lambda s, m: f"subtask {s}: its figures are {m}",
     "gateway.sender.confirmed": lambda c, s, n: f"op{c} to {s}: {n} confirmed",
-    "gateway.sender.lost": lambda c, s, n: f"op{c} to {s}: {n} lost",
+    "gateway.sender.lost": lambda c, s, n, r: f"op{c} to {s}: {n} lost: {r}",
+    "gateway.sender.held": lambda c, s, e: None,
     "gateway.sender.turned_away": lambda c, s, e: f"op{c} to {s}: {e} turned away",
     "holder.user.start": lambda c: f"op{c}: start",
     "holder.user.unfit": lambda c: f"op{c}: not started",
     "holder.user.rebuild": lambda c: f"op{c}: made anew",
     "holder.user.close": lambda c: f"op{c}: close",
     "holder.user.reset_to": lambda c, n: f"op{c}: reset to checkpoint {n}",
-    "holder.user.checkpoint": lambda c, n, _: f"op{c}: asked for checkpoint {n}",
+    "snapshot.user.checkpoint": lambda c, n: f"op{c}: asked for checkpoint {n}",
     "holder.user.complete": lambda c, n: f"op{c}: checkpoint {n} is complete",
     "holder.user.aborted": lambda c, n: f"op{c}: checkpoint {n} is aborted",
     "holder.user.ready": lambda c, s, a: f"op{c}: attempt {a} of {s} is ready",
-    "holder.user.failed": lambda c, s, a: f"op{c}: attempt {a} of {s} has failed",
+    "holder.user.failed": lambda c, s, a, r: f"op{c}: attempt {a} of {s} has failed: {r}",
     "holder.user.subtask_reset": lambda c, s, n: f"op{c}: subtask {s} goes back to {n}",
     "holder.user.event": lambda c, s, a, e: f"op{c}: {e} from attempt {a} of {s}",
-    "snapshot.results.keep": lambda c, _, n, b: f"op{c}: its state in {n} is {b}",
+    "holder.user.reset_to_batch_snapshot": lambda c: f"op{c}: reset to the batch snapshot",
+    "holder.user.cancel_batch_snapshot": lambda c: None,
+    "holder.user.client_request": lambda c, r: f"op{c}: asked {r}",
+    "holder.user.batch_snapshot": lambda c, r: f"op{c}: asked for a batch snapshot for {r}",
+    "holder.user.refuse_early": lambda c, r: f"op{c}: {r} is refused, it has not started",
+    "holder.user.refuse_broken": lambda c, r: f"op{c}: {r} is refused, it could not start",
+    "holder.user.refuse_failing": lambda c, r: f"op{c}: {r} is refused, it has failed the job",
+    "holder.user.refuse_periodic": lambda c, r: f"op{c}: {r} is refused, checkpoints are periodic",
+    "holder.user.refuse_late": lambda c, r: f"op{c}: {r} is refused, the job is over",
+    "snapshot.results.keep": lambda c, n, b: f"op{c}: its state in {n} is {b}",
     "checkpoint.driver.started": lambda n: f"checkpoint {n}: started",
     "checkpoint.driver.keep": lambda n, s, b: f"checkpoint {n}: subtask {s} gave {b}",
     "checkpoint.driver.save": lambda n: f"checkpoint {n}: to be stored",
     "checkpoint.driver.completed": lambda n: f"checkpoint {n}: completed",
-    "checkpoint.driver.aborted": lambda n: f"checkpoint {n}: aborted",
-    "lifecycle.driver.restart_one": lambda s, a: f"job: how long until {s} restarts after {a}?",
-    "lifecycle.driver.restart_all": lambda n: f"job: how long until restart {n} of all?",
-    "lifecycle.driver.ended": lambda: "job: over",
+    "checkpoint.driver.aborted": lambda n, r: f"checkpoint {n}: aborted: {r}",
+    "checkpoint.driver.unknown": lambda n, r: f"checkpoint {n}: unknown: {r}",
+    "lifecycle.driver.restart_one": lambda s, a, r: (
+        f"job: {r}; how long until {s} restarts after {a}?"
+    ),
+    "lifecycle.driver.restart_all": lambda n, r: f"job: {r}; how long until restart {n} of all?",
+    "lifecycle.driver.ending": lambda r: f"job: goes down: {r}",
+    "lifecycle.driver.ended": lambda o, n: f"job: {o}, its last checkpoint is {n}",
+    "committer.sink.carry": lambda n, e: f"checkpoint {n}: carries the committables of {e}",
+    "committer.sink.cover": lambda n: f"commit: covers {n}",
     "committer.sink.commit": lambda n, t: f"commit: up to {n}, after {t} tries",
+    "committer.sink.settled": lambda n: f"checkpoint {n}: committed",
     "request.requester.chosen": lambda n: None,
+    "request.requester.refused": lambda: "requests: refused, the job has ended",
 }
 
 
-class _Listener:
-    def __init__(self, path: str, messages: Any, say: Callable[[str], None]) -> None:
-        for message in messages:
-            setattr(self, message, self._speaker(PHRASES[f"{path}.{message}"], say))
+"""Machine, port and message of each effect -> its line, from the machine's index and the arguments;
+None for what only the shell keeps account of.
+"""
 
-    @staticmethod
-    def _speaker(phrase: Callable[..., str | None], say: Callable[[str], None]) -> Any:
-        def speak(*arguments: Any) -> None:
-            if (text := phrase(*arguments)) is not None:
-                say(text)
-
-        return speak
+DEFAULTS: dict[str, str | bool] = {
+    "is_fatal": False,
+    "attempt.expire_start": "it took too long to start",
+    "attempt.fail": "it has raised an error",
+    "attempt.fault": "an event for it was lost",
+    "attempt.lost": "its process is gone",
+    "attempt.decline": "its snapshot has failed",
+    "checkpoint.abort": "a part cannot be reached",
+    "checkpoint.coordinator_failed": "a coordinator has no part",
+    "checkpoint.decline": "a subtask has no part",
+    "checkpoint.expire": "it took too long",
+    "checkpoint.store_failed": "the store has refused it",
+    "checkpoint.store_unknown": "the store does not answer",
+    "committer.refused": "the sink has refused the commit",
+    "committer.retry_later": "the sink does not answer",
+    "gateway.disconnect": "the connection is cut",
+    "gateway.lose": "the call has failed",
+    "holder.attempt_failed": "its process is gone",
+    "holder.fail_job": "the coordinator has failed the job",
+    "holder.start_failed": "the coordinator could not start",
+    "lifecycle.attempt_failed": "an attempt has failed",
+    "lifecycle.cancel": "the user has canceled it",
+    "lifecycle.fail_globally": "the state is wrong",
+    "lifecycle.give_up": "there are no tries left",
+    "snapshot.fail": "the coordinator has raised an error",
+    "snapshot.lose": "an event was lost",
+}
+"""The last arguments of a trigger that a command may leave out: the reason, by trigger, and whether
+it is fatal.
+"""
 
 
 class MachinesWorld:
@@ -68,12 +109,7 @@ class MachinesWorld:
     def __init__(self, constants: dict[str, int]) -> None:
         self.lines: list[str] = []
         self.job = Job(**constants)
-        self.queue = EventQueue(self.job, VirtualClock())
-        self._changes: list[str] = []
-        for name, machine in Job.MACHINES.items():
-            for port, field in machine.PORTS.items():
-                listener = _Listener(f"{name}.{port}", field.port.messages(), self.lines.append)
-                self.job.bind(name, port, listener)
+        self._names = {machine.__name__: name for name, machine in Job.MACHINES.items()}
 
     def do_up(self) -> None:
         """Start the job and let every subtask run; process s + 1 speaks for subtask s."""
@@ -91,7 +127,7 @@ class MachinesWorld:
 
     def do_complete(self, coordinator: int, checkpoint: int, state: str = "bytes") -> None:
         """A coordinator's future succeeds."""
-        self._fire(self.job.snapshot[coordinator, 0].succeed, checkpoint, state)
+        self._fire(self.job.snapshot[coordinator].succeed, checkpoint, state)
 
     def do_send(self, coordinator: int, subtask: int, event: str, attempt: int = -1) -> None:
         """Send through the gateway of the current attempt, or of another."""
@@ -111,8 +147,7 @@ class MachinesWorld:
     def do_gateway(self, coordinator: int, subtask: int) -> None:
         """Show a gateway."""
         gateway = self.job.gateway[coordinator, subtask]
-        held = [event for fifo in gateway.held for event in fifo]
-        self.lines.append(f"{gateway.state}, holds {held}")
+        self.lines.append(f"{gateway.state}, holds {list(gateway.held)}")
 
     def do_fire(self, machine: str, *arguments: Any) -> None:
         """Fire `machine.trigger` or `machine[i,j].trigger` and say what became of it."""
@@ -121,17 +156,25 @@ class MachinesWorld:
         index = tuple(int(part) for part in rest.rstrip("]").split(",") if part)
         instance = self.job.instance(name, index)
         before = instance.state
-        outcome = self._fire(getattr(instance, trigger), *arguments)
+        missing = type(instance).trigger_parameters(trigger)[len(arguments) :]
+        defaults = [DEFAULTS[f"{name}.{trigger}" if p == "reason" else p] for p in missing]
+        outcome = self._fire(getattr(instance, trigger), *arguments, *defaults)
         said = f"{before} -> {instance.state}" if outcome is Outcome.TAKEN else "ignored"
         if outcome is not None:
             self.lines.insert(0, said)
 
     def _fire(self, trigger: Callable[..., Outcome], *arguments: Any) -> Outcome | None:
-        outcomes: list[Outcome] = []
-        self.queue.post(lambda: outcomes.append(trigger(*arguments)))
         try:
-            self.queue.drain()
+            return trigger(*arguments)
         except TransitionRefused as refused:
             self.lines.append(f"refused in {refused.state!r}: {refused.trigger}")
             return None
-        return outcomes[0]
+        finally:
+            self._say()
+
+    def _say(self) -> None:
+        for effect in self.job.effects:
+            phrase = PHRASES[f"{self._names[effect.machine]}.{effect.port}.{effect.message}"]
+            if (line := phrase(*effect)) is not None:
+                self.lines.append(line)
+        self.job.emitted.clear()

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from epochgate.models.job import Job
 from tests.scenarios.holder_world import HolderWorld
 from tests.scenarios.job_world import JobWorld
-from tests.scenarios.machines_world import MachinesWorld
+from tests.scenarios.machines_world import DEFAULTS, PHRASES, MachinesWorld
 
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*/*.txt"))
@@ -91,6 +92,24 @@ def test_the_table_of_flinks_tests_names_scenarios_that_exist() -> None:
     elsewhere = set(re.findall(r"`(tests/\w+/\w+\.py)`", table))
     root = FOLDER.parents[1]
     assert [name for name in sorted(elsewhere) if not (root / name).is_file()] == []
+
+
+def test_each_effect_of_a_job_has_a_phrase_and_no_other_has() -> None:
+    assert set(PHRASES) == {
+        f"{name}.{port}.{message}"
+        for name, machine in Job.MACHINES.items()
+        for port, kinds in machine.EFFECTS.items()
+        for message in kinds
+    }
+
+
+def test_each_reason_can_be_left_out_of_a_command() -> None:
+    assert set(DEFAULTS) == {"is_fatal"} | {
+        f"{name}.{trigger}"
+        for name, machine in Job.MACHINES.items()
+        for trigger in machine.triggers()
+        if "reason" in machine.trigger_parameters(trigger)
+    }
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

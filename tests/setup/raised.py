@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, get_type_hints
 
 from epochgate.errors import InvariantBroken
-from epochgate.runtime.fuzzing.record import InvariantViolated
+from epochgate.runtime.testing.fuzzing.record import InvariantViolated
 
 OWN_FAULTS = (AssertionError, InvariantBroken, InvariantViolated, StopIteration)
 """What nobody who calls has brought about, or has to handle."""

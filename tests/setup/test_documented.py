@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from epochgate.runtime.api.restart_strategies import RestartStrategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
-from epochgate.runtime.io import BlockingWork
-from epochgate.runtime.restart import RestartStrategy
+from epochgate.runtime.shell.blocking_work import BlockingWork
 from epochgate.runtime.store import CheckpointStore
 from tests.setup.raised import raised
 
@@ -21,24 +21,25 @@ PACKAGES = (
     "errors",
     "fsm",
     "fsm.closed",
-    "fsm.explore",
+    "fsm.checker",
     "fsm.testing",
     "reports",
     "runtime",
-    "runtime.clock",
+    "runtime.shell.clock",
     "runtime.collect",
-    "runtime.faulty_filesystem",
-    "runtime.faulty_transport",
+    "runtime.testing.faulty_filesystem",
+    "runtime.testing.faulty_transport",
     "runtime.filesystem",
     "runtime.filtering",
-    "runtime.fuzzing",
-    "runtime.inprocess",
-    "runtime.io",
-    "runtime.replay",
-    "runtime.restart",
-    "runtime.simulation",
+    "runtime.testing.fuzzing",
+    "runtime.testing.in_process",
+    "runtime.shell.blocking_work",
+    "runtime.testing.playing",
+    "runtime.api.restart_strategies",
+    "runtime.testing.simulation",
     "runtime.source",
     "runtime.store",
+    "testing",
     "spark",
     "spark.files",
     "spark.ingest",

@@ -48,7 +48,8 @@ def test_the_wheel_holds_plain_folders_with_every_module(built: Path) -> None:
     modules = {
         f"epochgate/{path.relative_to(ROOT)}"
         for link in LINKS
-        for path in (ROOT / link).rglob("*.py")
+        for path in (ROOT / link).rglob("*.py*")
+        if path.suffix in {".py", ".pyi"} and "studies" not in path.parts
     }
     assert modules <= names
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"epochgate"}
@@ -58,7 +59,15 @@ def test_the_wheel_holds_plain_folders_with_every_module(built: Path) -> None:
 
 def test_the_wheel_leaves_out_what_is_only_for_us(built: Path) -> None:
     names = names_in_wheel(next(built.glob("*.whl")))
-    unwanted = ("/generated/", "ruff.toml", "/tests/", "__pycache__", "/requirements/")
+    unwanted = (
+        "/generated/",
+        "ruff.toml",
+        "/tests/",
+        "__pycache__",
+        "/requirements/",
+        "/benchmarks/",
+        "/studies/",
+    )
     assert not [name for name in names if any(part in name for part in unwanted)]
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 

@@ -76,6 +76,12 @@ def importers_of(package: str) -> set[str]:
     return {name for name, packages in imports().items() if package in packages}
 
 
+def test_no_number_is_used_for_two_rules() -> None:
+    rules = re.findall(r"(?m)^\| ([A-Z]+\d+) \|", (ROOT / "docs/protocol.md").read_text())
+    assert rules, "the rules of the protocol stand in tables"
+    assert sorted(rules) == sorted(set(rules))
+
+
 def test_every_program_fits_a_sitting() -> None:
     too_long = {
         name: lines

@@ -26,7 +26,7 @@ from epochgate.runtime import (
     SubtaskGateway,
     Work,
 )
-from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.api.restart_strategies import FixedDelay
 
 TICK_S = 0.005
 

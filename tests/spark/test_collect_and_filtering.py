@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import JobConfiguration
+from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.collect import CollectSinkProvider, RowsIncomplete
-from epochgate.runtime.restart import FixedDelay
 from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.spark.job import JobHandle, run_job
 from epochgate.spark.session import local_session

@@ -28,8 +28,8 @@ from epochgate.runtime import (
     UnknownOperator,
     ValueNotPlain,
 )
+from epochgate.runtime.api.restart_strategies import FixedDelay, NoRestart
 from epochgate.runtime.collect import CollectSinkProvider
-from epochgate.runtime.restart import FixedDelay, NoRestart
 from epochgate.runtime.source import SourceProvider, WatermarkAlignment
 from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.spark.job import JobHandle, run_job
@@ -377,7 +377,7 @@ def test_the_coordinator_whose_future_never_completes_is_named_and_the_next_chec
         committer=RangeCommitter(),
         by_value=[numbers_program, contract_programs, counting],
     ) as job:
-        with pytest.raises(CheckpointAborted, match=r"longer than 3.0 s.*completed it: mute$"):
+        with pytest.raises(CheckpointAborted, match=r"longer than 3 s.*completed it: mute$"):
             job.request_checkpoint().result(ANSWER_S)
         assert job.request_checkpoint().result(ANSWER_S) == 2
         numbers.is_held.clear()

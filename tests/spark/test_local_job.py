@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import CoordinatorContext, FatalTaskError, RecreateOnReset
-from epochgate.runtime.restart import NoRestart
+from epochgate.runtime.api.restart_strategies import NoRestart
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
 from epochgate.spark.job import JobHandle, run_job

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from epochgate.runtime import JobConfiguration
-from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.spark.job import run_job
 from epochgate.spark.session import local_session

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import JobConfiguration
-from epochgate.runtime.restart import FixedDelay
+from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.source import SourceProvider, SourceSplit, WatermarkAlignment
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.spark.job import run_job

@@ -7,8 +7,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from epochgate.fsm import Ignore, Opaque, machines
-from epochgate.models import Attempt, Checkpoint, CoordinatorSnapshot, Gateway, Job
+from epochgate.models import (
+    Attempt,
+    Checkpoint,
+    CoordinatorSnapshot,
+    Gateway,
+    GlobalCommitter,
+    Job,
+)
 from epochgate.models.checkpoint import PENDING
+from epochgate.models.studies.broken.in_doubt import AbortingCheckpoint, CompletingCheckpoint
 
 
 class GatewayThatDoesNotClose(Gateway):
@@ -61,7 +69,7 @@ class GatewayThatHandsOn(Gateway):
         if self.reaches_attempt():
             self.put_on_wire(self.attempt, event)
         else:
-            self.held[0].push(event)
+            self.held.push(event)
 
 
 class JobThatHandsOn(Job):
@@ -87,7 +95,7 @@ class SnapshotWithoutWaiting(CoordinatorSnapshot):
 
 
 class JobWithoutWaiting(Job):
-    snapshot: dict[tuple[int, int], CoordinatorSnapshot] = machines(SnapshotWithoutWaiting)
+    snapshot: list[CoordinatorSnapshot] = machines(SnapshotWithoutWaiting)
 
 
 class CheckpointThatCountsTwice(Checkpoint):
@@ -104,12 +112,15 @@ class JobThatCountsTwice(Job):
 class CheckpointThatStaysShut(Checkpoint):
     """An abort does not reopen the gateways of subtasks that have not acknowledged."""
 
-    def give_up(self) -> None:
-        self.driver.aborted(self.number)
+    def announce_abort(self, reason: Opaque) -> None:
+        self.driver.aborted(self.number, reason)
         for c in range(self.system.coordinators):
-            self.system.snapshot[c, 0].cancel(self.number)
+            self.system.snapshot[c].cancel(self.number)
             self.system.holder[c].checkpoint_aborted(self.number)
-        self.settle_request()
+        for s in range(self.system.subtasks):
+            if self.system.attempt[s].is_running():
+                self.tasks.aborted(s, self.system.attempt[s].identity, self.number)
+        self.forget_parts()
 
 
 class JobThatStaysShut(Job):
@@ -138,6 +149,37 @@ class JobOfAnyProcess(Job):
     attempt: list[Attempt] = machines(AttemptOfAnyProcess)
 
 
+class JobThatAbortsInDoubt(Job):
+    checkpoint: Checkpoint = machines(AbortingCheckpoint)
+
+
+class JobThatCompletesInDoubt(Job):
+    checkpoint: Checkpoint = machines(CompletingCheckpoint)
+
+
+class CommitterWithoutStore(GlobalCommitter):
+    """Its ledger is in no checkpoint."""
+
+    def carry_ledger(self, checkpoint: int) -> None:
+        """Forgotten."""
+
+
+class JobWithoutStoredLedger(Job):
+    committer: GlobalCommitter = machines(CommitterWithoutStore)
+
+
+class CommitterThatBeginsEmpty(GlobalCommitter):
+    """It does not take over the ledger of the restored checkpoint."""
+
+    ROWS = tuple(
+        replace(row, after=None) if row.trigger == "adopt" else row for row in GlobalCommitter.ROWS
+    )
+
+
+class JobThatBeginsWithoutLedger(Job):
+    committer: GlobalCommitter = machines(CommitterThatBeginsEmpty)
+
+
 BROKEN: dict[str, tuple[type[Job], tuple[str, ...]]] = {
     "a gateway that does not close": (JobWithoutValve, ("I2",)),
     "a late acknowledgement ignores its checkpoint": (JobOfAnyAcknowledgement, ("I1", "output")),
@@ -147,6 +189,10 @@ BROKEN: dict[str, tuple[type[Job], tuple[str, ...]]] = {
     "a repeated acknowledgement counts": (JobThatCountsTwice, ("I1", "I6")),
     "an abort leaves the gateways shut": (JobThatStaysShut, ("I5", "I6")),
     "a coordinator is not told of a reset": (JobThatTellsNobody, ("I1", "contract")),
+    "a checkpoint in doubt is announced as aborted": (JobThatAbortsInDoubt, ("I8",)),
+    "a checkpoint in doubt is announced as completed": (JobThatCompletesInDoubt, ("I8", "output")),
+    "the ledger is in no checkpoint": (JobWithoutStoredLedger, ("ledger", "output")),
+    "a start has no ledger": (JobThatBeginsWithoutLedger, ("ledger", "output")),
     "every process is believed": (JobOfAnyProcess, ("I1", "I3", "I6", "contract", "processes")),
 }
 """What is broken -> the job, and the invariants one of which must be found broken."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from epochgate.models.job import Job
-from epochgate.runtime.fuzzing import InvariantViolated
-from epochgate.runtime.fuzzing.coverage import Coverage
-from epochgate.runtime.fuzzing.profiles import PROFILES, explore
-from epochgate.runtime.fuzzing.stateful import JobUnderFuzzing
+from epochgate.runtime.testing.fuzzing import InvariantViolated
+from epochgate.runtime.testing.fuzzing.coverage import Coverage
+from epochgate.runtime.testing.fuzzing.profiles import PROFILES, explore
+from epochgate.runtime.testing.fuzzing.stateful import JobUnderFuzzing
 from tests.stateful.broken import BROKEN
 
-SESSIONS = (None, 1, 2, 3)
+SESSIONS = (None, *range(1, 8))
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.slow]
 

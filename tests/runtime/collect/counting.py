@@ -10,10 +10,14 @@ from typing import Any
 import msgpack
 
 from epochgate.runtime import JobConfiguration, Operator, OperatorContext, Program, Work
-from epochgate.runtime.collect import CollectedRows, CollectSinkOperator, CollectSinkProvider
-from epochgate.runtime.collect import collect as collect_rows
-from epochgate.runtime.restart import FixedDelay
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.collect import (
+    CollectedRows,
+    CollectSinkOperator,
+    CollectSinkProvider,
+    collect as collect_rows,
+)
+from epochgate.runtime.testing.simulation import SimulatedJob
 
 
 def chained(chain: int, number: int, attempt: int) -> int:

@@ -9,6 +9,7 @@ import msgpack
 import pytest
 
 from epochgate.runtime import OperatorContext
+from epochgate.runtime.api.plain_values import ValueNotPlain
 from epochgate.runtime.collect import (
     AlreadyCollected,
     BufferFull,
@@ -22,7 +23,6 @@ from epochgate.runtime.collect import (
     StateUnreadable,
     collect,
 )
-from epochgate.runtime.plain import ValueNotPlain
 from tests.runtime.collect.counting import CountingJob, follows
 from tests.runtime.happenings import let_anything_happen
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from epochgate.runtime.collect import collect
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.testing.simulation import SimulatedJob
 
 GUIDE = Path(__file__).parents[3] / "docs" / "collecting.md"
 

@@ -9,13 +9,13 @@ from typing import Any
 import msgpack
 
 from epochgate.runtime import JobConfiguration, Operator, OperatorContext, Program, Work
+from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.filtering import (
     DynamicFilteringProvider,
     FilteredQueueEnumerator,
     FilteringData,
     FilteringDataOperator,
 )
-from epochgate.runtime.restart import FixedDelay
 from epochgate.runtime.source import (
     Fetched,
     ReaderContext,

@@ -9,7 +9,8 @@ import msgpack
 import pytest
 
 from epochgate.runtime import CoordinatorContext
-from epochgate.runtime.coordinator_store import CoordinatorStore
+from epochgate.runtime.api.coordinator_store import CoordinatorStore
+from epochgate.runtime.api.plain_values import ValueNotPlain
 from epochgate.runtime.filtering import (
     AlreadyReported,
     DynamicFilteringProvider,
@@ -20,9 +21,9 @@ from epochgate.runtime.filtering import (
     FilteringMisconfigured,
 )
 from epochgate.runtime.filtering.coordinator import DynamicFilteringCoordinator
-from epochgate.runtime.plain import ValueNotPlain
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.source.assignment import Assignments
 from epochgate.runtime.source.generation import Generation
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.filtering.joining import (
     BUILD,
     KEYS,
@@ -202,8 +203,12 @@ def test_data_waits_for_a_listener_that_is_not_there_yet() -> None:
 
 
 def enumerator(context: HandContext, state: Any) -> FilteredQueueEnumerator:
-    generation = Generation(cast(CoordinatorContext, context))
-    return FilteredQueueEnumerator(generation, state, KeyedSource().look, may_match, every_s=1.0)
+    used = cast(CoordinatorContext, context)
+    made: list[FilteredQueueEnumerator] = []
+    generation = Generation(used, Assignments(used, lambda: made[0], lambda *said: None))
+    look = KeyedSource().look
+    made.append(FilteredQueueEnumerator(generation, state, look, may_match, every_s=1.0))
+    return made[0]
 
 
 def test_splits_found_later_are_left_out_too_and_counted_once() -> None:

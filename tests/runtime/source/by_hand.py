@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from typing import Any, cast
 
 from epochgate.runtime import CoordinatorContext, SendFuture
-from epochgate.runtime.coordinator_metrics import CoordinatorMetrics
-from epochgate.runtime.coordinator_store import CoordinatorStore
+from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
+from epochgate.runtime.api.coordinator_store import CoordinatorStore
 from epochgate.runtime.source import (
     ReaderContext,
     Source,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime.coordinator import NO_CHECKPOINT
+from epochgate.runtime.api.coordinator import NO_CHECKPOINT
 from epochgate.runtime.source import AlignmentMisconfigured, WatermarkAlignment
 from tests.runtime.source.by_hand import HandContext, HandGateway, HandJob
 

@@ -7,8 +7,7 @@ import random
 import pytest
 
 from epochgate.runtime import JobConfiguration
-from epochgate.runtime.restart import FixedDelay
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.source import (
     AlignmentAmongAttempts,
     AttemptNotNamed,
@@ -16,6 +15,7 @@ from epochgate.runtime.source import (
     SourceProvider,
     WatermarkAlignment,
 )
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.source.by_hand import HandContext, HandJob
 from tests.runtime.source.ranges import SOURCE, NumberCommitter, RangeProgram, RangeSource
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgpack
 import pytest
 
-from epochgate.runtime.coordinator import BATCH_CHECKPOINT, NO_CHECKPOINT
-from epochgate.runtime.plain import ValueNotPlain
+from epochgate.runtime.api.coordinator import BATCH_CHECKPOINT, NO_CHECKPOINT
+from epochgate.runtime.api.plain_values import ValueNotPlain
 from epochgate.runtime.source import (
     AssignmentsForgotten,
     ReaderNotRegistered,

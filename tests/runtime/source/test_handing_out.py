@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime.coordinator import NO_CHECKPOINT
-from epochgate.runtime.plain import ValueNotPlain
+from epochgate.runtime.api.coordinator import NO_CHECKPOINT
+from epochgate.runtime.api.plain_values import ValueNotPlain
 from epochgate.runtime.source import (
     ReaderNotRegistered,
     SourceSplit,

@@ -9,7 +9,7 @@ import msgpack
 import pytest
 
 from epochgate.runtime import OperatorContext, Work
-from epochgate.runtime.plain import ValueNotPlain
+from epochgate.runtime.api.plain_values import ValueNotPlain
 from epochgate.runtime.source import (
     Fetched,
     ReaderContext,
@@ -34,6 +34,7 @@ class WordReader(SourceReader):
         self.opened: list[tuple[str, Any]] = []
         self.closed: list[str] = []
         self.heard: list[Any] = []
+        self.state: Any = None
 
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
         self.opened.append((split.split_id, position))
@@ -53,6 +54,13 @@ class WordReader(SourceReader):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self.heard.append(checkpoint_id)
 
+    def snapshot_state(self) -> Any:
+        return self.state
+
+    def restore_state(self, state: Any) -> None:
+        self.state = state
+        self.context.send_source_event(["restored", state])
+
     def close(self) -> None:
         self.closed.append("reader")
 
@@ -69,9 +77,11 @@ class WordSource(Source):
 class Task:
     """An operator with what it says and emits."""
 
-    def __init__(self, state: bytes | None = None, splits_ahead: int = 1) -> None:
+    def __init__(
+        self, state: bytes | None = None, splits_ahead: int = 1, in_turns: bool = True
+    ) -> None:
         self.source = WordSource()
-        self.operator = SourceOperator(self.source, splits_ahead=splits_ahead)
+        self.operator = SourceOperator(self.source, splits_ahead=splits_ahead, in_turns=in_turns)
         self.said: list[Any] = []
         self.records: list[Any] = []
         self.operator.open(OperatorContext("words", 1, 2, 3, "run", self.said.append), state)
@@ -182,6 +192,38 @@ def test_the_position_moves_on_only_when_the_records_were_taken() -> None:
     with pytest.raises(OSError, match="disk full"):
         task.operator.step(refuse)
     assert task.positions() == {"a": 1}
+
+
+def test_a_piece_is_shown_until_it_is_taken_and_the_position_waits_for_that() -> None:
+    task = Task()
+    task.give(a=["a1", "a2"])
+    for _ in range(2):
+        fetched = task.operator.peek()
+        assert fetched is not None
+        assert fetched.records == ["a1"]
+    assert task.positions() == {"a": None}
+    task.operator.take()
+    assert task.positions() == {"a": 1}
+    assert task.step() is Work.DONE
+    assert task.operator.peek() is None
+    task.operator.handle_event(["no more"])
+    assert task.operator.has_ended
+
+
+def test_splits_may_be_read_one_after_the_other() -> None:
+    task = Task(in_turns=False)
+    task.give(a=["a1", "a2"], b=["b1", "b2"])
+    task.read_on()
+    assert task.records == ["a1", "a2", "b1", "b2"]
+
+
+def test_the_reader_may_have_a_state_of_its_own() -> None:
+    task = Task(state_of({"a": 1}))
+    task.reader.state = {"met": ["x"]}
+    restored = Task(task.operator.snapshot(1))
+    assert restored.positions() == {"a": 1}
+    assert restored.reader.state == {"met": ["x"]}
+    assert restored.said == [["source event", ["restored", {"met": ["x"]}]]]
 
 
 def test_source_events_and_checkpoints_reach_the_reader() -> None:

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import JobConfiguration, JobResult
-from epochgate.runtime.inprocess import FATES
-from epochgate.runtime.restart import FixedDelay
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.source import (
     SourceProvider,
     SourceSplit,
@@ -21,6 +19,8 @@ from epochgate.runtime.source import (
     SplitEnumeratorContext,
     WatermarkAlignment,
 )
+from epochgate.runtime.testing.in_process import FATES
+from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.source.ranges import (
     SOURCE,
     NumberCommitter,
@@ -115,7 +115,7 @@ class Turmoil:
         if draw < 0.1:
             job.crash_driver()
         elif draw < 0.25:
-            job.master.queue.post(job.master.job.holder[0].fail_job)
+            job.master.queue.post(job.master.job.holder[0].fail_job, "its state is wrong", False)
         elif alive and draw < 0.8:
             job.transport.kill(self.chance.choice(alive))
         elif alive:
@@ -238,7 +238,7 @@ def test_an_enumerator_that_cannot_be_restored_is_restored_again(is_new_driver: 
     if is_new_driver:
         job.crash_driver()
     else:
-        job.master.queue.post(job.master.job.holder[0].fail_job)
+        job.master.queue.post(job.master.job.holder[0].fail_job, "its state is wrong", False)
     assert (job.end().state, job.table.problems(ALL)) == ("finished", [])
     assert source.errors["restore"] == []
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime.coordinator import NO_CHECKPOINT
+from epochgate.runtime.api.coordinator import NO_CHECKPOINT
 from epochgate.runtime.source import EnumeratorReplaced, SourceSplit
 from tests.runtime.source.by_hand import HandContext, HandJob
 

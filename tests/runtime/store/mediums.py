@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from epochgate.runtime.faulty_filesystem import Fault, FaultyFileSystem
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.store import (
     CheckpointShelf,
@@ -17,6 +16,7 @@ from epochgate.runtime.store import (
     InMemoryCheckpointStore,
     checkpoint_file_name,
 )
+from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem
 
 JOB = "orders"
 

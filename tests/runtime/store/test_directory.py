@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from epochgate.runtime.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, AnyPath, LocalFileSystem
 from epochgate.runtime.store import (
     CheckpointIdNotIncreasing,
@@ -27,6 +25,7 @@ from epochgate.runtime.store import (
     checkpoint_file_name,
     encode_checkpoint,
 )
+from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from tests.runtime.store.mediums import JOB, checkpoint_of
 
 When = Literal["before", "during", "after"]

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from epochgate.runtime.store import (
     CheckpointDamaged,

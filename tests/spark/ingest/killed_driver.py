@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from epochgate.runtime.faulty_filesystem import FaultyFileSystem
 from epochgate.runtime.filesystem import AnyPath, LocalFileSystem
+from epochgate.runtime.testing.faulty_filesystem import FaultyFileSystem
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import plan_ingest
 from epochgate.spark.ingest.run import start_plan

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from epochgate.fsm import VirtualClock
 from epochgate.runtime import JobMaster
-from epochgate.runtime.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.runtime.filesystem import LocalFileSystem
-from epochgate.runtime.inprocess import InProcessTransport
-from epochgate.runtime.io import SimulatedWork
-from epochgate.runtime.simulation import SimulatedJob
+from epochgate.runtime.shell.blocking_work import SimulatedWork
+from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
+from epochgate.runtime.testing.in_process import InProcessTransport
+from epochgate.runtime.testing.simulation import SimulatedJob
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest
 from epochgate.spark.ingest.run import IngestResult, result_of

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from epochgate.cli import main
-from epochgate.runtime.faulty_filesystem import Fault
-from epochgate.runtime.restart import InvalidRestartStrategy
+from epochgate.runtime.api.restart_strategies import InvalidRestartStrategy
 from epochgate.runtime.store import CheckpointFormatUnknown
 from epochgate.runtime.store.encoding import seal, unseal
+from epochgate.runtime.testing.faulty_filesystem import Fault
 from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
 from epochgate.spark.ingest.plan import (
     CheckpointsMisplaced,

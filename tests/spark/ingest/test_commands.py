@@ -11,7 +11,7 @@ import pytest
 from epochgate.cli import main
 from epochgate.commands.demo import MARK, FolderNotOurs, clean_folder
 from epochgate.commands.watching import Watcher, one_line
-from epochgate.runtime.reports import CheckpointReport, FailureReport, JobReport
+from epochgate.runtime.api.reports import CheckpointReport, FailureReport, JobReport
 from epochgate.spark.ingest.chaos import Strike, kill_plan
 
 

@@ -73,7 +73,7 @@ def test_new_files_are_not_forgotten_when_everything_fails_before_a_checkpoint(
     rows += write_source(tmp_path, files=2, first=100)
     second = SimulatedIngest(options_for(tmp_path))
     second.drain()
-    second.master.queue.post(second.master.job.lifecycle.fail_globally)
+    second.master.queue.post(second.master.job.lifecycle.fail_globally, "wanted")
     second.run(random_kills(second, seed, share=0.02))
     assert second.leave().state == "finished"
     assert visible(tmp_path / "out") == rows

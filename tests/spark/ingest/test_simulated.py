@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import pytest
 
-from epochgate.runtime.faulty_filesystem import Fault
+from epochgate.runtime.testing.faulty_filesystem import Fault
 from tests.spark.ingest.simulated import (
     SimulatedIngest,
     options_for,

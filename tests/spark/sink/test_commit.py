@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 
-from epochgate.runtime.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, LocalFileSystem
+from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.spark.parquet_sink import (
     CommitConflict,
     CommitOutOfOrder,

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from epochgate.runtime.faulty_filesystem import (
+from epochgate.runtime.filesystem import LocalFileSystem
+from epochgate.runtime.testing.faulty_filesystem import (
     NEEDS_SPACE,
     Fault,
     FaultyFileSystem,
     SimulatedCrash,
 )
-from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.spark.parquet_sink import (
     DiskFull,
     OutputSchemaChanged,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from epochgate.spark.wire import AuthenticationFailed, ProtocolMismatch, WireSettingInvalid, new_key
 from epochgate.spark.wire.handshake import (

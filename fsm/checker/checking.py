@@ -1,0 +1,248 @@
+"""Checks a closed system: explores every state, and says what became of each claim."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from epochgate.errors import UsageError
+from epochgate.fsm.checker.budget import Budget, Progress
+from epochgate.fsm.checker.compiler.ir import Program
+from epochgate.fsm.checker.compiler.lowering import Lowering
+from epochgate.fsm.checker.engines import choice
+from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
+from epochgate.fsm.checker.memory_limit import usable_bytes
+from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
+from epochgate.fsm.checker.result import Result
+from epochgate.fsm.checker.resuming import SavedSearch
+from epochgate.fsm.checker.symmetry import symmetric_set, verify
+from epochgate.fsm.closed import ClosedSystem, Property
+
+LIVENESS = ("eventually", "leads_to")
+PROPERTIES_MAX = 62
+"""What held is kept as bits of one word."""
+
+
+class CannotCheck(UsageError):
+    """A system or a combination of options that no check is defined for."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search; see `check`."""
+
+    engine: str
+    workers: int
+    symmetry: bool | str
+    order: str
+    max_states: int | None
+    max_memory: int
+    max_seconds: float | None
+    max_depth: int | None
+    resume: Path | None
+    progress: Progress | None
+
+
+def check(
+    system: ClosedSystem | type[ClosedSystem],
+    *,
+    engine: str | None = None,
+    workers: int = 1,
+    symmetry: bool | str = False,
+    order: str = "breadth",
+    max_states: int | None = None,
+    max_memory: int | None = None,
+    max_seconds: float | None = None,
+    max_depth: int | None = None,
+    resume: Path | str | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Explore a closed system, and return what was found.
+
+    `engine` is llvm, python or interpreted, the fastest that is installed if None; `workers`
+    are threads, for llvm. `symmetry` treats the instances of an index set, named or found, as
+    interchangeable. `order` is breadth, with shortest counterexamples, or depth. `max_memory` is in
+    bytes, by default most of what is free. `resume` names a file to which the search is written
+    level by level, and from which it goes on if it is there. `progress` is called about twice a
+    second.
+
+    Raises DeclarationError for what cannot be compiled, EngineUnavailable, CannotCheck for options
+    that exclude each other, NotSymmetric, and CannotResume.
+    """
+    made = system if isinstance(system, ClosedSystem) else system()
+    options = Options(
+        engine=choice.chosen(engine),
+        workers=workers,
+        symmetry=symmetry,
+        order=order,
+        max_states=max_states,
+        max_memory=usable_bytes() if max_memory is None else max_memory,
+        max_seconds=max_seconds,
+        max_depth=max_depth,
+        resume=None if resume is None else Path(resume),
+        progress=progress,
+    )
+    properties = made.properties()
+    _check_options(properties, options)
+    return _Check(made, properties, options).run()
+
+
+def _check_options(properties: tuple[Property, ...], options: Options) -> None:
+    if options.order not in ("breadth", "depth"):
+        raise CannotCheck(f"order is breadth or depth, not {options.order!r}")
+    if options.workers < 1:
+        raise CannotCheck(f"{options.workers} workers: there is at least one")
+    has_levels = options.resume is not None or options.workers > 1 or options.max_depth is not None
+    if options.order == "depth" and has_levels:
+        raise CannotCheck(
+            "a depth-first search has no levels: it cannot be resumed, shared by workers, or "
+            "bounded by depth; leave these out, or search breadth-first"
+        )
+    claims = [p.claim for p in properties if p.kind in LIVENESS]
+    if claims and options.symmetry:
+        raise CannotCheck(
+            f"symmetry cannot be used for a system with {claims[0]!r}: which instance goes on "
+            f"for ever is lost when instances are exchanged; check it without symmetry"
+        )
+    if claims and options.workers > 1:
+        raise CannotCheck(f"{claims[0]!r} is about runs without end; check it with one worker")
+    if claims and options.engine != "llvm" and find_spec("numpy") is None:
+        raise CannotCheck(f"{claims[0]!r} is about runs without end, which needs numpy; install it")
+    if len(properties) > PROPERTIES_MAX:
+        raise CannotCheck(f"a system has at most {PROPERTIES_MAX} properties")
+
+
+class _Check:
+    """One check under way."""
+
+    def __init__(
+        self, system: ClosedSystem, properties: tuple[Property, ...], options: Options
+    ) -> None:
+        begun_s = time.perf_counter()
+        self.system, self.properties, self.options = system, properties, options
+        self.symmetric = symmetric_set(system, options.symmetry)
+        lowering = Lowering(system, self.symmetric)
+        self.program: Program = lowering.program()
+        self.layout = lowering.layout
+        if self.symmetric is not None:
+            verify(self.program, self.symmetric)
+        self.final = next((p.name for p in properties if p.kind == "terminal"), None)
+        self.search: Search = choice.search(
+            options.engine,
+            choice.Setting(
+                system,
+                self.program,
+                self.layout,
+                self.final,
+                options.workers,
+                options.max_memory,
+            ),
+        )
+        self.compile_seconds = time.perf_counter() - begun_s
+        self.depth = 0
+
+    @property
+    def demanded(self) -> int:
+        """A bit for each method that must hold in every state."""
+        bits = {name: 1 << bit for bit, name in enumerate(self.program.properties)}
+        return sum(bits[p.name] for p in self.properties if p.kind == "always")
+
+    def run(self) -> Result:
+        begun_s = time.perf_counter()
+        options = self.options
+        saved = None
+        if options.resume is not None:
+            saved = SavedSearch(options.resume, self.program, type(self.system).__name__)
+        found: Finding | StoppedEarly | Lasso | None = None
+        try:
+            found = self._explore(saved)
+        except Stopped as stopped:
+            found = StoppedEarly(str(stopped))
+        finally:
+            if saved is not None:
+                saved.close()
+        search_seconds = time.perf_counter() - begun_s
+        outcome = Outcome(
+            self.system, self.program, self.layout, self.search, self.properties, found
+        )
+        return Result(
+            system=type(self.system).__name__,
+            constants=self._constants(),
+            engine=options.engine,
+            workers=options.workers,
+            verdict=outcome.verdict,
+            states=self.search.states,
+            transitions=self.search.transitions,
+            depth=self.depth if options.order == "breadth" else 0,
+            terminal_states=self.search.terminal_states,
+            compile_seconds=self.compile_seconds,
+            search_seconds=search_seconds,
+            bytes_per_state=self.search.memory_bytes / max(1, self.search.states),
+            properties=outcome.properties,
+            coverage=outcome.coverage,
+            counterexample=outcome.counterexample,
+            stopped=found.reason if isinstance(found, StoppedEarly) else "",
+            symmetry=self.symmetric or "",
+            order=options.order,
+        )
+
+    def _constants(self) -> dict[str, int]:
+        derived = self.system.DERIVED
+        return {n: value for n, value in self.system.constants.items() if n not in derived}
+
+    def _explore(self, saved: SavedSearch | None) -> Finding | StoppedEarly | Lasso | None:
+        options, search = self.options, self.search
+        level, is_new = self._first_level(saved)
+        budget = Budget(
+            search,
+            max_states=options.max_states,
+            max_memory=options.max_memory,
+            max_seconds=options.max_seconds,
+            progress=options.progress,
+        )
+        if is_new and (found := search.examine(level, self.demanded, budget.pause)):
+            return found
+        if options.order == "depth":
+            return self._descend(budget)
+        while True:
+            if is_new and saved is not None:
+                saved.add(search, level)
+            is_new = True
+            if options.max_depth is not None and self.depth >= options.max_depth:
+                return StoppedEarly(f"the budget of {options.max_depth} steps in depth is used up")
+            budget.level(size(level))
+            following = search.expand(level, budget.pause)
+            if isinstance(following, Finding):
+                return following
+            if not following:
+                return self._check_liveness()
+            level = following
+            self.depth += 1
+            if found := search.examine(level, self.demanded, budget.pause):
+                return found
+
+    def _first_level(self, saved: SavedSearch | None) -> tuple[list[Span], bool]:
+        """The level to begin with, the last one of a saved search; and whether it is new."""
+        last: list[Span] = []
+        if saved is not None:
+            for number, (level, about) in enumerate(saved.levels(self.search)):
+                last, self.depth = level, number
+                self.search.recount(about["transitions"], about["terminal"], about["held"])
+        return (last, False) if last else (self.search.begin(self.program.initial), True)
+
+    def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
+        states = self.search.descend(budget.pause)
+        if isinstance(states, Finding):
+            return states
+        found = self.search.examine(states, self.demanded, budget.pause)
+        return found or self._check_liveness()
+
+    def _check_liveness(self) -> Lasso | None:
+        promises = [p for p in self.properties if p.kind in LIVENESS]
+        if not promises:
+            return None
+        from epochgate.fsm.checker.liveness import broken_promise
+
+        return broken_promise(self.search, self.program, promises)

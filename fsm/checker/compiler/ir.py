@@ -1,0 +1,324 @@
+"""The intermediate form: small functions over the cells of a packed state.
+
+Expressions have no side effects and are 64-bit integers; booleans are 0 and 1. The first `Fail`
+that is reached decides the step's verdict, whatever runs after it.
+"""
+
+from __future__ import annotations
+
+import operator as arithmetic
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Local:
+    """A local variable or parameter of a function."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Some bits of one word: an int, bool or state, or the length or the items of a FIFO."""
+
+    name: str
+    bits: int
+    maximum: int
+    word: int = 0
+    shift: int = 0
+
+
+@dataclass(frozen=True)
+class Load:
+    """The value of a cell."""
+
+    cell: str
+
+
+@dataclass(frozen=True)
+class Op:
+    """`left operator right`; comparisons, `and` and `or` give 0 or 1."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Not:
+    """1 if the operand is 0, else 0."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Select:
+    """`chosen` if the condition is not 0, else `otherwise`."""
+
+    condition: Expr
+    chosen: Expr
+    otherwise: Expr
+
+
+Expr = int | Local | Load | Op | Not | Select
+
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Give a local variable a value."""
+
+    local: str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Store:
+    """Give a cell a value, which is known to fit."""
+
+    cell: str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class If:
+    """Run one of two blocks."""
+
+    condition: Expr
+    then: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call a function; its result goes to `local` unless that is None."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    local: str | None = None
+
+
+@dataclass(frozen=True)
+class Post:
+    """Append a call to one of the step's queues: `triggers`, `effects` or `events`."""
+
+    queue: str
+    function: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Call a function, then what it has posted and what that posts, until the queues are empty."""
+
+    function: str
+
+
+@dataclass(frozen=True)
+class Return:
+    """Leave the function; its result is in the local variable `result`."""
+
+
+@dataclass(frozen=True)
+class Fail:
+    """Something is wrong: leave the function; `fault` numbers it in the program's list of
+    faults.
+    """
+
+    fault: int
+
+
+@dataclass(frozen=True)
+class Cover:
+    """The row of this number was taken."""
+
+    row: int
+
+
+QUEUES = ("triggers", "effects", "events")
+"""The queues of a step in the order of their urgency: what machines have fired, what has left them,
+and what the environment has fired.
+"""
+
+Stmt = Assign | Store | If | Call | Post | Run | Return | Fail | Cover
+
+
+@dataclass
+class Function:
+    """A function over the state; `result` is None for one without."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: tuple[Stmt, ...] = ()
+    result: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What can go wrong at one place of the source: `kind` is refused, assertion, range, overflow,
+    empty, index, changed or endless.
+    """
+
+    kind: str
+    message: str
+    file: str
+    line: int
+
+
+@dataclass
+class StepCode:
+    """One step of one instance: when it is possible, and the function that takes it."""
+
+    machine: str
+    index: tuple[int, ...]
+    trigger: str
+    is_fair: bool
+    enabled: str
+    """The function whose result says whether the step is possible."""
+    function: str
+
+    @property
+    def instance(self) -> str:
+        """For instance `subtask[1]`."""
+        return self.machine + "".join(f"[{i}]" for i in self.index)
+
+    @property
+    def label(self) -> str:
+        """For instance `subtask[1].deliver`."""
+        return f"{self.instance}.{self.trigger}"
+
+
+@dataclass(frozen=True)
+class RowCode:
+    """One row of one machine."""
+
+    machine: str
+    trigger: str
+    source: str
+    because: str
+    is_ignored: bool
+    file: str
+    line: int
+
+
+@dataclass
+class Program:
+    """A closed system, lowered."""
+
+    cells: dict[str, Cell]
+    words: int
+    functions: dict[str, Function]
+    steps: list[StepCode]
+    posted: list[str]
+    """The functions that are called from a queue."""
+    calls_max: int
+    """How many calls a step may append to each queue; with more it is endless."""
+    endless: int
+    """The fault of an endless step."""
+    properties: dict[str, str]
+    """The name of a property's method -> the function that evaluates it."""
+    faults: list[Fault]
+    rows: list[RowCode]
+    initial: tuple[int, ...]
+    blocks: tuple[int, int, int] = (0, 0, 0)
+    """With symmetry: how many interchangeable blocks there are, the first word of the first, and
+    the words of each.
+    """
+
+
+def walk(block: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Every statement of a block, those inside `If` too."""
+    for stmt in block:
+        yield stmt
+        if isinstance(stmt, If):
+            yield from walk(stmt.then)
+            yield from walk(stmt.otherwise)
+
+
+def assigned(block: tuple[Stmt, ...]) -> list[str]:
+    """The local variables that a block gives values, each once."""
+    names = dict.fromkeys(
+        stmt.local
+        for stmt in walk(block)
+        if isinstance(stmt, Assign | Call) and stmt.local is not None
+    )
+    return list(names)
+
+
+def reached(functions: dict[str, Function], first: str) -> set[str]:
+    """The functions that a call of the first one may lead to, itself included."""
+    found, frontier = {first}, [first]
+    while frontier:
+        new = {
+            stmt.function
+            for stmt in walk(functions[frontier.pop()].body)
+            if isinstance(stmt, Call | Post | Run)
+        }
+        frontier += new - found
+        found |= new
+    return found
+
+
+def fold(operation: str, left: Expr, right: Expr) -> Expr:
+    """An operation, computed if both sides are known, simplified if one is neutral.
+
+    >>> fold("+", 2, 3), fold("and", 1, Load("a")), fold("*", 0, Load("a"))
+    (5, Load(cell='a'), 0)
+    """
+    if isinstance(left, int) and isinstance(right, int):
+        return COMPUTED[operation](left, right)
+    if operation in ("and", "or"):
+        for known, other in ((left, right), (right, left)):
+            if isinstance(known, int):
+                return other if bool(known) == (operation == "and") else int(operation == "or")
+    if (operation, right) in NEUTRAL_RIGHT:
+        return left
+    if (operation, left) in NEUTRAL_LEFT:
+        return right
+    if operation == "*" and (left == 0 or right == 0):
+        return 0
+    return Op(operation, left, right)
+
+
+NEUTRAL_LEFT: set[tuple[str, Expr]] = {("+", 0), ("|", 0), ("^", 0), ("*", 1)}
+NEUTRAL_RIGHT: set[tuple[str, Expr]] = {
+    *((operation, 0) for operation in ("+", "-", "|", "^", "<<", ">>")),
+    ("*", 1),
+    ("//", 1),
+}
+COMPUTED: dict[str, Callable[[int, int], int]] = {
+    "and": lambda left, right: int(bool(left) and bool(right)),
+    "or": lambda left, right: int(bool(left) or bool(right)),
+    "==": lambda left, right: int(left == right),
+    "!=": lambda left, right: int(left != right),
+    "<": lambda left, right: int(left < right),
+    "<=": lambda left, right: int(left <= right),
+    ">": lambda left, right: int(left > right),
+    ">=": lambda left, right: int(left >= right),
+    "+": arithmetic.add,
+    "-": arithmetic.sub,
+    "*": arithmetic.mul,
+    "//": arithmetic.floordiv,
+    "%": arithmetic.mod,
+    "&": arithmetic.and_,
+    "|": arithmetic.or_,
+    "^": arithmetic.xor,
+    "<<": arithmetic.lshift,
+    ">>": arithmetic.rshift,
+}
+
+
+def negate(operand: Expr) -> Expr:
+    """Logical not."""
+    if isinstance(operand, int):
+        return int(not operand)
+    return operand.operand if isinstance(operand, Not) else Not(operand)
+
+
+def select(condition: Expr, chosen: Expr, otherwise: Expr) -> Expr:
+    """A choice, decided if the condition is known or does not matter."""
+    if isinstance(condition, int):
+        return chosen if condition else otherwise
+    return chosen if chosen == otherwise else Select(condition, chosen, otherwise)

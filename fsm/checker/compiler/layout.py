@@ -1,0 +1,274 @@
+"""Where each field of a closed system lies in the packed state: cells of at most 63 bits in words.
+
+Without symmetry the cells of all machines share the words. With it, what belongs to one of the
+interchangeable instances of an index set lies in words of its own, laid out alike for each of them,
+so that exchanging two instances is exchanging their blocks of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from epochgate.fsm.checker.compiler.ir import Cell
+from epochgate.fsm.errors import DeclarationError
+from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, FifoField, IntField
+from epochgate.fsm.system import System
+
+WORD_BITS = 63
+SHARED = -1
+"""The block of what belongs to no interchangeable instance."""
+
+
+@dataclass(frozen=True)
+class FifoCells:
+    """A FIFO is a length and its items, oldest in the lowest bits; unused bits are 0."""
+
+    name: str
+    length: str
+    items: str
+    item_bits: int
+    item_maximum: int
+    capacity: int
+
+
+class Layout:
+    """Cells of all machines of a system, by machine instance and field; `symmetric` names the index
+    set whose instances are interchangeable.
+
+    Raises DeclarationError for a field without a bound, or one that does not fit into a word.
+    """
+
+    def __init__(self, system: System, symmetric: str | None = None) -> None:
+        self._system, self._symmetric = system, symmetric
+        self._over = system.INDEX_SETS[symmetric] if symmetric else None
+        self.cells: dict[str, Cell] = {}
+        self.initial: dict[str, int] = {}
+        self.places: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
+        self._blocks: dict[str, int] = {}
+        for name in system.MACHINES:
+            for instance in system.instances(name):
+                self._machine(name, instance)
+        self.words, self.blocks = self._pack()
+
+    def _machine(self, name: str, instance: Any) -> None:
+        machine = self._system.MACHINES[name]
+        prefix = name + "".join(f"[{i}]" for i in instance.index)
+        block = SHARED
+        if self._symmetric in machine.INDEX:
+            block = instance.index[machine.INDEX.index(self._symmetric)]
+        places: dict[str, Any] = {}
+        if len(machine.STATES) > 1:
+            start = machine.STATES.index(machine.INITIAL)
+            places["state"] = self._cell(f"{prefix}.state", len(machine.STATES) - 1, start, block)
+        for field, spec in machine.FIELDS.items():
+            places[field] = self._place(f"{prefix}.{field}", spec, block)
+        self.places[name, instance.index] = places
+
+    def _place(self, name: str, spec: FieldSpec, block: int) -> Any:
+        if isinstance(spec, ArrayField):
+            size = self._constant(name, spec.over)
+            if spec.over != self._over:
+                return [self._place(f"{name}[{i}]", spec.item, block) for i in range(size)]
+            if block != SHARED:
+                raise DeclarationError(
+                    f"{name} is over {spec.over} and belongs to one {self._symmetric} itself; "
+                    f"with such pairs of instances symmetry cannot be used"
+                )
+            return [self._place(f"{name}[{i}]", spec.item, i) for i in range(size)]
+        if isinstance(spec, FifoField):
+            return self._fifo(name, spec, block)
+        if isinstance(spec, BoolField):
+            return self._cell(name, 1, int(spec.start), block)
+        return self._int(name, spec, block)
+
+    def _int(self, name: str, spec: IntField, block: int) -> str:
+        maximum = self._constant(name, spec.bound)
+        if not 0 <= spec.start <= maximum:
+            raise DeclarationError(f"{name} starts as {spec.start}, outside of 0 to {maximum}")
+        return self._cell(name, maximum, spec.start, block)
+
+    def _fifo(self, name: str, spec: FifoField, block: int) -> FifoCells:
+        maximum = self._constant(name, spec.item)
+        capacity = self._constant(name, spec.capacity)
+        bits = max(1, maximum.bit_length())
+        if bits * capacity > WORD_BITS:
+            raise DeclarationError(
+                f"{name}: {capacity} items of {bits} bits do not fit into {WORD_BITS} bits; "
+                f"give the channel a smaller capacity or its items a smaller bound"
+            )
+        length = self._cell(f"{name}.length", capacity, 0, block)
+        items = self._cell(f"{name}.items", (1 << bits * capacity) - 1, 0, block)
+        return FifoCells(name, length, items, bits, maximum, capacity)
+
+    def _constant(self, name: str, bound: str | int) -> int:
+        value = bound if isinstance(bound, int) else self._system.constants.get(bound)
+        if value is None:
+            raise DeclarationError(
+                f"{name} is bounded by {bound!r}, which is no constant of "
+                f"{type(self._system).__name__}; add it to CONSTANTS, a field without a bound "
+                f"cannot be checked"
+            )
+        if value < 0 or value.bit_length() > WORD_BITS:
+            raise DeclarationError(f"{name}: its bound {value} is not from 0 to 2**{WORD_BITS} - 1")
+        return value
+
+    def _cell(self, name: str, maximum: int, start: int, block: int) -> str:
+        self.cells[name] = Cell(name, maximum.bit_length(), maximum)
+        self.initial[name] = start
+        self._blocks[name] = block
+        return name
+
+    def _pack(self) -> tuple[int, tuple[int, int, int]]:
+        """Number the words; returns how many there are, and the interchangeable ones among them."""
+        shared = self._pack_block(SHARED, 0)
+        members = sorted({block for block in self._blocks.values() if block != SHARED})
+        if not members:
+            return max(1, shared), (0, 0, 0)
+        width = max(1, max(self._pack_block(block, 0) for block in members))
+        for position, block in enumerate(members):
+            self._pack_block(block, shared + position * width)
+        return shared + len(members) * width, (len(members), shared, width)
+
+    def _pack_block(self, block: int, first_word: int) -> int:
+        """First fit, widest cells first; cells that can only be 0 need no bits."""
+        used: list[int] = []
+        mine = [cell for cell in self.cells.values() if self._blocks[cell.name] == block]
+        for cell in sorted(mine, key=lambda c: -c.bits):
+            fitting = (w for w, bits in enumerate(used) if bits + cell.bits <= WORD_BITS)
+            word = next(fitting, len(used))
+            if word == len(used):
+                used.append(0)
+            placed = replace(cell, word=first_word + word, shift=used[word])
+            self.cells[cell.name] = placed
+            used[word] += cell.bits
+        return len(used)
+
+    def pack(self, values: dict[str, int]) -> tuple[int, ...]:
+        """The words that hold these values of all cells."""
+        words = [0] * self.words
+        for name, value in values.items():
+            cell = self.cells[name]
+            words[cell.word] |= value << cell.shift
+        return tuple(words)
+
+    def values(self, words: tuple[int, ...]) -> dict[str, int]:
+        """What each cell holds; the opposite of `pack`."""
+        return {
+            name: words[cell.word] >> cell.shift & ((1 << cell.bits) - 1)
+            for name, cell in self.cells.items()
+        }
+
+
+class Packing:
+    """Moves states between packed words and the machines of a real system.
+
+    Raises OutOfRange when a field holds what its bound does not allow.
+    """
+
+    def __init__(self, system: System, layout: Layout) -> None:
+        self._system, self._layout = system, layout
+        self._leaves: list[tuple[Any, str, Any]] = list(self._all_leaves())
+
+    def _all_leaves(self) -> Iterator[tuple[Any, str, Any]]:
+        for (name, index), places in self._layout.places.items():
+            machine = self._system.instance(name, index)
+            for field, place in places.items():
+                yield machine, field, place
+
+    def load(self, words: tuple[int, ...]) -> None:
+        """Set every field of every machine from the words."""
+        for machine, field, place in self._leaves:
+            if field == "state":
+                machine.state = machine.STATES[self._value(words, place)]
+            else:
+                kind = machine.FIELDS[field]
+                setattr(machine, field, self._loaded(words, place, kind, getattr(machine, field)))
+
+    def _loaded(self, words: tuple[int, ...], place: Any, spec: FieldSpec, now: Any) -> Any:
+        if isinstance(place, list):
+            assert isinstance(spec, ArrayField)
+            for position, item in enumerate(place):
+                now[position] = self._loaded(words, item, spec.item, now[position])
+            return now
+        if isinstance(place, FifoCells):
+            now.clear()
+            items, mask = self._value(words, place.items), (1 << place.item_bits) - 1
+            for position in range(self._value(words, place.length)):
+                now.push(items >> position * place.item_bits & mask)
+            return now
+        value = self._value(words, place)
+        return bool(value) if isinstance(spec, BoolField) else value
+
+    def _value(self, words: tuple[int, ...], name: str) -> int:
+        cell = self._layout.cells[name]
+        return words[cell.word] >> cell.shift & ((1 << cell.bits) - 1)
+
+    def words(self) -> tuple[int, ...]:
+        """Pack every field of every machine."""
+        words = [0] * self._layout.words
+        for machine, field, place in self._leaves:
+            value = getattr(machine, field)
+            self._store(words, place, machine.STATES.index(value) if field == "state" else value)
+        return tuple(words)
+
+    def expect_unchanged(self, before: tuple[int, ...], step: str) -> None:
+        """Raise Changed unless the machines are as they were; `step` says what was done."""
+        after = self.words()
+        if after == before:
+            return
+        values = self._layout.values(before), self._layout.values(after)
+        raise Changed(
+            step, next(cell for cell in self._layout.cells if values[0][cell] != values[1][cell])
+        )
+
+    def _store(self, words: list[int], place: Any, value: Any) -> None:
+        if isinstance(place, list):
+            for item, part in zip(place, value, strict=True):
+                self._store(words, item, part)
+        elif isinstance(place, FifoCells):
+            if value.size() > place.capacity:
+                raise OutOfRange("overflow", overflow(place.name, place.capacity))
+            packed = 0
+            for position, item in enumerate(value):
+                if not 0 <= item <= place.item_maximum:
+                    raise OutOfRange("range", outside(place.name, place.item_maximum))
+                packed |= int(item) << position * place.item_bits
+            self._store(words, place.length, value.size())
+            self._store(words, place.items, packed)
+        else:
+            cell = self._layout.cells[place]
+            if not 0 <= value <= cell.maximum:
+                raise OutOfRange("range", outside(place, cell.maximum))
+            words[cell.word] |= int(value) << cell.shift
+
+
+class OutOfRange(Exception):
+    """A field holds what it cannot hold in a closed system."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind, self.message = kind, message
+
+
+class Changed(OutOfRange):
+    """A stuttering step has left a field with another value."""
+
+    def __init__(self, step: str, cell: str) -> None:
+        super().__init__("changed", changed(step, cell))
+
+
+def outside(name: str, maximum: int) -> str:
+    """The message for a value that a field or the items of a channel cannot have."""
+    return f"{name} leaves its range 0 to {maximum}"
+
+
+def changed(step: str, cell: str) -> str:
+    """The message for a step that was to change nothing."""
+    return f"{step} has to change nothing, and changes {cell}"
+
+
+def overflow(name: str, capacity: int) -> str:
+    """The message for a channel that is given too much."""
+    return f"{name} overflows: it holds at most {capacity}"

@@ -1,0 +1,218 @@
+"""The LLVM target: a program's functions as machine code, together with the searches' inner loops.
+
+A step runs on a local copy of the packed state; functions that never lead back to themselves are
+put in line, if the program then stays small, so that the copy lives in registers. Others stay
+calls, after which a fault ends the step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from epochgate.fsm.checker.compiler.ir import Call, Function, Program, walk
+
+INLINE_STATEMENTS_MAX = 4000
+"""Functions with more statements than that, once all their calls are in line, are called."""
+
+KernelFunction = Callable[..., Any]
+
+
+class LlvmTarget:
+    """Machine code for one program with kernels; `kept` says that it comes from the cache.
+
+    `always` and `sometimes` are among the properties; `inspect` gives a bit for each that holds.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        kernels: Sequence[KernelFunction],
+        inlined: Sequence[KernelFunction],
+        constants: dict[str, int],
+        final: str | None = None,
+    ) -> None:
+        from epochgate.fsm.checker.compiler.machine_code import machine_code
+
+        self.program, self._final = program, final
+        self._kernels, self._inlined, self._constants = kernels, inlined, constants
+        self.code, self.kept = machine_code(self._key(), lambda: self.text)
+
+    def _key(self) -> str:
+        """What decides the machine code, in one digest."""
+        from epochgate.fsm.checker.compiler import kernel, llvm_body
+
+        program = self.program
+        parts = [
+            repr(sorted(self._constants.items())),
+            repr([*program.cells.values()]),
+            repr([*program.functions.values()]),
+            repr([(step.enabled, step.function) for step in program.steps]),
+            repr([*program.properties.items()]),
+            repr((program.words, len(program.faults), self._final)),
+            repr((program.posted, program.calls_max, program.endless)),
+            *[inspect.getsource(function) for function in (*self._inlined, *self._kernels)],
+            inspect.getsource(kernel),
+            inspect.getsource(llvm_body),
+            inspect.getsource(sys.modules[__name__]),
+        ]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    @cached_property
+    def text(self) -> str:
+        """The module in LLVM's text form, before it is optimised."""
+        from epochgate.fsm.checker.compiler.kernel import Kernel
+
+        module = _ProgramBuilder(self.program, self._final).module
+        kernel = Kernel(module, self._constants)
+        for function in self._inlined:
+            kernel.add(function, inline=True)
+        for function in self._kernels:
+            kernel.add(function)
+        return str(module)
+
+
+class _ProgramBuilder:
+    """Translates the functions of a program, and makes the ones that kernels call of them."""
+
+    def __init__(self, program: Program, final: str | None) -> None:
+        import llvmlite.ir as ir
+        from epochgate.fsm.checker.compiler.llvm_body import (
+            BYTES,
+            DRAIN,
+            I64,
+            WORDS,
+            Body,
+            Queues,
+            build_drain,
+        )
+
+        self.program, self.module = program, ir.Module("system")
+        self.compiled: dict[str, Any] = {}
+        self.queues = queues = Queues(program)
+        inline = inlined(program.functions)
+
+        def declare(name: str, parameters: int) -> Any:
+            types = [WORDS, WORDS, BYTES, *[I64] * parameters]
+            made = ir.Function(self.module, ir.FunctionType(I64, types), name)
+            made.linkage = "internal"
+            for argument in made.args[:3]:
+                argument.add_attribute("noalias")
+            return made
+
+        for position, function in enumerate(program.functions.values()):
+            made = declare(f"method_{position}", len(function.parameters))
+            if function.name in inline:
+                made.attributes.add("alwaysinline")
+            self.compiled[function.name] = made
+        if program.posted:
+            self.compiled[DRAIN] = declare("drain", 0)
+            build_drain(self.compiled[DRAIN], queues, self.compiled)
+        for function in program.functions.values():
+            made = self.compiled[function.name]
+            Body(made, function, program.cells, self.compiled, queues).build()
+        self._expand()
+        self._inspect()
+        self._is_final(final)
+
+    def _exported(self, name: str, types: list[Any]) -> tuple[Any, Any]:
+        """A function that kernels put in line, and the builder of its body."""
+        import llvmlite.ir as ir
+        from epochgate.fsm.checker.compiler.llvm_body import I64
+
+        made = ir.Function(self.module, ir.FunctionType(I64, types), name)
+        made.linkage = "internal"
+        for argument in made.args:
+            if isinstance(argument.type, ir.PointerType):
+                argument.add_attribute("noalias")
+        return made, ir.IRBuilder(made.append_basic_block("entry"))
+
+    def _expand(self) -> None:
+        """expand(state, out, act, n, fault, covered): the successors of one state, from out[n] on.
+
+        Returns the new n. A fault ends it: fault[0] is then the fault, fault[2] the step.
+        """
+        import llvmlite.ir as ir
+        from epochgate.fsm.checker.compiler.llvm_body import BYTES, I64, WORDS, number
+
+        w = self.program.words
+        shorts = ir.IntType(16)
+        types = [WORDS, WORDS, shorts.as_pointer(), I64, WORDS, BYTES]
+        made, b = self._exported("expand", types)
+        state, out, act, start, fault, covered = made.args
+        copy, own = b.alloca(I64, size=number(w)), b.alloca(I64, size=number(self.queues.words))
+        count = b.alloca(I64)
+        b.store(start, count)
+        original = [b.load(b.gep(state, [number(k)])) for k in range(w)]
+        own_fault = own
+        b.store(number(-1), own_fault)
+        for position, step in enumerate(self.program.steps):
+            after, bad, good = (b.append_basic_block() for _ in range(3))
+            tested, taken = b.append_basic_block(), b.append_basic_block()
+            is_enabled = b.call(self.compiled[step.enabled], [state, own, covered])
+            b.cbranch(b.icmp_signed(">=", b.load(own_fault), number(0)), bad, tested)
+            b.position_at_end(tested)
+            b.cbranch(b.icmp_signed("!=", is_enabled, number(0)), taken, after)
+            b.position_at_end(taken)
+            for k in range(w):
+                b.store(original[k], b.gep(copy, [number(k)]))
+            b.call(self.compiled[step.function], [copy, own, covered])
+            b.cbranch(b.icmp_signed(">=", b.load(own_fault), number(0)), bad, good)
+            b.position_at_end(bad)
+            b.store(b.load(own_fault), fault)
+            b.store(number(position), b.gep(fault, [number(2)]))
+            b.ret(b.load(count))
+            b.position_at_end(good)
+            n = b.load(count)
+            base = b.mul(n, number(w))
+            for k in range(w):
+                word = b.load(b.gep(copy, [number(k)]))
+                b.store(word, b.gep(out, [b.add(base, number(k))]))
+            b.store(ir.Constant(shorts, position), b.gep(act, [n]))
+            b.store(b.add(n, number(1)), count)
+            b.branch(after)
+            b.position_at_end(after)
+        b.ret(b.load(count))
+
+    def _inspect(self) -> None:
+        """inspect(state, fault, covered): bit k is set if the k-th property's method holds."""
+        from epochgate.fsm.checker.compiler.llvm_body import BYTES, WORDS, number
+
+        made, b = self._exported("inspect", [WORDS, WORDS, BYTES])
+        found: Any = number(0)
+        for position, function in enumerate(self.program.properties.values()):
+            holds = b.call(self.compiled[function], [*made.args])
+            is_set = b.icmp_signed("!=", holds, number(0))
+            found = b.or_(found, b.select(is_set, number(1 << position), number(0)))
+        b.ret(found)
+
+    def _is_final(self, final: str | None) -> None:
+        """is_final(state, fault, covered): whether the system may end here."""
+        from epochgate.fsm.checker.compiler.llvm_body import BYTES, WORDS, number
+
+        made, b = self._exported("is_final", [WORDS, WORDS, BYTES])
+        if final is None:
+            b.ret(number(1))
+        else:
+            b.ret(b.call(self.compiled[self.program.properties[final]], [*made.args]))
+
+
+def inlined(functions: dict[str, Function]) -> set[str]:
+    """The functions that stay small with all calls in line; none leads back to itself."""
+    sizes: dict[str, int | None] = {}
+
+    def size(name: str) -> int | None:
+        if name not in sizes:
+            total = 0
+            for stmt in walk(functions[name].body):
+                inner = size(stmt.function) if isinstance(stmt, Call) else 0
+                # A call that stays one counts as a statement.
+                total += 1 + (inner or 0)
+            sizes[name] = total if total <= INLINE_STATEMENTS_MAX else None
+        return sizes[name]
+
+    return {name for name in functions if size(name) is not None}

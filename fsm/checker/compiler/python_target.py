@@ -1,0 +1,184 @@
+"""The plain-Python target: one generated module of functions over a list of words.
+
+It needs the standard library only. All text in it comes from the intermediate form; names of the
+user's program never reach it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from epochgate.fsm.checker.compiler.ir import (
+    QUEUES,
+    Assign,
+    Call,
+    Cover,
+    Expr,
+    Fail,
+    If,
+    Load,
+    Local,
+    Not,
+    Op,
+    Post,
+    Program,
+    Run,
+    Select,
+    Stmt,
+    Store,
+)
+
+Words = tuple[int, ...]
+
+RUN = """
+triggers, effects, events = QUEUES = deque(), deque(), deque()
+room = [0, 0, 0]
+def post(number, function, *arguments):
+    if not room[number]:
+        raise StepFault(ENDLESS)
+    room[number] -= 1
+    QUEUES[number].append((function, arguments))
+def run(t, first):
+    for queue in QUEUES:
+        queue.clear()
+    room[:] = CALLS_MAX, CALLS_MAX, CALLS_MAX
+    first(t)
+    while triggers or effects or events:
+        function, arguments = (triggers or effects or events).popleft()
+        function(t, *arguments)
+"""
+
+
+class StepFault(Exception):
+    """A step reached a fault; `number` is its place in the program's list."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class PythonTarget:
+    """Successors and properties of packed states, in plain Python."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._names = {f: f"f{n}" for n, f in enumerate(program.functions)}
+        self.source = self._module()
+        self.covered: set[int] = set()
+        names: dict[str, Any] = {
+            "StepFault": StepFault,
+            "covered": self.covered,
+            "deque": deque,
+            "CALLS_MAX": program.calls_max,
+            "ENDLESS": program.endless,
+        }
+        # The text is made by the compiler from names it numbered, not by a user.
+        exec(compile(self.source, "<compiled system>", "exec"), names)  # noqa: S102
+        self._enabled: Callable[[Words], list[int]] = names["enabled"]
+        self._steps: list[Callable[[list[int]], None]] = names["STEPS"]
+        self._properties: dict[str, Callable[[list[int]], int]] = names["PROPERTIES"]
+
+    def enabled(self, state: Words) -> list[int]:
+        """The numbers of the steps that are possible; raises StepFault if a guard fails."""
+        return self._enabled(state)
+
+    def take(self, state: Words, number: int) -> Words:
+        """The state after one step; raises StepFault if it is a violation."""
+        words = list(state)
+        self._steps[number](words)
+        return tuple(words)
+
+    def holds(self, name: str, state: Words) -> bool:
+        """Whether a property's method holds in a state; raises StepFault if it fails."""
+        return bool(self._properties[name](list(state)))
+
+    def _module(self) -> str:
+        lines = RUN.splitlines()
+        for function in self.program.functions.values():
+            head = ", ".join(("t", *(_local(p) for p in function.parameters)))
+            lines.append(f"def {self._names[function.name]}({head}):")
+            self._leave = "return" if function.result is None else "return v_result"
+            body = self._block(function.body, 1)
+            if function.result is not None:
+                body = ["    v_result = 0", *body, f"    return {self._expr(function.result)}"]
+            lines += body or ["    pass"]
+        lines.append("def enabled(t):")
+        lines.append("    found = []")
+        for number, step in enumerate(self.program.steps):
+            guard = self.program.functions[step.enabled]
+            # Most guards are one expression; it is tested in place.
+            test = f"{self._names[step.enabled]}(t)"
+            if not guard.body and guard.result is not None:
+                test = self._expr(guard.result)
+            lines.append(f"    if {test}: found.append({number})")
+        lines.append("    return found")
+        steps = ", ".join(self._names[s.function] for s in self.program.steps)
+        lines.append(f"STEPS = [{steps}]")
+        pairs = ", ".join(f"{n!r}: {self._names[f]}" for n, f in self.program.properties.items())
+        lines.append(f"PROPERTIES = {{{pairs}}}")
+        return "\n".join(lines)
+
+    def _block(self, block: tuple[Stmt, ...], depth: int) -> list[str]:
+        pad = "    " * depth
+        lines: list[str] = []
+        for stmt in block:
+            if isinstance(stmt, If):
+                lines.append(f"{pad}if {self._expr(stmt.condition)}:")
+                lines += self._block(stmt.then, depth + 1) or [f"{pad}    pass"]
+                if stmt.otherwise:
+                    lines.append(f"{pad}else:")
+                    lines += self._block(stmt.otherwise, depth + 1)
+            else:
+                lines.append(pad + self._line(stmt))
+        return lines
+
+    def _line(self, stmt: Stmt) -> str:
+        if isinstance(stmt, Assign):
+            return f"{_local(stmt.local)} = {self._expr(stmt.value)}"
+        if isinstance(stmt, Store):
+            return self._store(stmt)
+        if isinstance(stmt, Call):
+            args = ", ".join(("t", *map(self._expr, stmt.arguments)))
+            target = "" if stmt.local is None else f"{_local(stmt.local)} = "
+            return f"{target}{self._names[stmt.function]}({args})"
+        if isinstance(stmt, Post):
+            number = QUEUES.index(stmt.queue)
+            posted = [str(number), self._names[stmt.function], *map(self._expr, stmt.arguments)]
+            return f"post({', '.join(posted)})"
+        if isinstance(stmt, Run):
+            return f"run(t, {self._names[stmt.function]})"
+        if isinstance(stmt, Fail):
+            return f"raise StepFault({stmt.fault})"
+        return f"covered.add({stmt.row})" if isinstance(stmt, Cover) else self._leave
+
+    def _store(self, stmt: Store) -> str:
+        cell = self.program.cells[stmt.cell]
+        if cell.bits == 0:
+            return "pass"
+        keep = ~(((1 << cell.bits) - 1) << cell.shift) & ((1 << 63) - 1)
+        value = self._expr(stmt.value)
+        return f"t[{cell.word}] = t[{cell.word}] & {keep} | ({value}) << {cell.shift}"
+
+    def _expr(self, expr: Expr) -> str:
+        if isinstance(expr, int):
+            return str(expr)
+        if isinstance(expr, Local):
+            return _local(expr.name)
+        if isinstance(expr, Load):
+            cell = self.program.cells[expr.cell]
+            if cell.bits == 0:
+                return "0"
+            return f"(t[{cell.word}] >> {cell.shift} & {(1 << cell.bits) - 1})"
+        if isinstance(expr, Not):
+            return f"(not {self._expr(expr.operand)})"
+        if isinstance(expr, Select):
+            chosen, otherwise = self._expr(expr.chosen), self._expr(expr.otherwise)
+            return f"({chosen} if {self._expr(expr.condition)} else {otherwise})"
+        assert isinstance(expr, Op)
+        return f"({self._expr(expr.left)} {expr.operator} {self._expr(expr.right)})"
+
+
+def _local(name: str) -> str:
+    return f"v_{name}"

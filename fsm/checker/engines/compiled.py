@@ -1,0 +1,423 @@
+"""Search in machine code, by one thread or several.
+
+Several threads share the pool and the table without locks: a thread takes numbers for new states
+from chunks of its own, and a slot of the table is claimed by one atomic operation. Which state gets
+which number then depends on the threads; which states there are does not. The table grows while
+they rest, between rounds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from epochgate.fsm.checker.compiler.ir import Program
+from epochgate.fsm.checker.compiler.llvm_target import LlvmTarget
+from epochgate.fsm.checker.engines import kernels as k
+from epochgate.fsm.checker.engines.graph_kernels import GRAPHS
+from epochgate.fsm.checker.engines.memory import reserved
+from epochgate.fsm.checker.engines.search import (
+    DEADLOCK,
+    PROPERTY,
+    Finding,
+    Pause,
+    Search,
+    Span,
+    Stopped,
+    Words,
+)
+
+TABLE_BITS = 18
+"""Of a table to begin with, unless the budget is small: one large page of memory."""
+SHARED_SLOTS_MIN = 1 << 18
+"""A table with fewer slots is doubled by one thread."""
+PIECE = 1 << 17
+"""States between two pauses of one thread."""
+SHARED_PIECE = 1 << 13
+"""States that a thread of several takes at a time."""
+ALONE_MAX = 1 << 12
+"""A level with fewer states is left to one thread."""
+DESCENT = 1 << 17
+"""New states between two pauses of a depth-first search."""
+STATES_MAX = (1 << 32) - 2
+"""A slot has 32 bits for a state's number."""
+
+
+def compiled_target(program: Program, final: str | None, workers: int) -> LlvmTarget:
+    """Machine code of a program with the kernels, from the cache if it is there."""
+    blocks, first, width = program.blocks
+    constants = {
+        **k.CONSTANTS,
+        "W": program.words,
+        "PARALLEL": int(workers > 1),
+        "BLOCKS": blocks,
+        "FIRST": first,
+        "WIDTH": width,
+    }
+    return LlvmTarget(program, (*k.SEARCHES, *GRAPHS), k.INLINED, constants, final)
+
+
+class Functions:
+    """The kernels of a target as callables."""
+
+    def __init__(self, target: LlvmTarget) -> None:
+        p, i = ctypes.c_void_p, ctypes.c_int64
+        function = target.code.function
+        self.double = function("double", p, i, i, p, i, i)
+        self.refill = function("refill", p, i, i, p, i, i)
+        self.search = function("search", *[p] * 9, i)
+        self.descend = function("descend", *[p] * 8, i)
+        self.scan = function("scan", p, i, i, i, p, p, p)
+        self.link = function("link", *[p] * 5, i, i, *[p] * 3, i, p)
+        self.mark = function("mark", p, i, i, p, p, p)
+        self.components = function("components", i, *[p] * 9)
+        self.walk = function("walk", *[p] * 6, i, p, p, i)
+
+
+class Worker:
+    """The buffers of one thread, and where it puts new states."""
+
+    def __init__(self, program: Program) -> None:
+        fanout = len(program.steps)
+        room = k.BATCH + fanout
+        self.status = np.zeros(k.STATUS_WORDS, np.int64)
+        self.status[[k.FAULT, k.STEP, k.SPARE]] = -1
+        self.out = np.empty((room, program.words), np.int64)
+        self.act = np.empty(room, np.uint16)
+        self.source = np.empty(room, np.int64)
+        self.hashes = np.empty(room, np.int64)
+        self.covered = np.zeros(len(program.rows) + 1, np.uint8)
+        self.begin = 0
+        """The first state of the level that is being made, in the present chunk."""
+        self.spans: list[Span] = []
+        """States of the level in chunks that are full."""
+
+    def __getitem__(self, place: int) -> int:
+        return int(self.status[place])
+
+    def close_level(self) -> list[Span]:
+        """The spans of the states that were added since the last call."""
+        end = self[k.NEXT]
+        spans = [*self.spans, *([(self.begin, end)] if end > self.begin else [])]
+        self.begin, self.spans = end, []
+        return spans
+
+
+def address(array: Any) -> int:
+    """Where an array lies."""
+    return int(array.ctypes.data)
+
+
+class CompiledSearch(Search):
+    """Keeps the states in one large array; `memory_max` is in bytes."""
+
+    def __init__(self, program: Program, target: LlvmTarget, workers: int, memory_max: int) -> None:
+        self.program, self.kernels = program, Functions(target)
+        self._memory_max = memory_max
+        self._fanout = len(program.steps)
+        self._chunk = 1 << 14
+        while self._chunk < 2 * (k.BATCH + self._fanout):
+            self._chunk *= 2
+        state_bytes = program.words * 8 + 4
+        self._limit = min(STATES_MAX, memory_max // state_bytes + 2 * workers * self._chunk)
+        self.pool = reserved(self._limit * program.words, np.int64)
+        self.parents = reserved(self._limit, np.uint32)
+        self._bits = min(TABLE_BITS, max(12, (memory_max // 32).bit_length() - 1))
+        self.table = reserved(1 << self._bits, np.uint64)
+        self.workers = [Worker(program) for _ in range(workers)]
+        self._is_tight = False
+        """The table cannot grow any more within the budget, and is filled further than is fast."""
+        self._allocated = 0
+        self._chunks = itertools.count(0, self._chunk)
+        self._count = 0
+        self._executor = ThreadPoolExecutor(workers) if workers > 1 else None
+
+    # Numbers of states
+
+    @property
+    def is_parallel(self) -> bool:
+        return len(self.workers) > 1
+
+    def _give_chunk(self, worker: Worker) -> None:
+        """The chunk that a worker goes on in, and one more for when it is full."""
+        if not self.is_parallel:
+            worker.status[k.LIMIT] = self._limit
+            return
+        if worker[k.LIMIT] == 0:
+            worker.begin = worker.status[k.NEXT] = self._taken_chunk()
+            worker.status[k.LIMIT] = worker.begin + self._chunk
+        if worker[k.SPARE] < 0:
+            worker.status[k.SPARE] = self._taken_chunk()
+            worker.status[k.SPARE_END] = worker[k.SPARE] + self._chunk
+
+    def _taken_chunk(self) -> int:
+        # Taken by several threads at once: drawing from the iterator is one step.
+        first = next(self._chunks)
+        if first + self._chunk > self._limit:
+            raise self._out_of_memory()
+        self._allocated = max(self._allocated, first + self._chunk)
+        return first
+
+    def _note_chunk(self, worker: Worker, limit: int) -> None:
+        """Remember the full chunk if the worker has gone on to its spare one."""
+        if worker[k.LIMIT] != limit:
+            worker.spans.append((worker.begin, limit))
+            worker.begin = worker[k.LIMIT] - self._chunk
+
+    @property
+    def states(self) -> int:
+        open_spans = sum(
+            worker[k.NEXT] - worker.begin + sum(e - s for s, e in worker.spans)
+            for worker in self.workers
+        )
+        return self._count + open_spans
+
+    @property
+    def memory_bytes(self) -> int:
+        used = self._allocated if self.is_parallel else self.workers[0][k.NEXT]
+        return used * (self.program.words * 8 + 4) + (8 << self._bits)
+
+    # The table
+
+    def _out_of_memory(self) -> Stopped:
+        return Stopped(
+            f"the memory budget of {self._memory_max >> 20} MiB is used up: no room for more than "
+            f"{self.states:,} states and their table"
+        )
+
+    @property
+    def _usable_slots(self) -> int:
+        """Half of the table, or nearly all of it when there is no memory for a larger one."""
+        return (7 << self._bits) >> 3 if self._is_tight else 1 << self._bits - 1
+
+    def _allow(self) -> None:
+        """Tell the workers how many states they may add before the table has to grow."""
+        room = self._usable_slots - self.states
+        if not self.is_parallel:
+            left = self._limit - self.workers[0][k.NEXT]
+            if left < k.BATCH + self._fanout:
+                raise self._out_of_memory()
+            room = min(room, left)
+        for worker in self.workers:
+            worker.status[k.ROOM] = max(0, room) // len(self.workers)
+            worker.status[k.SHIFT] = 64 - self._bits
+            worker.status[k.MASK] = (1 << self._bits) - 1
+
+    def _grow(self) -> None:
+        old, slots = self.table, 1 << self._bits
+        if self.memory_bytes + 2 * 8 * slots > self._memory_max:
+            if self._is_tight:
+                raise self._out_of_memory()
+            self._is_tight = True
+            return
+        self._bits += 1
+        self.table = reserved(1 << self._bits, np.uint64)
+        if self._executor is None or slots < SHARED_SLOTS_MIN:
+            self._double(old, (0, slots))
+            return
+        share = slots // len(self.workers)
+        parts = [(share * n, share * (n + 1)) for n in range(len(self.workers) - 1)]
+        parts.append((share * len(parts), slots))
+        list(self._executor.map(lambda part: self._double(old, part), parts))
+
+    def _double(self, old: Any, slots: Span) -> None:
+        shift, mask = 64 - self._bits, (1 << self._bits) - 1
+        self.kernels.double(address(old), *slots, address(self.table), shift, mask)
+
+    # The search
+
+    def begin(self, initial: Words) -> list[Span]:
+        worker = self.workers[0]
+        self._give_chunk(worker)
+        start = worker[k.NEXT]
+        width = self.program.words
+        self.pool[start * width : (start + 1) * width] = initial
+        self.parents[start] = start
+        self._refill(start, start + 1)
+        worker.status[k.NEXT] = start + 1
+        return self._close_level()
+
+    def _refill(self, first: int, end: int) -> None:
+        self.kernels.refill(
+            address(self.pool),
+            first,
+            end,
+            address(self.table),
+            64 - self._bits,
+            (1 << self._bits) - 1,
+        )
+
+    def _close_level(self) -> list[Span]:
+        spans = [span for worker in self.workers for span in worker.close_level()]
+        self._count += sum(end - first for first, end in spans)
+        return spans
+
+    def expand(self, level: Sequence[Span], pause: Pause) -> Finding | list[Span]:
+        states = sum(end - first for first, end in level)
+        is_shared = self.is_parallel and states > ALONE_MAX
+        piece = SHARED_PIECE if is_shared else PIECE
+        todo = deque(
+            (start, min(start + piece, end))
+            for first, end in level
+            for start in range(first, end, piece)
+        )
+        while todo:
+            pause()
+            self._allow()
+            if is_shared and self._executor is not None:
+                codes = list(
+                    self._executor.map(lambda worker: self._round(worker, todo), self.workers)
+                )
+            else:
+                codes = [self._round(self.workers[0], todo)]
+            self._count_up()
+            if (found := self._finding(codes)) is not None:
+                return found
+            if k.FULL in codes:
+                self._grow_if_needed()
+        self.expanded += states
+        return self._close_level()
+
+    def _round(self, worker: Worker, todo: deque[Span]) -> int:
+        """Expand pieces until none is left or the worker cannot go on by itself."""
+        code = k.DONE
+        pieces = 0
+        while code in (k.DONE, k.CHUNK) and pieces < PIECE:
+            try:
+                worker.status[[k.HEAD, k.END]] = todo.popleft()
+            except IndexError:
+                return k.DONE
+            self._give_chunk(worker)
+            pieces += worker[k.END] - worker[k.HEAD]
+            limit = worker[k.LIMIT]
+            code = self.kernels.search(
+                address(self.pool),
+                address(self.parents),
+                address(self.table),
+                address(worker.status),
+                address(worker.out),
+                address(worker.act),
+                address(worker.source),
+                address(worker.hashes),
+                address(worker.covered),
+                self._fanout,
+            )
+            self._note_chunk(worker, limit)
+            if worker[k.HEAD] < worker[k.END] and code in (k.FULL, k.CHUNK):
+                todo.appendleft((worker[k.HEAD], worker[k.END]))
+        return code
+
+    def _grow_if_needed(self) -> None:
+        """More room for everybody; a round later the table may have to grow after all."""
+        needed = (k.BATCH + self._fanout) * len(self.workers)
+        while self._usable_slots - self.states < needed:
+            self._grow()
+
+    def _count_up(self) -> None:
+        self.transitions = sum(worker[k.TRANSITIONS] for worker in self.workers)
+        self.terminal_states = sum(worker[k.STUCK] for worker in self.workers)
+
+    def _finding(self, codes: list[int]) -> Finding | None:
+        for worker, code in zip(self.workers, codes, strict=False):
+            if code == k.VIOLATED:
+                return Finding(worker[k.HEAD], worker[k.FAULT], worker[k.STEP])
+            if code == k.DEADLOCKED:
+                fault = worker[k.FAULT]
+                return Finding(worker[k.HEAD], fault if fault >= 0 else DEADLOCK)
+        return None
+
+    def descend(self, pause: Pause) -> Finding | list[Span]:
+        worker = self.workers[0]
+        stack = reserved(self._limit, np.uint32)
+        worker.status[k.STACK] = 1
+        while worker[k.STACK]:
+            pause()
+            self._allow()
+            worker.status[k.ROOM] = min(worker[k.ROOM], DESCENT + self._fanout)
+            code = self.kernels.descend(
+                address(self.pool),
+                address(self.parents),
+                address(self.table),
+                address(worker.status),
+                address(worker.out),
+                address(worker.act),
+                address(stack),
+                address(worker.covered),
+                self._fanout,
+            )
+            self._count_up()
+            if (found := self._finding([code])) is not None:
+                return found
+            self._grow_if_needed()
+        self._close_level()
+        return [(0, self.states)]
+
+    def examine(self, level: Sequence[Span], demanded: int, pause: Pause) -> Finding | None:
+        held, fault = np.zeros(2, np.int64), np.array([-1, 0], np.int64)
+        covered = np.zeros(len(self.program.rows) + 1, np.uint8)
+        for first, end in level:
+            for start in range(first, end, PIECE):
+                pause()
+                stop = min(start + PIECE, end)
+                state = self.kernels.scan(
+                    address(self.pool),
+                    start,
+                    stop,
+                    demanded,
+                    address(held),
+                    address(fault),
+                    address(covered),
+                )
+                self.held |= int(held[0])
+                if fault[0] >= 0:
+                    return Finding(state, int(fault[0]))
+                if state < stop:
+                    return Finding(state, PROPERTY, held=int(held[1]))
+        return None
+
+    # Reading
+
+    def words(self, state: int) -> Words:
+        width = self.program.words
+        return tuple(int(word) for word in self.pool[state * width : (state + 1) * width])
+
+    def parent(self, state: int) -> int:
+        return int(self.parents[state])
+
+    def covered(self) -> set[int]:
+        rows = np.bitwise_or.reduce([worker.covered for worker in self.workers])
+        return {int(row) for row in np.flatnonzero(rows)}
+
+    def recount(self, transitions: int, terminal_states: int, held: int) -> None:
+        super().recount(transitions, terminal_states, held)
+        self.workers[0].status[[k.TRANSITIONS, k.STUCK]] = transitions, terminal_states
+
+    def saved(self, level: Sequence[Span]) -> tuple[Any, Any]:
+        width = self.program.words
+        words = [self.pool[first * width : end * width] for first, end in level]
+        parents = [self.parents[first:end] for first, end in level]
+        return np.concatenate(words).tobytes(), np.concatenate(parents).tobytes()
+
+    def restore(self, level: Sequence[Span], words: bytes, parents: bytes, rows: set[int]) -> None:
+        packed, before = np.frombuffer(words, np.int64), np.frombuffer(parents, np.uint32)
+        width, done = self.program.words, 0
+        for first, end in level:
+            count = end - first
+            while self._usable_slots - (self._count + count) < k.BATCH + self._fanout:
+                self._grow()
+            self.pool[first * width : end * width] = packed[done * width : (done + count) * width]
+            self.parents[first:end] = before[done : done + count]
+            self._refill(first, end)
+            self._count += count
+            done += count
+        self._allocated = max(self._allocated, max(end for _, end in level))
+        self._chunks = itertools.count(self._allocated, self._chunk)
+        for worker in self.workers:
+            worker.status[[k.LIMIT, k.SPARE]] = 0, -1
+            worker.begin = worker.status[k.NEXT] = self._allocated
+        self.workers[0].covered[[*rows]] = 1

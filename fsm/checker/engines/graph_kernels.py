@@ -1,0 +1,187 @@
+"""The inner loops that go over the transitions between known states, and of random walks.
+
+They are translated like those of `epochgate.fsm.checker.engines.kernels`.
+"""
+
+from __future__ import annotations
+
+from epochgate.fsm.checker.engines.kernels import (
+    DEADLOCKED,
+    DONE,
+    FAULT,
+    HEAD,
+    MASK,
+    SHIFT,
+    TRANSITIONS,
+    VIOLATED,
+    Bytes,
+    Halves,
+    Shorts,
+    W,
+    Words,
+    at,
+    expand,
+    find,
+    hash_state,
+    inspect,
+    is_final,
+    unroll,
+)
+
+
+def link(
+    pool: Words,
+    table: Words,
+    status: Words,
+    out: Words,
+    act: Shorts,
+    first: int,
+    end: int,
+    begins: Words,
+    targets: Halves,
+    steps: Shorts,
+    room: int,
+    covered: Bytes,
+) -> int:
+    """Write the transitions of the states from `first` on; returns the first state left out.
+
+    Those of state i are targets[begins[i]] to targets[begins[i + 1] - 1].
+    """
+    i = first
+    count = begins[first]
+    while i < end:
+        m = expand(at(pool, i * W), out, act, 0, at(status, FAULT), covered)
+        if count + m > room:
+            return i
+        q = 0
+        while q < m:
+            h = hash_state(out, q)
+            targets[count] = find(pool, table, status[SHIFT], status[MASK], out, q, h)
+            steps[count] = act[q]
+            count += 1
+            q += 1
+        i += 1
+        begins[i] = count
+    return i
+
+
+def walk(
+    state: Words,
+    status: Words,
+    out: Words,
+    act: Shorts,
+    taken: Shorts,
+    random: Words,
+    demanded: int,
+    found: Words,
+    covered: Bytes,
+    length_max: int,
+) -> int:
+    """Take random steps from `state`, which is left where the walk ends; `taken` lists them.
+
+    status[TRANSITIONS] is their number; status[HEAD] is 1 if properties ended the walk.
+    """
+    x = random[0]
+    done = 0
+    verdict = DONE
+    status[HEAD] = 0
+    while done < length_max:
+        m = expand(state, out, act, 0, at(status, FAULT), covered)
+        if status[FAULT] >= 0:
+            verdict = VIOLATED
+            break
+        if m == 0:
+            if is_final(state, at(status, FAULT), covered) == 0:
+                verdict = DEADLOCKED
+            break
+        x = x ^ (x << 13)
+        x = x ^ (x >> 7)
+        x = x ^ (x << 17)
+        q = (x >> 11) % m
+        for k in unroll(W):
+            state[k] = out[q * W + k]
+        taken[done] = act[q]
+        done += 1
+        holding = inspect(state, at(status, FAULT), covered)
+        found[0] = found[0] | holding
+        found[1] = holding
+        if (demanded & holding) != demanded or status[FAULT] >= 0:
+            status[HEAD] = 1
+            verdict = VIOLATED
+            break
+    random[0] = x
+    status[TRANSITIONS] = done
+    return verdict
+
+
+def mark(pool: Words, first: int, end: int, marks: Words, fault: Words, covered: Bytes) -> int:
+    """Write for each state a bit for each property that holds in it."""
+    i = first
+    while i < end:
+        marks[i] = inspect(at(pool, i * W), fault, covered)
+        i += 1
+    return 0
+
+
+def components(
+    count: int,
+    begins: Words,
+    targets: Halves,
+    inside: Bytes,
+    low: Halves,
+    order: Halves,
+    stack: Halves,
+    frames: Halves,
+    edges: Words,
+    component: Halves,
+) -> int:
+    """Number the strongly connected components, from 1, of the states that are inside (Tarjan).
+
+    All arrays but the first three hold zeros. This one runs as Python, too.
+    """
+    clock = 1
+    height = 0
+    found = 0
+    root = 0
+    while root < count:
+        depth = 0
+        if inside[root] != 0 and order[root] == 0:
+            frames[0] = root
+            depth = 1
+        while depth > 0:
+            v = frames[depth - 1]
+            if order[v] == 0:
+                order[v] = clock
+                low[v] = clock
+                clock += 1
+                edges[v] = begins[v]
+                stack[height] = v
+                height += 1
+            if edges[v] < begins[v + 1]:
+                w = targets[edges[v]]
+                edges[v] = edges[v] + 1
+                if inside[w] != 0:
+                    if order[w] == 0:
+                        frames[depth] = w
+                        depth += 1
+                    else:
+                        if component[w] == 0 and order[w] < low[v]:
+                            low[v] = order[w]
+            else:
+                depth = depth - 1
+                if depth > 0:
+                    u = frames[depth - 1]
+                    if low[v] < low[u]:
+                        low[u] = low[v]
+                if low[v] == order[v]:
+                    found += 1
+                    w = v + 1
+                    while w != v:
+                        height = height - 1
+                        w = stack[height]
+                        component[w] = found
+        root += 1
+    return found
+
+
+GRAPHS = (link, walk, mark, components)

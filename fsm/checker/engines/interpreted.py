@@ -1,0 +1,148 @@
+"""The machines themselves as a target: the oracle that compiled targets are compared with.
+
+A packed state is put into a real system, the real trigger is fired, and what became of it is packed
+again. Several thousand states a second.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+from epochgate.fsm import fields
+from epochgate.fsm.checker.compiler.ir import Program
+from epochgate.fsm.checker.compiler.layout import Layout, OutOfRange, Packing
+from epochgate.fsm.checker.compiler.python_target import StepFault
+from epochgate.fsm.checker.engines.search import Words
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.errors import EndlessStep, TransitionRefused
+from epochgate.fsm.machine import Machine
+from epochgate.fsm.rows import Row
+
+FAULTS = (AssertionError, TransitionRefused, IndexError, KeyError, OutOfRange, EndlessStep)
+
+
+class InterpretedTarget:
+    """Steps and properties of one real system; it is changed by every call."""
+
+    def __init__(self, system: ClosedSystem, program: Program, layout: Layout) -> None:
+        self.system, self.program = system, program
+        self.packing = Packing(system, layout)
+        self.steps = system.step_instances()
+        self.covered: set[int] = set()
+        self._names = {type(m): n for n in system.MACHINES for m in system.instances(n)}
+        self._premises = {p.name: p.then for p in system.properties() if p.kind == "always"}
+        self._rows: dict[tuple[int, int], int] = {}
+        number = 0
+        for machine in system.MACHINES.values():
+            for row in machine.ROWS:
+                # The same row may stand in the tables of several machines.
+                self._rows[id(machine), id(row)] = number
+                number += 1
+        system.observer = self._observe
+
+    def _observe(self, machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]) -> None:
+        self.covered.add(self._rows[id(type(machine)), id(row)])
+
+    def enabled(self, state: Words) -> list[int]:
+        self.packing.load(state)
+        found: list[int] = self._guarded(
+            lambda: [
+                number
+                for number, (step, machine) in enumerate(self.steps)
+                if self.system.is_enabled(step, machine)
+            ]
+        )
+        return found
+
+    def take(self, state: Words, number: int) -> Words:
+        self.packing.load(state)
+        step, machine = self.steps[number]
+
+        def taken() -> Words:
+            self.system.take(step, machine)
+            if step.is_stuttering:
+                self.packing.expect_unchanged(state, f"{self.name(machine)}.{step.trigger}")
+            return self.packing.words()
+
+        after: Words = self._guarded(taken)
+        return after
+
+    def holds(self, name: str, state: Words) -> bool:
+        self.packing.load(state)
+        premise = self._premises.get(name)
+        if premise and not self._guarded(getattr(self.system, premise)):
+            return True
+        return bool(self._guarded(getattr(self.system, name)))
+
+    def _guarded(self, action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except FAULTS as error:
+            raise StepFault(self.fault(error)) from error
+
+    def name(self, machine: Machine) -> str:
+        """For instance `subtask[1]`."""
+        position = "".join(f"[{i}]" for i in machine.index)
+        return self._names[type(machine)] + position
+
+    def fault(self, error: BaseException) -> int:
+        """The number of the fault that an exception of the machines is."""
+        if isinstance(error, EndlessStep):
+            return self.program.endless
+        if isinstance(error, OutOfRange):
+            return self._numbered(
+                lambda f: f.kind == error.kind and f.message == error.message, error
+            )
+        frame, line = _origin(error.__traceback__)
+        owner = frame.f_locals.get("self")
+        name = self.name(owner) if isinstance(owner, Machine) else "the system"
+        if isinstance(error, TransitionRefused):
+            message = f"{name} refuses {error.trigger!r}: no row holds"
+            return self._numbered(lambda fault: fault.message == message, error)
+        file = frame.f_code.co_filename
+        if isinstance(error, AssertionError):
+            line = _assertion_line(file, line)
+        kinds = ("assertion",) if isinstance(error, AssertionError) else ("empty", "index")
+        return self._numbered(
+            lambda f: (
+                (f.file, f.line) == (file, line)
+                and f.kind in kinds
+                and (f.kind == "empty" or f.message.startswith(f"{name}:"))
+            ),
+            error,
+        )
+
+    def _numbered(self, matches: Callable[[Any], bool], error: BaseException) -> int:
+        for number, fault in enumerate(self.program.faults):
+            if matches(fault):
+                return number
+        raise error
+
+
+def _origin(traceback: TracebackType | None) -> tuple[FrameType, int]:
+    """The innermost frame that is not part of a channel, and its line."""
+    found = None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename != fields.__file__:
+            found = traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next
+    assert found is not None
+    return found
+
+
+@cache
+def _assertions(file: str) -> tuple[tuple[int, int], ...]:
+    """The first and the last line of each assertion in a file."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    return tuple((node.lineno, node.end_lineno or node.lineno) for node in nodes)
+
+
+def _assertion_line(file: str, line: int) -> int:
+    """The first line of the assertion of which a traceback names any line."""
+    return next((first for first, last in _assertions(file) if first <= line <= last), line)

@@ -1,0 +1,161 @@
+"""Breadth-first and depth-first search in plain Python, over any target: the compiled text, or the
+machines themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Sequence
+from typing import Protocol
+
+from epochgate.fsm.checker.compiler.ir import Program
+from epochgate.fsm.checker.compiler.python_target import StepFault
+from epochgate.fsm.checker.engines.search import (
+    DEADLOCK,
+    PROPERTY,
+    Finding,
+    Pause,
+    Search,
+    Span,
+    Unsuited,
+    Words,
+    canonical,
+)
+
+PIECE = 512
+"""States between two pauses."""
+
+
+class Target(Protocol):
+    """Steps and properties of packed states, one state at a time."""
+
+    covered: set[int]
+
+    def enabled(self, state: Words) -> list[int]:
+        """The numbers of the possible steps; raises StepFault."""
+
+    def take(self, state: Words, number: int) -> Words:
+        """The state after a step; raises StepFault."""
+
+    def holds(self, name: str, state: Words) -> bool:
+        """Whether a property's method holds; raises StepFault."""
+
+
+class PlainSearch(Search):
+    """Keeps each state as a tuple of ints."""
+
+    def __init__(self, target: Target, program: Program, final: str | None) -> None:
+        self._target, self._program, self._final = target, program, final
+        self._numbers: dict[Words, int] = {}
+        self._states: list[Words] = []
+        self._parents = array("q")
+
+    @property
+    def states(self) -> int:
+        return len(self._states)
+
+    @property
+    def memory_bytes(self) -> int:
+        a_state = 56 + self._program.words * 40
+        return sys.getsizeof(self._numbers) + len(self._states) * (16 + a_state)
+
+    def begin(self, initial: Words) -> list[Span]:
+        self._enter(initial, 0)
+        return [(0, 1)]
+
+    def _enter(self, state: Words, parent: int) -> bool:
+        if state in self._numbers:
+            return False
+        self._numbers[state] = len(self._states)
+        self._states.append(state)
+        self._parents.append(parent)
+        return True
+
+    def expand(self, level: Sequence[Span], pause: Pause) -> Finding | list[Span]:
+        first = len(self._states)
+        for start, end in level:
+            for number in range(start, end):
+                if number % PIECE == 0:
+                    pause()
+                if (found := self._expand(number)) is not None:
+                    return found
+        return [(first, len(self._states))] if len(self._states) > first else []
+
+    def _expand(self, number: int) -> Finding | None:
+        state = self._states[number]
+        step = None
+        try:
+            steps = self._target.enabled(state)
+            for step in steps:
+                self._enter(canonical(self._program, self._target.take(state, step)), number)
+                self.transitions += 1
+        except StepFault as fault:
+            return Finding(number, fault.number, step)
+        self.expanded += 1
+        if not steps:
+            if self._final is not None and not self._target.holds(self._final, state):
+                return Finding(number, DEADLOCK)
+            self.terminal_states += 1
+        return None
+
+    def descend(self, pause: Pause) -> Finding | list[Span]:
+        stack = [0]
+        while stack:
+            if self.expanded % PIECE == 0:
+                pause()
+            first, number = len(self._states), stack.pop()
+            if (found := self._expand(number)) is not None:
+                return found
+            stack += range(first, len(self._states))
+        return [(0, len(self._states))]
+
+    def examine(self, level: Sequence[Span], demanded: int, pause: Pause) -> Finding | None:
+        names = [*self._program.properties]
+        for start, end in level:
+            for number in range(start, end):
+                if number % PIECE == 0:
+                    pause()
+                try:
+                    held = sum(
+                        1 << bit
+                        for bit, name in enumerate(names)
+                        if self._target.holds(name, self._states[number])
+                    )
+                except StepFault as fault:
+                    return Finding(number, fault.number)
+                self.held |= held
+                if demanded & held != demanded:
+                    return Finding(number, PROPERTY, held=held)
+        return None
+
+    def words(self, state: int) -> Words:
+        return self._states[state]
+
+    def number(self, words: Words) -> int:
+        """The number of a state that was found."""
+        return self._numbers[words]
+
+    def parent(self, state: int) -> int:
+        return self._parents[state]
+
+    def covered(self) -> set[int]:
+        return set(self._target.covered)
+
+    def saved(self, level: Sequence[Span]) -> tuple[bytes, bytes]:
+        words, parents = array("q"), array("I")
+        for start, end in level:
+            for number in range(start, end):
+                words.extend(self._states[number])
+                parents.append(self._parents[number])
+        return words.tobytes(), parents.tobytes()
+
+    def restore(self, level: Sequence[Span], words: bytes, parents: bytes, rows: set[int]) -> None:
+        if level[0][0] != len(self._states) or len(level) != 1:
+            raise Unsuited("it was written by several workers; go on with the llvm engine")
+        packed, before = array("q", words), array("I", parents)
+        width = self._program.words
+        for position, parent in enumerate(before):
+            start = position * width
+            self._enter(tuple(packed[start : start + width]), parent)
+        self._target.covered |= rows

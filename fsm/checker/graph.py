@@ -1,0 +1,121 @@
+"""All states and transitions of a finished search as arrays, for claims about runs without end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from epochgate.fsm.checker.compiler.ir import Program
+from epochgate.fsm.checker.compiler.python_target import PythonTarget
+from epochgate.fsm.checker.engines.graph_kernels import components
+from epochgate.fsm.checker.engines.search import Search
+
+
+@dataclass
+class Graph:
+    """Transitions of state i are those from begins[i] to begins[i + 1]; `marks` has a bit for each
+    property that holds in a state.
+    """
+
+    begins: Any
+    targets: Any
+    steps: Any
+    marks: Any
+    components_of: Any
+    """A function like the kernel `components`, but of arrays."""
+
+    @property
+    def states(self) -> int:
+        return len(self.marks)
+
+    def sources(self) -> Any:
+        """The state that each transition leaves."""
+        return np.repeat(np.arange(self.states), np.diff(self.begins))
+
+    def components(self, inside: Any) -> Any:
+        """For each state that is inside its strongly connected component, from 1; 0 elsewhere."""
+        halves = [np.zeros(self.states, np.uint32) for _ in range(4)]
+        edges, component = np.zeros(self.states, np.int64), np.zeros(self.states, np.uint32)
+        self.components_of(
+            self.states,
+            self.begins,
+            self.targets,
+            inside.astype(np.uint8),
+            *halves,
+            edges,
+            component,
+        )
+        return component.astype(np.int64)
+
+
+def graph(search: Search, program: Program) -> Graph:
+    """The graph of a finished search by one worker."""
+    from epochgate.fsm.checker.engines.choice import is_compiled
+
+    if is_compiled(search):
+        return _from_machine_code(search, program)
+    return _from_python(search, program)
+
+
+def _from_machine_code(search: Any, program: Program) -> Graph:
+    from epochgate.fsm.checker.engines.compiled import address
+    from epochgate.fsm.checker.engines.memory import reserved
+
+    count = search.states
+    begins = np.zeros(count + 1, np.int64)
+    targets = reserved(search.transitions, np.uint32)
+    steps = reserved(search.transitions, np.uint16)
+    marks, fault = np.zeros(count, np.int64), np.array([-1, 0], np.int64)
+    worker, call = search.workers[0], search.kernels
+    call.link(
+        address(search.pool),
+        address(search.table),
+        address(worker.status),
+        address(worker.out),
+        address(worker.act),
+        0,
+        count,
+        address(begins),
+        address(targets),
+        address(steps),
+        search.transitions,
+        address(worker.covered),
+    )
+    call.mark(
+        address(search.pool), 0, count, address(marks), address(fault), address(worker.covered)
+    )
+
+    def numbered(number: int, *arrays: Any) -> None:
+        call.components(number, *[address(array) for array in arrays])
+
+    return Graph(begins, targets, steps, marks, numbered)
+
+
+def _from_python(search: Search, program: Program) -> Graph:
+    target = PythonTarget(program)
+    words = [search.words(state) for state in range(search.states)]
+    numbers = {packed: number for number, packed in enumerate(words)}
+    begins, targets, steps = [0], [], []
+    for state in words:
+        for step in target.enabled(state):
+            targets.append(numbers[target.take(state, step)])
+            steps.append(step)
+        begins.append(len(targets))
+    marks = [
+        sum(1 << bit for bit, name in enumerate(program.properties) if target.holds(name, state))
+        for state in words
+    ]
+
+    def numbered(number: int, *arrays: Any) -> None:
+        lists = [array.tolist() for array in arrays]
+        components(number, *lists)
+        arrays[-1][:] = lists[-1]
+
+    return Graph(
+        np.array(begins, np.int64),
+        np.array(targets, np.uint32),
+        np.array(steps, np.uint16),
+        np.array(marks, np.int64),
+        numbered,
+    )

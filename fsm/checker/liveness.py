@@ -1,0 +1,154 @@
+"""Claims about runs without end: `eventually` and `leads_to`, under weak fairness of steps.
+
+A run is fair if no fair step of an instance stays possible for ever without being taken. A promise
+is broken by a fair run that stays for ever among states where it is not kept. The states that such
+a run comes back to lie in one strongly connected component, and a run can come back to all of them;
+so there is one exactly if for every fair step the component has a state where the step is not
+possible, or takes it. A single state counts as well: where no fair step is possible, standing still
+(stuttering) is fair. A step that changes nothing keeps nobody from standing still, and counts as
+taken.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from epochgate.fsm.checker.compiler.ir import Program
+from epochgate.fsm.checker.engines.search import Search
+from epochgate.fsm.checker.graph import Graph, graph
+from epochgate.fsm.checker.outcome import Lasso
+from epochgate.fsm.closed import Property
+
+Path = list[tuple[int, int]]
+"""Steps with the states that they lead to."""
+
+
+def broken_promise(search: Search, program: Program, promises: Sequence[Property]) -> Lasso | None:
+    """A run that breaks the first of the promises that can be broken."""
+    found = graph(search, program)
+    for promise in promises:
+        lasso = _Promise(search, program, found, promise).broken()
+        if lasso is not None:
+            return lasso
+    return None
+
+
+class _Promise:
+    """One property on the graph of all states."""
+
+    def __init__(self, search: Search, program: Program, found: Graph, promise: Property) -> None:
+        self._search, self._graph, self._promise = search, found, promise
+        self._fair = [number for number, step in enumerate(program.steps) if step.is_fair]
+        bits = {name: bit for bit, name in enumerate(program.properties)}
+        kept = promise.then if promise.kind == "leads_to" else promise.name
+        self._open = found.marks >> bits[kept] & 1 == 0
+        """Where the promise is not kept."""
+        starts = np.zeros(found.states, bool)
+        if promise.kind == "leads_to":
+            starts = found.marks >> bits[promise.name] & 1 == 1
+        else:
+            starts[0] = True
+        self._starts = np.flatnonzero(starts & self._open)
+
+    def broken(self) -> Lasso | None:
+        if not len(self._starts):
+            return None
+        component = self._graph.components(self._open)
+        is_fair = self._fair_components(component)
+        reached = self._way(
+            (int(start) for start in self._starts),
+            lambda state: bool(is_fair[component[state]]),
+            self._open,
+        )
+        if reached is None:
+            return None
+        start, path = reached
+        prefix = self._prefix(start) + path
+        entry = prefix[-1][1] if prefix else 0
+        cycle = self._cycle(entry, component == component[entry])
+        steps = tuple(step for step, _ in [*prefix, *cycle])
+        return Lasso(self._promise, steps, len(prefix))
+
+    def _fair_components(self, component: Any) -> Any:
+        """For each component, by its number, whether a fair run can stay in it."""
+        count = int(component.max()) + 1
+        sizes = np.bincount(component, minlength=count)
+        is_fair = np.ones(count, bool)
+        is_fair[0] = False
+        sources, targets, steps = self._graph.sources(), self._graph.targets, self._graph.steps
+        for step in self._fair:
+            edges = np.flatnonzero(steps == step)
+            here, there = component[sources[edges]], component[targets[edges]]
+            possible = np.bincount(here, minlength=count)
+            taken = np.bincount(here[here == there], minlength=count)
+            is_fair &= (possible < sizes) | (taken > 0)
+        return is_fair
+
+    def _edges(self, state: int) -> Iterable[tuple[int, int]]:
+        first, end = int(self._graph.begins[state]), int(self._graph.begins[state + 1])
+        for edge in range(first, end):
+            yield int(self._graph.steps[edge]), int(self._graph.targets[edge])
+
+    def _way(
+        self, starts: Iterable[int], is_goal: Callable[[int], bool], inside: Any
+    ) -> tuple[int, Path] | None:
+        """A shortest way from one of the starts to a goal through states that are inside."""
+        came: dict[int, tuple[int, int] | None] = dict.fromkeys(starts)
+        todo = deque(came)
+        while todo:
+            state = todo.popleft()
+            if is_goal(state):
+                return self._traced(came, state)
+            for step, target in self._edges(state):
+                if inside[target] and target not in came:
+                    came[target] = state, step
+                    todo.append(target)
+        return None
+
+    @staticmethod
+    def _traced(came: dict[int, tuple[int, int] | None], goal: int) -> tuple[int, Path]:
+        path: Path = []
+        state = goal
+        while (before := came[state]) is not None:
+            path.append((before[1], state))
+            state = before[0]
+        return state, path[::-1]
+
+    def _prefix(self, start: int) -> Path:
+        chain = self._search.chain(start)
+        return [
+            (next(step for step, target in self._edges(one) if target == other), other)
+            for one, other in pairwise(chain)
+        ]
+
+    def _cycle(self, entry: int, inside: Any) -> Path:
+        """Steps from a state back to it that neglect no fair step."""
+        state, path = entry, list[tuple[int, int]]()
+        visited = {entry}
+        for fair in self._fair:
+            if any(step == fair for step, _ in path) or any(
+                all(step != fair for step, _ in self._edges(seen)) for seen in visited
+            ):
+                continue
+
+            def is_goal(at: int, fair: int = fair) -> bool:
+                edges = [target for step, target in self._edges(at) if step == fair]
+                return not edges or bool(inside[edges[0]])
+
+            found = self._way([state], is_goal, inside)
+            assert found is not None  # the component is fair
+            path += found[1]
+            visited.update(target for _, target in found[1])
+            state = path[-1][1] if path else entry
+            for step, target in self._edges(state):
+                if step == fair:
+                    path.append((step, target))
+                    visited.add(target)
+                    state = target
+        back = self._way([state], lambda at: at == entry, inside)
+        assert back is not None  # the component is strongly connected
+        return path + back[1]

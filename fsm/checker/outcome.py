@@ -1,0 +1,213 @@
+"""Turns what a search found into verdicts, coverage and a counterexample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from epochgate.fsm.checker.compiler.ir import Program
+from epochgate.fsm.checker.compiler.layout import Layout
+from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
+from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search
+from epochgate.fsm.checker.result import (
+    Counterexample,
+    PropertyResult,
+    RowCoverage,
+    Verdict,
+)
+from epochgate.fsm.checker.retelling import Retelling
+from epochgate.fsm.closed import ClosedSystem, Property
+
+
+@dataclass(frozen=True)
+class StoppedEarly:
+    """The search is not complete."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Lasso:
+    """A run that never keeps a promise: steps, of which those from `cycle` on repeat for ever."""
+
+    property: Property
+    steps: tuple[int, ...]
+    cycle: int
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A random walk into a violation: its steps, the last of which may be the one that fails."""
+
+    steps: tuple[int, ...]
+    fault: int
+    held: int = 0
+
+
+Found = Finding | StoppedEarly | Lasso | Walk | None
+
+
+class Seen(Protocol):
+    """What a search, or walks, came across."""
+
+    held: int
+
+    def covered(self) -> set[int]:
+        """The numbers of the rows that were taken."""
+
+
+class Outcome:
+    """One search's outcome."""
+
+    def __init__(
+        self,
+        system: ClosedSystem,
+        program: Program,
+        layout: Layout,
+        search: Seen,
+        properties: tuple[Property, ...],
+        found: Found,
+    ) -> None:
+        self._system, self._program, self._layout = system, program, layout
+        self._search, self._declared, self._found = search, properties, found
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        if self.counterexample is not None:
+            return Verdict.FAIL
+        if isinstance(self._found, StoppedEarly):
+            return Verdict.BOUNDED
+        is_vacuous = any(p.verdict is Verdict.VACUOUS for p in self.properties) or any(
+            not row.is_taken and not row.excused for row in self.coverage
+        )
+        return Verdict.VACUOUS if is_vacuous else Verdict.PASS
+
+    @cached_property
+    def coverage(self) -> list[RowCoverage]:
+        covered = self._search.covered()
+        return [
+            RowCoverage(
+                machine=row.machine,
+                trigger=row.trigger,
+                source=row.source,
+                because=row.because,
+                is_ignored=row.is_ignored,
+                file=row.file,
+                line=row.line,
+                is_taken=number in covered,
+                excused=self._system.excuse(row.machine, row.trigger, row.because),
+            )
+            for number, row in enumerate(self._program.rows)
+        ]
+
+    @cached_property
+    def properties(self) -> list[PropertyResult]:
+        return [self._property(found) for found in self._declared]
+
+    def _property(self, declared: Property) -> PropertyResult:
+        code = getattr(type(self._system), declared.name).__code__
+        verdict, detail = self._judged(declared)
+        return PropertyResult(
+            kind=declared.kind,
+            name=declared.name,
+            claim=declared.claim,
+            verdict=verdict,
+            file=code.co_filename,
+            line=code.co_firstlineno,
+            detail=detail,
+        )
+
+    def _held(self, name: str) -> bool:
+        bits = {n: 1 << bit for bit, n in enumerate(self._program.properties)}
+        return bool(self._search.held & bits[name])
+
+    def _judged(self, declared: Property) -> tuple[Verdict, str]:
+        found = self.counterexample
+        if found is not None and found.property == declared.name:
+            return Verdict.FAIL, found.message
+        if declared.kind == "sometimes" and self._held(declared.name):
+            return Verdict.PASS, ""
+        if not self._is_decided(declared):
+            return Verdict.BOUNDED, "the search ended before this was decided"
+        if declared.kind == "sometimes":
+            return Verdict.VACUOUS, "no reachable state is like this"
+        if declared.kind in ("always", "leads_to") and declared.then:
+            premise = declared.then if declared.kind == "always" else declared.name
+            if not self._held(premise):
+                return Verdict.VACUOUS, f"{premise} holds in no reachable state"
+        return Verdict.PASS, ""
+
+    def _is_decided(self, declared: Property) -> bool:
+        """Whether the search went far enough; promises are examined in their order, at the end."""
+        if isinstance(self._found, Lasso):
+            position = self._declared.index
+            is_promise = declared.kind in ("eventually", "leads_to")
+            return not is_promise or position(declared) < position(self._found.property)
+        return self._found is None
+
+    @cached_property
+    def counterexample(self) -> Counterexample | None:
+        if self._found is None or isinstance(self._found, StoppedEarly):
+            return None
+        target = InterpretedTarget(self._system, self._program, self._layout)
+        retelling = Retelling(target, self._program)
+        if isinstance(self._found, Lasso):
+            return self._lasso(retelling, self._found)
+        if isinstance(self._found, Walk):
+            about = self._what(self._found.fault, self._found.held)
+            return retelling.tell(self._program.initial, self._found.steps, **about)
+        return self._violation(retelling, self._found)
+
+    def _violation(self, retelling: Retelling, found: Finding) -> Counterexample:
+        assert isinstance(self._search, Search)
+        chain = [self._search.words(state) for state in self._search.chain(found.state)]
+        steps, reached = retelling.steps_along(chain)
+        fault = found.fault
+        failing = retelling.failing_step(reached, fault) if found.step is not None else None
+        if failing is not None:
+            steps, fault = [*steps, failing[0]], failing[1]
+        return retelling.tell(chain[0], steps, **self._what(fault, found.held))
+
+    def _what(self, fault: int, held: int) -> dict[str, Any]:
+        """What is wrong, and where that was declared."""
+        if fault == DEADLOCK:
+            declared = next(p for p in self._declared if p.kind == "terminal")
+            about = self._about(
+                declared, f"deadlock: no step is possible, but not: {declared.claim}"
+            )
+            return {**about, "kind": "deadlock"}
+        if fault == PROPERTY:
+            declared = self._violated(held)
+            return self._about(declared, f"not always: {declared.claim}")
+        found = self._program.faults[fault]
+        return {
+            "kind": found.kind,
+            "message": found.message,
+            "file": found.file,
+            "line": found.line,
+        }
+
+    def _lasso(self, retelling: Retelling, found: Lasso) -> Counterexample:
+        declared = found.property
+        end = "ever" if declared.kind == "eventually" else f"leads to {declared.then}"
+        about = self._about(declared, f"not {end}: {declared.claim}")
+        return retelling.tell(self._program.initial, found.steps, cycle=found.cycle, **about)
+
+    def _about(self, declared: Property, message: str) -> dict[str, Any]:
+        code = getattr(type(self._system), declared.name).__code__
+        return {
+            "kind": declared.kind,
+            "message": message,
+            "file": code.co_filename,
+            "line": code.co_firstlineno,
+            "property": declared.name,
+        }
+
+    def _violated(self, held: int) -> Property:
+        """The first property that must hold and does not."""
+        bits = {name: 1 << bit for bit, name in enumerate(self._program.properties)}
+        for declared in self._declared:
+            if declared.kind == "always" and not held & bits[declared.name]:
+                return declared
+        raise AssertionError("a state was called a violation without one")

@@ -1,0 +1,89 @@
+"""What a person reads of a result: a table of claims, what was never taken, and a numbered
+counterexample.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from epochgate.fsm.checker.result import Counterexample, Result, TraceStep
+
+ROWS_SHOWN_MAX = 12
+
+
+def report(name: str, result: Result) -> str:
+    """Everything that was found, as lines."""
+    constants = " ".join(f"{n}={value}" for n, value in result.constants.items())
+    lines = [
+        f"{name} {constants}: {result.verdict.value}",
+        f"  {result.states:,} states, {result.transitions:,} transitions, depth {result.depth}, "
+        f"{result.terminal_states:,} terminal",
+        f"  {_how(result)}",
+    ]
+    if result.stopped:
+        lines.append(f"  stopped early: {result.stopped}")
+    lines += [f"  note: {note}" for note in result.notes]
+    lines += [
+        f"  {found.verdict.value:8}{found.kind:11}{found.claim}"
+        + (f" ({found.detail})" if found.detail and found.verdict.value != "FAIL" else "")
+        for found in result.properties
+    ]
+    lines += _coverage(result)
+    if result.counterexample is not None:
+        lines += ["", *counterexample(result.counterexample)]
+    return "\n".join(lines)
+
+
+def _how(result: Result) -> str:
+    workers = f", {result.workers} workers" if result.workers > 1 else ""
+    symmetry = f", up to symmetry of {result.symmetry} (a smaller space)" if result.symmetry else ""
+    order = "" if result.order == "breadth" else f", {result.order}"
+    return (
+        f"{result.engine}{workers}{order}{symmetry}: compiled in {result.compile_seconds:.2f} s, "
+        f"searched in {result.search_seconds:.2f} s, {result.bytes_per_state:.0f} bytes a state"
+    )
+
+
+def _coverage(result: Result) -> list[str]:
+    taken = sum(row.is_taken for row in result.coverage)
+    lines = [f"  {taken} of {len(result.coverage)} rows taken"]
+    untaken = result.untaken
+    if result.verdict.value == "FAIL":
+        return lines
+    lines += [
+        f"    never: {row.machine}.{row.trigger} from {row.source}: {row.because}"
+        for row in untaken[:ROWS_SHOWN_MAX]
+    ]
+    if len(untaken) > ROWS_SHOWN_MAX:
+        lines.append(f"    and {len(untaken) - ROWS_SHOWN_MAX} more, all in --json")
+    return lines
+
+
+def counterexample(found: Counterexample) -> list[str]:
+    """The way to the violation, step by step."""
+    lines = [f"{found.message}", f"  at {found.file}:{found.line}"]
+    lines.append(f"  {len(found.steps)} steps from the initial state:")
+    for step in found.steps:
+        if found.cycle is not None and step.number == found.cycle + 1:
+            lines.append("  from here on the steps repeat for ever:")
+        lines += _step(step)
+    if found.cycle is not None and found.cycle == len(found.steps):
+        lines.append("  here it stays for ever")
+    return lines
+
+
+def _step(step: TraceStep) -> list[str]:
+    lines = [f"  {step.number:3}. {step.label}: {step.because}"]
+    lines += [
+        f"         {place}: {_shown(before)} -> {_shown(after)}"
+        for place, (before, after) in step.changed.items()
+    ]
+    lines += [f"         effect: {effect}" for effect in step.effects]
+    if step.channels:
+        held = ", ".join(f"{place} {_shown(items)}" for place, items in step.channels.items())
+        lines.append(f"         in flight: {held}")
+    return lines
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)

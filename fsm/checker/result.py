@@ -1,0 +1,160 @@
+"""What a check found: the verdict, how much was explored, and how to get to a violation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Verdict(Enum):
+    """PASS and FAIL mean what they say; VACUOUS passes, but something was never exercised; BOUNDED
+    found nothing before it was stopped.
+    """
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    VACUOUS = "VACUOUS"
+    BOUNDED = "BOUNDED"
+
+    @property
+    def exit_code(self) -> int:
+        """What a command returns: 2 is left to misuse."""
+        return {"PASS": 0, "FAIL": 1, "VACUOUS": 3, "BOUNDED": 4}[self.value]
+
+
+@dataclass(frozen=True)
+class PropertyResult:
+    """One claim and what became of it; `detail` says why, where that is not plain."""
+
+    kind: str
+    name: str
+    claim: str
+    verdict: Verdict
+    file: str
+    line: int
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class RowCoverage:
+    """One row of one machine, and whether any instance took it anywhere."""
+
+    machine: str
+    trigger: str
+    source: str
+    because: str
+    is_ignored: bool
+    file: str
+    line: int
+    is_taken: bool
+    excused: str = ""
+    """Why the system says that it need not be taken."""
+
+
+@dataclass(frozen=True)
+class TakenRow:
+    """A row that an instance took in the course of a step."""
+
+    instance: str
+    trigger: str
+    source: str
+    dest: str
+    because: str
+
+
+@dataclass(frozen=True)
+class TraceStep:
+    """One step of a counterexample, with the state of everything before and after it."""
+
+    number: int
+    instance: str
+    trigger: str
+    label: str
+    because: str
+    rows: tuple[TakenRow, ...]
+    """The rows that the machines took in the step, in order."""
+    effects: tuple[str, ...]
+    """What left the machines, in the order in which it was handed to the environment: for instance
+    `gateway[0][1].task.event(number=1)`.
+    """
+    before: dict[str, dict[str, Any]]
+    after: dict[str, dict[str, Any]]
+    changed: dict[str, tuple[Any, Any]]
+    """`instance.field` -> what it was and what it became."""
+    channels: dict[str, Any]
+    """`instance.field` -> what a channel holds afterwards, for those that hold something."""
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A shortest way, for a breadth-first search, to something that must not be.
+
+    `kind` is that of a fault (refused, assertion, range, overflow, empty, index, changed or
+    endless), or always, deadlock, eventually or leads_to. From `cycle` on, counted in steps, the
+    steps repeat for ever; with `cycle` equal to their number the last state does.
+    """
+
+    kind: str
+    message: str
+    file: str
+    line: int
+    initial: dict[str, dict[str, Any]]
+    steps: tuple[TraceStep, ...]
+    property: str = ""
+    cycle: int | None = None
+
+
+@dataclass
+class Result:
+    """The outcome of one check; `states` are distinct ones, and the initial state is not counted
+    among the `transitions`.
+    """
+
+    system: str
+    constants: dict[str, int]
+    engine: str
+    workers: int
+    verdict: Verdict
+    states: int
+    transitions: int
+    depth: int
+    """The distance of the farthest state; with a depth-first search, not known and 0."""
+    terminal_states: int
+    """States without possible steps that are not deadlocks."""
+    compile_seconds: float
+    search_seconds: float
+    bytes_per_state: float
+    properties: list[PropertyResult]
+    coverage: list[RowCoverage]
+    counterexample: Counterexample | None = None
+    stopped: str = ""
+    """What stopped a search that is BOUNDED."""
+    symmetry: str = ""
+    order: str = "breadth"
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """Return the verdict's exit code: 0 PASS, 1 FAIL, 3 VACUOUS, 4 BOUNDED."""
+        return self.verdict.exit_code
+
+    @property
+    def untaken(self) -> list[RowCoverage]:
+        """The rows that nobody took and that nobody has excused."""
+        return [row for row in self.coverage if not row.is_taken and not row.excused]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        found = asdict(self, dict_factory=_plain)
+        found["exit_code"] = self.exit_code
+        return found
+
+    def json_text(self) -> str:
+        """Everything as JSON, indented."""
+        return json.dumps(self.to_json(), indent=2)
+
+
+def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: v.value if isinstance(v, Verdict) else v for name, v in pairs}

@@ -1,0 +1,232 @@
+"""Plays a schedule of steps, as a counterexample lists them, and raises when a claim breaks.
+
+A schedule names instances and triggers, `process[0].hear`, and says nothing about rows: it can be
+played on machines that were mended since it was found. A step that is not possible there is left
+out, and the rest goes on, so a schedule that found a fault once stays worth playing: it passes
+while no claim breaks on the way. `MachineStage` plays on the machines of the closed system, whose
+guards are really evaluated; the runtime has a stage that plays on a production job as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from epochgate.errors import UsageError
+from epochgate.fsm.checker.compiler.layout import Changed, Layout, Packing
+from epochgate.fsm.checker.engines.interpreted import FAULTS
+from epochgate.fsm.closed import ClosedSystem, Property, Step
+from epochgate.fsm.errors import TransitionRefused
+from epochgate.fsm.machine import Machine
+
+
+class ClaimBroken(AssertionError):
+    """A schedule has led to what must not be; the message says after which step, and what it is."""
+
+
+class StateForbidden(ClaimBroken):
+    """Machines hold together what they must not, whoever has led them to it."""
+
+
+class StepUnknown(UsageError):
+    """A schedule names a step that its system does not have."""
+
+
+class Stage(Protocol):
+    """Where a schedule is played; `system` is in the state that the steps so far have led to."""
+
+    @property
+    def system(self) -> ClosedSystem: ...
+    @property
+    def steps(self) -> dict[str, bool]:
+        """All steps that the system has, and whether each is fair."""
+        ...
+
+    def possible(self) -> list[str]:
+        """The steps that are possible now, in the order of the system's STEPS and indices."""
+        ...
+
+    def take(self, step: str) -> None:
+        """Take a step that is possible; raises ClaimBroken."""
+        ...
+
+    def changes_nothing(self, step: str) -> bool:
+        """Whether a step that is possible would leave everything as it is; it is not taken."""
+        ...
+
+
+class MachineStage:
+    """Plays on the machines of `system`, which begins in its initial state.
+
+    Raises DeclarationError for a field without a bound.
+    """
+
+    def __init__(self, system: ClosedSystem) -> None:
+        self._system = system
+        self._steps: dict[str, tuple[Step, Machine]] = {}
+        for step, machine in system.step_instances():
+            position = "".join(f"[{i}]" for i in machine.index)
+            self._steps[f"{step.machine}{position}.{step.trigger}"] = step, machine
+        self._packing = Packing(system, Layout(system))
+        self._demands = [p for p in system.properties() if p.kind == "always"]
+
+    @property
+    def system(self) -> ClosedSystem:
+        return self._system
+
+    @property
+    def steps(self) -> dict[str, bool]:
+        return {name: step.is_fair for name, (step, _) in self._steps.items()}
+
+    def possible(self) -> list[str]:
+        """Evaluate the guards of every step; ClaimBroken if one fails."""
+        try:
+            return [name for name, step in self._steps.items() if self._system.is_enabled(*step)]
+        except FAULTS as fault:
+            raise ClaimBroken(_told(fault)) from fault
+
+    def take(self, step: str) -> None:
+        """Fire the step's trigger, and hold the state against every bound and `always`."""
+        before = self.words() if self._steps[step][0].is_stuttering else ()
+        try:
+            self._fire(step)
+            self.words()  # finds what has left its bound
+            if before:
+                self._packing.expect_unchanged(before, step)
+            broken = next((p for p in self._demands if not self._holds(p)), None)
+        except Changed as fault:
+            raise StateForbidden(str(fault)) from fault
+        except FAULTS as fault:
+            raise ClaimBroken(_told(fault)) from fault
+        if broken is not None:
+            raise StateForbidden(f"not always: {broken.claim}")
+
+    def _fire(self, step: str) -> None:
+        known, machine = self._steps[step]
+        self._system.take(known, machine)
+
+    def _holds(self, declared: Property) -> bool:
+        if declared.then and not getattr(self._system, declared.then)():
+            return True
+        return bool(getattr(self._system, declared.name)())
+
+    def words(self) -> tuple[int, ...]:
+        """The present state, packed; raises OutOfRange."""
+        return self._packing.words()
+
+    def changes_nothing(self, step: str) -> bool:
+        before = self.words()
+        try:
+            self._fire(step)
+            return self.words() == before
+        except FAULTS:
+            return False
+        finally:
+            self._packing.load(before)
+
+
+def _told(fault: BaseException) -> str:
+    if isinstance(fault, TransitionRefused):
+        return f"{fault.machine} refuses {fault.trigger!r}: no row holds"
+    return str(fault) or repr(fault)
+
+
+class _Loop:
+    """Watches for a promise that a schedule never keeps, and for whoever waits while it repeats."""
+
+    def __init__(self, stage: Stage, promise: Property) -> None:
+        self._stage, self._promise = stage, promise
+        self._is_open, self._is_kept = promise.kind == "eventually", False
+        self._begun: dict[str, Any] | None = None
+        self._waiting = {step for step, is_fair in stage.steps.items() if is_fair}
+        """Fair steps that were possible in every state of the loop, and never taken."""
+        self.look()
+
+    def begin(self) -> None:
+        """The steps from here on repeat."""
+        self._begun = self._stage.system.values()
+        self._is_kept = False
+        self.look()
+
+    def look(self, taken: str = "") -> None:
+        """Take note of the present state, and of the step that led to it."""
+        system, promise = self._stage.system, self._promise
+        if promise.kind == "leads_to":
+            self._is_open = self._is_open or bool(getattr(system, promise.name)())
+        if getattr(system, promise.then or promise.name)():
+            self._is_open, self._is_kept = False, True
+        if self._begun is not None:
+            possible = self._waiting.intersection(self._stage.possible()) - {taken}
+            self._waiting = {s for s in possible if not self._stage.changes_nothing(s)}
+
+    def expect_kept(self, repeated: Sequence[str]) -> None:
+        """Raise ClaimBroken if what was played since `begin` can go on for ever, and fairly."""
+        __tracebackhide__ = True
+        is_same = self._stage.system.values() == self._begun
+        if self._is_open and not self._is_kept and is_same and not self._waiting:
+            then = f" leads to {self._promise.then}" if self._promise.then else ""
+            how = f"{', '.join(repeated)} can repeat for ever" if repeated else "it can stay so"
+            raise ClaimBroken(f"not in every run{then}: {self._promise.claim}; {how}")
+
+
+def play_on(
+    stage: Stage, schedule: Sequence[str], *, cycle: int | None = None, promise: str = ""
+) -> list[str]:
+    """Play the steps of a schedule; returns those that were not possible and were left out.
+
+    With `cycle` the steps after the first `cycle` ones repeat for ever, and `promise` names the
+    property that is then never kept. Raises ClaimBroken, and StepUnknown.
+    """
+    __tracebackhide__ = True  # pytest then shows the schedule, and not how it is played
+    if unknown := [step for step in schedule if step not in stage.steps]:
+        raise StepUnknown(
+            f"{type(stage.system).__name__} has no step {unknown[0]!r}; its steps are "
+            f"{', '.join(stage.steps)}. The schedule belongs to another system or to other "
+            f"constants; check this one and write its schedule anew"
+        )
+    numbered = [(f"step {n} of {len(schedule)}, {s}", s) for n, s in enumerate(schedule, 1)]
+    if cycle is None:
+        left_out = _played(stage, numbered, None)
+    else:
+        declared = next(p for p in stage.system.properties() if p.name == promise)
+        loop = _Loop(stage, declared)
+        left_out = _played(stage, numbered[:cycle], loop)
+        loop.begin()
+        left_out += _played(stage, numbered[cycle:], loop)
+        loop.expect_kept(schedule[cycle:])
+    _expect_no_deadlock(stage)
+    return left_out
+
+
+def _played(stage: Stage, steps: Iterable[tuple[str, str]], loop: _Loop | None) -> list[str]:
+    __tracebackhide__ = True
+    left_out = []
+    for where, step in steps:
+        try:
+            if step not in stage.possible():
+                left_out.append(step)
+                continue
+            stage.take(step)
+        except ClaimBroken as broken:
+            raise ClaimBroken(f"{where}: {broken}") from broken.__cause__
+        if loop is not None:
+            loop.look(step)
+    return left_out
+
+
+def _expect_no_deadlock(stage: Stage) -> None:
+    __tracebackhide__ = True
+    final = next((p for p in stage.system.properties() if p.kind == "terminal"), None)
+    if final is not None and not stage.possible() and not getattr(stage.system, final.name)():
+        raise ClaimBroken(f"deadlock: no step is possible, but not: {final.claim}")
+
+
+def play(
+    system: ClosedSystem, *schedule: str, cycle: int | None = None, promise: str = ""
+) -> list[str]:
+    """Play a schedule on the machines of a closed system in its initial state, as `play_on` does.
+
+    Raises ClaimBroken, StepUnknown, and DeclarationError for a field without a bound.
+    """
+    __tracebackhide__ = True
+    return play_on(MachineStage(system), schedule, cycle=cycle, promise=promise)

@@ -1,0 +1,22 @@
+"""The names of `epochgate.models`, and where they are defined."""
+
+from epochgate.models.attempt import Attempt as Attempt
+from epochgate.models.batch_snapshot import (
+    BatchSnapshot as BatchSnapshot,
+    BatchSnapshots as BatchSnapshots,
+)
+from epochgate.models.catalogue import MACHINES as MACHINES
+from epochgate.models.checkpoint import Checkpoint as Checkpoint
+from epochgate.models.committer import GlobalCommitter as GlobalCommitter
+from epochgate.models.gateway import Gateway as Gateway
+from epochgate.models.holder import Holder as Holder
+from epochgate.models.job import Job as Job
+from epochgate.models.lifecycle import JobLifecycle as JobLifecycle
+from epochgate.models.recreation import Recreation as Recreation, Recreations as Recreations
+from epochgate.models.request import CheckpointRequest as CheckpointRequest
+from epochgate.models.snapshot import CoordinatorSnapshot as CoordinatorSnapshot
+from epochgate.models.split_assignment import (
+    SplitAssignment as SplitAssignment,
+    SplitAssignments as SplitAssignments,
+)
+from epochgate.models.task import Task as Task, TaskSystem as TaskSystem

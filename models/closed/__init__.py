@@ -1,0 +1,1 @@
+"""The closed systems of the protocol that runs: its machines among surroundings that fail."""

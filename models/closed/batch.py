@@ -1,0 +1,210 @@
+"""A closed job around the snapshots without checkpoints: what is handed over is in the subtask.
+
+A coordinator sends numbered events down one wire to its subtask and answers futures, in time or too
+late; the subtask fails and begins again from nothing, and so does the coordinator when everything
+goes back. The claim is that a snapshot which is handed over counts no event that the subtask has
+not handled, and that everybody who asks for one is answered.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from epochgate.fsm import STAY, Array, Int, Opaque, Row, Trigger, machines
+from epochgate.fsm.closed import (
+    ClosedSystem,
+    Environment,
+    Step,
+    always,
+    leads_to,
+    sometimes,
+    terminal,
+)
+from epochgate.models.batch_snapshot import CONFIRMING, BatchSnapshot
+
+UNUSED, OPEN, OVER = "unused", "open", "over"
+
+
+class Answer(Environment):
+    """The future of one snapshot, as the coordinator holds it; numbered as the snapshots are."""
+
+    INDEX = ("answer",)
+    STATES = (UNUSED, OPEN, OVER)
+    INITIAL = UNUSED
+    TERMINAL = (OVER,)
+
+    system: BatchJob
+    answer: int
+
+    hand_out: Trigger
+    complete: Trigger
+    fail: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("hand_out", UNUSED, OPEN, None, None,                "the coordinator is asked"),
+
+        Row("complete", OPEN,   OVER, None, "count_and_succeed", "the moment of the snapshot"),
+        Row("fail",     OPEN,   OVER, None, "report_failure",    "it is failed, cancelled or dropped"),
+    )
+    # fmt: on
+
+    def count_and_succeed(self) -> None:
+        self.system.world[0].upto[self.answer] = self.system.world[0].sent
+        in_flight = self.system.world[0].sent - self.system.world[0].handled
+        self.system.batch_snapshot[0].succeed(self.answer + 1, in_flight, self.system.world[0].sent)
+
+    def report_failure(self) -> None:
+        self.system.batch_snapshot[0].fail(self.answer + 1)
+
+
+class World(Environment):
+    """The coordinator's sends, its subtask, and those who want snapshots: port `requester`."""
+
+    INDEX = ("coordinator",)
+    STATES = ("up",)
+    INITIAL = "up"
+
+    system: BatchJob
+    coordinator: int
+
+    sent: int = Int("E")
+    """Events sent since the subtask began."""
+    handled: int = Int("E")
+    upto: list[int] = Array(Int("E"), "S")
+    """For each snapshot, the last event whose end it is told of; 0 when there is none."""
+    kept: int = Int("E")
+    """How many events the snapshot under way counts."""
+    requests: int = Int("R")
+    answered: int = Int("R")
+    failures: int = Int("F")
+
+    request: Trigger
+    send: Trigger
+    deliver: Trigger
+    lose: Trigger
+    go_back: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("request", "up", STAY, "may_request", "count_request",          "somebody wants a snapshot"),
+        Row("send",    "up", STAY, "may_send",    "count_send",             "the coordinator sends"),
+        Row("deliver", "up", STAY, "has_sends",   "handle_next",            "the subtask handles the next event"),
+        Row("lose",    "up", STAY, "may_fail",    "lose_all, begin_anew",   "the subtask fails and begins again from nothing"),
+        Row("go_back", "up", STAY, "may_fail",    "cancel, lose_all, begin_anew", "everything goes back to the beginning"),
+    )
+    # fmt: on
+
+    def may_request(self) -> bool:
+        return self.requests < self.system.R
+
+    def may_send(self) -> bool:
+        return self.sent < self.system.E
+
+    def has_sends(self) -> bool:
+        return self.handled < self.sent
+
+    def may_fail(self) -> bool:
+        return self.failures < self.system.F
+
+    def count_request(self) -> None:
+        self.requests += 1
+        self.system.batch_snapshot[self.coordinator].ask()
+
+    def count_send(self) -> None:
+        self.sent += 1
+
+    def handle_next(self) -> None:
+        self.handled += 1
+        for n in range(self.system.S):
+            if self.upto[n] >= self.handled:
+                self.system.batch_snapshot[self.coordinator].confirm(n + 1)
+
+    def cancel(self) -> None:
+        self.system.batch_snapshot[self.coordinator].cancel()
+
+    def lose_all(self) -> None:
+        self.failures += 1
+        for n in range(self.system.S):
+            if self.upto[n] > self.handled:
+                self.system.batch_snapshot[self.coordinator].lose(n + 1)
+
+    def begin_anew(self) -> None:
+        self.sent = 0
+        self.handled = 0
+        for n in range(self.system.S):
+            self.upto[n] = 0
+
+    def ask_coordinator(self, number: int) -> None:
+        self.system.answer[number - 1].hand_out()
+
+    def keep(self, state: Opaque) -> None:
+        self.kept = self.sent
+
+    def taken(self) -> None:
+        assert self.kept <= self.handled, "a snapshot counts what the subtask has handled"
+        self.answered += 1
+
+    def failed(self) -> None:
+        self.answered += 1
+
+    def refused(self) -> None:
+        self.answered += 1
+
+
+class BatchJob(ClosedSystem):
+    """Snapshots without checkpoints: no send is lost between the snapshot and its answer."""
+
+    INDEX_SETS: ClassVar[dict[str, str]] = {"coordinator": "coordinators", "answer": "S"}
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        "coordinators": 1,
+        "R": 3,
+        "E": 3,
+        "F": 2,
+    }
+    DERIVED: ClassVar[dict[str, str]] = {"S": "R + 0", "snapshots": "R + 0", "in_flight": "E + 0"}
+    STEPS: ClassVar[tuple[Step, ...]] = (
+        Step("world", "request", is_fair=False),
+        Step("world", "send", is_fair=False),
+        Step("world", "deliver"),
+        Step("world", "lose", is_fair=False),
+        Step("world", "go_back", is_fair=False),
+        Step("answer", "complete"),
+        Step("answer", "fail", is_fair=False),
+    )
+    WIRING: ClassVar[dict[str, str]] = {"batch_snapshot.requester": "world"}
+
+    coordinators: int
+    R: int
+    E: int
+    F: int
+    S: int
+
+    batch_snapshot: list[BatchSnapshot] = machines(BatchSnapshot)
+    world: list[World] = machines(World)
+    answer: list[Answer] = machines(Answer)
+
+    @sometimes("a snapshot waits for events sent before it while later ones are sent")
+    def waits(self) -> bool:
+        return (
+            self.batch_snapshot[0].state == CONFIRMING and self.world[0].sent > self.world[0].kept
+        )
+
+    @sometimes("a future of an earlier snapshot is open while another is taken")
+    def is_late(self) -> bool:
+        return self.answer[0].state == OPEN and self.batch_snapshot[0].number > 1
+
+    @always("nobody is answered who has not asked")
+    def is_asked(self) -> bool:
+        return self.world[0].answered <= self.world[0].requests
+
+    @leads_to("who asks is answered", then="has_answered")
+    def has_asked(self) -> bool:
+        return self.world[0].requests > 0
+
+    def has_answered(self) -> bool:
+        return self.world[0].answered == self.world[0].requests
+
+    @terminal("nobody waits, and no future is open")
+    def is_at_rest(self) -> bool:
+        return self.has_answered() and all(self.answer[n].state != OPEN for n in range(self.S))

@@ -1,0 +1,248 @@
+"""A closed job around coordinators that follow each other: each hears its own generation's calls.
+
+The job resets its coordinator and calls it at every moment; closes end in time, fail, or come too
+late; a successor may fail to be made. The claims are that a call reaches the coordinator of the
+generation that it was meant for, all of them in their order, that a successor is made only when
+nobody waits for the close of the one before, and that after the last reset there is a coordinator.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from epochgate.fsm import STAY, Array, Bool, Int, Opaque, Row, Trigger, machines
+from epochgate.fsm.closed import (
+    ClosedSystem,
+    Environment,
+    Step,
+    always,
+    leads_to,
+    sometimes,
+    terminal,
+)
+from epochgate.models.recreation import BROKEN, CAUGHT_UP, CLOSED, DEFERRED, MAKING, Recreation
+
+
+class Inners(Environment):
+    """The coordinators, their closes, and the job that calls them: port `inner`."""
+
+    STATES = ("up",)
+    INITIAL = "up"
+
+    system: RecreatedJob
+
+    resets: int = Int("R")
+    calls: int = Int("E")
+    """Calls made; each is known by its number."""
+    heard: int = Int("E")
+    """The last call that a coordinator has heard."""
+    meant_for: list[int] = Array(Int("R"), "E")
+    """For each call, which generation was current when it was made."""
+    is_closing: list[bool] = Array(Bool(), "R")
+    has_timer: list[bool] = Array(Bool(), "R")
+    """The patience for a close is not over; nobody stops the timer of one that has ended."""
+    is_awaited: bool = Bool()
+    """The job waits for the close of the newest one that was replaced."""
+    failures: int = Int("F")
+    is_to_fail: bool = Bool()
+    """The next one that is made cannot be."""
+
+    begin: Trigger
+    reset: Trigger
+    call: Trigger
+    end_close: Trigger
+    end_newest: Trigger
+    break_close: Trigger
+    lose_patience: Trigger
+    doom: Trigger
+    finish: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("begin",         "up", STAY, "may_begin",         "begin_job",      "the job starts"),
+        Row("reset",         "up", STAY, "may_reset",         "count_reset",    "everything goes back"),
+        Row("call",          "up", STAY, "may_call",          "count_call",     "the job has something to say"),
+        Row("end_close",     "up", STAY, "has_closing",       "end_oldest",     "the close of one that was replaced ends"),
+        Row("end_newest",    "up", STAY, "has_closing",       "end_last",       "it ends before another, which hangs"),
+        Row("break_close",   "up", STAY, "has_closing",       "break_oldest",   "it raises"),
+        Row("lose_patience", "up", STAY, "has_timers",        "ring_oldest",    "it takes too long"),
+        Row("doom",          "up", STAY, "may_doom",          "count_doom",     "the next one will not come up"),
+        Row("finish",        "up", STAY, "may_finish",        "finish_job",     "the job is over"),
+    )
+    # fmt: on
+
+    def may_begin(self) -> bool:
+        return not self.system.recreation.is_started and self.system.recreation.state != CLOSED
+
+    def may_reset(self) -> bool:
+        return self.resets < self.system.R and self.system.recreation.state != CLOSED
+
+    def may_call(self) -> bool:
+        return self.calls < self.system.E and self.system.recreation.is_started
+
+    def has_closing(self) -> bool:
+        return any(self.is_closing[g] for g in range(self.system.R))
+
+    def has_timers(self) -> bool:
+        return any(self.has_timer[g] for g in range(self.system.R))
+
+    def may_doom(self) -> bool:
+        return self.failures < self.system.F and not self.is_to_fail
+
+    def may_finish(self) -> bool:
+        return self.system.recreation.state != CLOSED and self.system.recreation.is_started
+
+    def begin_job(self) -> None:
+        self.system.recreation.start()
+
+    def count_reset(self) -> None:
+        self.resets += 1
+        self.system.recreation.reset()
+
+    def count_call(self) -> None:
+        self.meant_for[self.calls] = self.system.recreation.generation
+        self.calls += 1
+        self.system.recreation.call(self.calls)
+
+    def end_oldest(self) -> None:
+        done = False
+        for g in range(self.system.R):
+            if self.is_closing[g] and not done:
+                done = True
+                self.is_closing[g] = False
+                self.system.recreation.closed(g)
+
+    def break_oldest(self) -> None:
+        done = False
+        for g in range(self.system.R):
+            if self.is_closing[g] and not done:
+                done = True
+                self.is_closing[g] = False
+                self.system.recreation.close_failed(g)
+
+    def end_last(self) -> None:
+        newest = 0
+        for g in range(self.system.R):
+            if self.is_closing[g]:
+                newest = g
+        self.is_closing[newest] = False
+        self.system.recreation.closed(newest)
+
+    def ring_oldest(self) -> None:
+        done = False
+        for g in range(self.system.R):
+            if self.has_timer[g] and not done:
+                done = True
+                self.has_timer[g] = False
+                self.system.recreation.close_late(g)
+
+    def count_doom(self) -> None:
+        self.failures += 1
+        self.is_to_fail = True
+
+    def finish_job(self) -> None:
+        self.system.recreation.close()
+
+    def restore(self, generation: int) -> None:
+        assert generation == 0, "nobody but the first is restored again"
+
+    def start(self, generation: int) -> None:
+        pass
+
+    def replace(self, generation: int) -> None:
+        self.is_closing[generation] = True
+        self.has_timer[generation] = True
+        self.is_awaited = True
+
+    def fail_job(self, generation: int) -> None:
+        pass
+
+    def make(self, generation: int, is_started: bool) -> None:
+        assert self.is_awaited, "one is made once for each that was replaced"
+        before = self.system.recreation.closing
+        assert not self.is_closing[before] or not self.has_timer[before], (
+            "one is made when the one before is closed, or was given up"
+        )
+        self.is_awaited = False
+        if self.is_to_fail:
+            self.is_to_fail = False
+            self.system.recreation.unmade()
+        else:
+            self.system.recreation.made()
+
+    def pass_on(self, generation: int, call: Opaque) -> None:
+        found = False
+        for c in range(self.system.E):
+            if not found and self.heard <= c and self.meant_for[c] == generation:
+                found = c < self.calls
+                self.heard = c + 1
+        assert found, "a call is heard once, in its order, by the coordinator that it was meant for"
+
+    def drop(self, call: Opaque) -> None:
+        pass
+
+    def close(self, generation: int) -> None:
+        pass
+
+
+class RecreatedJob(ClosedSystem):
+    """`RecreateOnReset`: each call reaches the coordinator that it was meant for."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {"R": 3, "E": 3, "F": 1}
+    DERIVED: ClassVar[dict[str, str]] = {"generations": "R + 0", "calls": "E + 0", "call": "E + 0"}
+    STEPS: ClassVar[tuple[Step, ...]] = (
+        Step("inners", "begin"),
+        Step("inners", "reset", is_fair=False),
+        Step("inners", "call", is_fair=False),
+        Step("inners", "end_close", is_fair=False),
+        Step("inners", "end_newest", is_fair=False),
+        Step("inners", "break_close", is_fair=False),
+        Step("inners", "lose_patience"),
+        Step("inners", "doom", is_fair=False),
+        Step("inners", "finish", is_fair=False),
+    )
+    WIRING: ClassVar[dict[str, str]] = {"recreation.inner": "inners"}
+
+    R: int
+    E: int
+    F: int
+
+    recreation: Recreation = machines(Recreation)
+    inners: Inners = machines(Inners)
+
+    @sometimes("the close of one that was given up ends while the next close is awaited")
+    def is_overtaken(self) -> bool:
+        return (
+            self.recreation.state == DEFERRED and self.inners.is_closing[self.recreation.closing]
+        ) and any(self.inners.is_closing[g] and g != self.recreation.closing for g in range(self.R))
+
+    @sometimes("a call that was deferred is heard")
+    def has_caught_up(self) -> bool:
+        return self.recreation.state == CAUGHT_UP and self.inners.heard > 1
+
+    @always("nobody waits between two steps for a successor to be made")
+    def is_made_at_once(self) -> bool:
+        return self.recreation.state != MAKING
+
+    @always("what is deferred waits for a close", when="is_deferred")
+    def is_closing(self) -> bool:
+        return self.inners.is_awaited and self.inners.is_closing[self.recreation.closing]
+
+    @leads_to("after a reset there is a coordinator, or the job fails", then="is_decided")
+    def is_deferred(self) -> bool:
+        return self.recreation.state == DEFERRED
+
+    def is_decided(self) -> bool:
+        return (
+            self.recreation.state == CAUGHT_UP
+            or self.recreation.state == BROKEN
+            or self.recreation.state == CLOSED
+        )
+
+    @terminal("the job is over, and every close has ended")
+    def is_at_rest(self) -> bool:
+        return (
+            self.recreation.state == CLOSED
+            and not self.inners.has_closing()
+            and not self.inners.has_timers()
+        )

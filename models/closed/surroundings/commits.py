@@ -1,0 +1,422 @@
+"""What is around the global committer: subtasks, the store, the sink, and a driver that dies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from epochgate.fsm import (
+    ANY,
+    STAY,
+    Array,
+    Bool,
+    Channel,
+    Fifo,
+    Ignore,
+    Int,
+    Machine,
+    Opaque,
+    Row,
+    Trigger,
+)
+from epochgate.fsm.closed import (
+    Environment,
+)
+from epochgate.models.committer import IDLE, GlobalCommitter
+
+if TYPE_CHECKING:
+    from epochgate.models.closed.commits import CommitJob
+
+UP, DOWN, FINISHED = "up", "down", "finished"
+WORKING, FAILING = "working", "failing"
+NONE, SAVING, SAVED = "none", "saving", "saved"
+UNWRITTEN, WRITTEN = "unwritten", "written"
+
+
+class Committer(GlobalCommitter):
+    """The global committer that runs in production; the next driver has another."""
+
+    restart: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *GlobalCommitter.ROWS,
+        Row("restart", ANY, IDLE, None, "forget", "the next driver knows nothing of this one"),
+    )
+    # fmt: on
+
+    def forget(self) -> None:
+        self.covered.clear()
+        self.waiting.clear()
+        self.asked = 0
+        self.tries = 0
+
+
+class Committable(Environment):
+    """What a subtask has produced."""
+
+    INDEX = ("subtask", "item")
+    STATES = (UNWRITTEN, WRITTEN)
+    INITIAL = UNWRITTEN
+
+    system: CommitJob
+    subtask: int
+    item: int
+
+    checkpoint: int = Int("checkpoints")
+    """The one that it was handed over with; 0 while there is none, or that one was aborted."""
+    effects: int = Int(2)
+    """How often it has taken effect in the sink."""
+
+    write: Trigger
+    replay: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("write",  UNWRITTEN, WRITTEN,   "is_next", None,     "the subtask produces it"),
+        Row("replay", ANY,       UNWRITTEN, None,      "forget", "the restored checkpoint does not hold it"),
+    )
+    # fmt: on
+
+    def is_next(self) -> bool:
+        return self.system.driver.is_working() and all(
+            self.system.committable[self.subtask, i].state == WRITTEN or i >= self.item
+            for i in range(self.system.items)
+        )
+
+    def hand_over(self, checkpoint: int) -> None:
+        if self.state == WRITTEN and self.checkpoint == 0:
+            self.checkpoint = checkpoint
+
+    def take_back(self, checkpoint: int) -> None:
+        if self.checkpoint == checkpoint:
+            self.checkpoint = 0
+
+    def forget(self) -> None:
+        self.checkpoint = 0
+
+    def is_in(self, checkpoint: int) -> bool:
+        return self.checkpoint == checkpoint
+
+    def is_completed(self) -> bool:
+        return self.checkpoint > 0 and self.checkpoint <= self.system.store.completed
+
+    def take_effect(self, checkpoint: int) -> None:
+        if self.checkpoint == checkpoint:
+            assert self.effects == 0, "I9: a committable takes effect once"
+            self.effects += 1
+        assert self.checkpoint == 0 or self.checkpoint > checkpoint or self.effects > 0, (
+            "C5: checkpoints are committed in order, and none is left out"
+        )
+
+
+class Store(Environment):
+    """The newest stored checkpoint."""
+
+    system: CommitJob
+
+    completed: int = Int("checkpoints")
+    ledger: list[bool] = Array(Bool(), "checkpoints")
+    """The earlier checkpoints whose committables it carries."""
+
+
+class Checkpoint(Environment):
+    """The checkpoint under way, once all its parts are there."""
+
+    STATES = (NONE, SAVING, SAVED)
+    INITIAL = NONE
+
+    system: CommitJob
+
+    number: int = Int("checkpoints")
+    carried: list[bool] = Array(Bool(), "checkpoints")
+
+    begin: Trigger
+    persist: Trigger
+    fail: Trigger
+    hear: Trigger
+    forget: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("begin",   NONE,   SAVING, "may_begin", "gather, save",              "every part is there"),
+        Row("persist", SAVING, SAVED,  None,        "store",                     "it is durable, and nobody knows"),
+        Row("fail",    SAVING, NONE,   "may_fail",  "spend_failure, abort",      "it could not be made durable"),
+        Row("hear",    SAVED,  NONE,   "has_driver", "complete",                 "the driver knows that it is durable"),
+        Row("forget",  ANY,    NONE,   None,        "clear, go_back",            "the driver is gone"),
+    )
+    # fmt: on
+
+    def may_begin(self) -> bool:
+        return self.system.driver.is_working() and self.system.store.completed < self.system.wanted
+
+    def may_fail(self) -> bool:
+        return self.has_driver() and self.system.budget.has_failures()
+
+    def has_driver(self) -> bool:
+        return self.system.driver.state == UP
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def gather(self) -> None:
+        self.number += 1
+        for s in range(self.system.subtasks):
+            for i in range(self.system.items):
+                self.system.committable[s, i].hand_over(self.number)
+
+    def save(self) -> None:
+        self.system.committer.carry(self.number)
+
+    def store(self) -> None:
+        self.system.store.completed = self.number
+        for k in range(self.system.checkpoints):
+            self.system.store.ledger[k] = self.carried[k]
+
+    def abort(self) -> None:
+        for s in range(self.system.subtasks):
+            for i in range(self.system.items):
+                self.system.committable[s, i].take_back(self.number)
+        self.clear()
+
+    def complete(self) -> None:
+        self.clear()
+        self.system.sink.is_held[self.number - 1] = True
+        self.system.committer.due(self.number)
+
+    def clear(self) -> None:
+        for k in range(self.system.checkpoints):
+            self.carried[k] = False
+
+    def go_back(self) -> None:
+        self.number = self.system.store.completed
+
+    def is_empty(self, checkpoint: int) -> bool:
+        return not any(self.holds(s, checkpoint) for s in range(self.system.subtasks))
+
+    def holds(self, subtask: int, checkpoint: int) -> bool:
+        return any(
+            self.system.committable[subtask, i].is_in(checkpoint) for i in range(self.system.items)
+        )
+
+
+class Lifecycle(Machine):
+    """What the committer sees of the job's lifecycle."""
+
+    STATES = (WORKING, FAILING)
+    INITIAL = WORKING
+
+    system: CommitJob
+
+    give_up: Trigger
+    reconsider: Trigger
+    restart: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("give_up",       WORKING, FAILING, None, "note_reason", "a commit is given up"),
+        Ignore("reconsider", ANY,              None,                "the driver looks by itself whether everything is committed"),
+        Row("restart",       ANY,     WORKING, None, None,          "the next driver has given nothing up"),
+    )
+    # fmt: on
+
+    def note_reason(self, reason: Opaque) -> None:
+        """The reason is reported, and decides nothing."""
+
+
+class Driver(Environment):
+    """The driver: it dies, ends when a commit was given up, and is started again until the job has
+    finished.
+    """
+
+    STATES = (UP, DOWN, FINISHED)
+    INITIAL = UP
+    TERMINAL = (FINISHED,)
+
+    system: CommitJob
+
+    end: Trigger
+    die: Trigger
+    start: Trigger
+    finish: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("end",    UP,   DOWN,     "has_given_up and is_settled", "forget",                     "the store has said what became of the checkpoint"),
+        Row("die",    UP,   DOWN,     "may_die",                     "spend_failure, forget",      "the driver is killed"),
+        Row("start",  DOWN, UP,       None,                          "adopt_ledger, commit_again", "the next driver begins from the newest stored checkpoint"),
+        Row("finish", UP,   FINISHED, "is_done",                     None,                         "the last checkpoint is completed, and everything is committed"),
+    )
+    # fmt: on
+
+    def has_given_up(self) -> bool:
+        return self.system.lifecycle.state == FAILING
+
+    def is_working(self) -> bool:
+        return self.state == UP and self.system.lifecycle.state != FAILING
+
+    def is_settled(self) -> bool:
+        return self.system.checkpoint.state == NONE
+
+    def may_die(self) -> bool:
+        return self.system.budget.has_failures()
+
+    def is_done(self) -> bool:
+        return (
+            self.is_working()
+            and self.system.store.completed >= self.system.wanted
+            and self.is_settled()
+            and self.system.committer.is_settled()
+        )
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def forget(self) -> None:
+        self.system.checkpoint.forget()
+        self.system.committer.restart()
+        self.system.lifecycle.restart()
+        self.system.sink.forget()
+        for s in range(self.system.subtasks):
+            for i in range(self.system.items):
+                if not self.system.committable[s, i].is_completed():
+                    self.system.committable[s, i].replay()
+
+    def adopt_ledger(self) -> None:
+        for k in range(self.system.checkpoints):
+            if self.system.store.ledger[k]:
+                self.system.sink.is_held[k] = True
+                self.system.committer.adopt(k + 1)
+
+    def commit_again(self) -> None:
+        if self.system.store.completed > 0:
+            self.system.sink.is_held[self.system.store.completed - 1] = True
+            self.system.committer.due(self.system.store.completed)
+
+
+class Sink(Environment):
+    """The shell that holds committables, and the target behind it: port `sink` of the committer."""
+
+    STATES = ("ready", "committing")
+    INITIAL = "ready"
+
+    system: CommitJob
+
+    is_held: list[bool] = Array(Bool(), "checkpoints")
+    """The driver has the committables of this checkpoint."""
+    is_visible: list[bool] = Array(Bool(), "checkpoints")
+    """The target has committed under this key."""
+    batch: Fifo[int] = Channel("checkpoints", "checkpoints")
+    """What the commit under way has not reached."""
+    asked: int = Int("checkpoints")
+    tries: int = Int("commit_retries")
+    answered: int = Int("checkpoints")
+    """The commit that was answered last, and its tries; 0 for none."""
+    answered_tries: int = Int("commit_retries")
+
+    ask: Trigger
+    apply: Trigger
+    answer: Trigger
+    put_off: Trigger
+    refuse: Trigger
+    answer_again: Trigger
+    forget: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("ask",          "ready",      "committing", None,           "note",                                 "the committer asks for a commit"),
+        Row("apply",        "committing", STAY,         "has_batch",    "commit_next",                          "the oldest checkpoint of the commit takes effect"),
+        Row("answer",       "committing", "ready",      "not has_batch", "note_answer, report_committed",       "every checkpoint of it has"),
+        Row("put_off",      "committing", "ready",      "may_fail",     "spend_failure, note_answer, report_later",   "it fails before, amid or after that"),
+        Row("refuse",       "committing", "ready",      "may_fail",     "spend_failure, note_answer, report_refused", "the same, for good"),
+        Row("answer_again", ANY,          STAY,         "has_answered", "repeat",                               "answers to an earlier commit come too late"),
+        Row("forget",       ANY,          "ready",      None,           "lose_memory",                          "the driver is gone"),
+    )
+    # fmt: on
+
+    def has_batch(self) -> bool:
+        return not self.batch.empty()
+
+    def may_fail(self) -> bool:
+        return self.system.budget.has_failures()
+
+    def has_answered(self) -> bool:
+        return self.answered > 0 and self.system.driver.state != FINISHED
+
+    def note(self, checkpoint: int, tries: int) -> None:
+        self.asked = checkpoint
+        self.tries = tries
+
+    def commit_next(self) -> None:
+        checkpoint = self.batch.pop()
+        assert checkpoint <= self.system.store.completed, (
+            "C4: nothing takes effect before its checkpoint is durable"
+        )
+        if not self.is_known(checkpoint):
+            self.is_visible[checkpoint - 1] = True
+            for s in range(self.system.subtasks):
+                for i in range(self.system.items):
+                    self.system.committable[s, i].take_effect(checkpoint)
+
+    def is_known(self, checkpoint: int) -> bool:
+        """Whether the target has committed this checkpoint before."""
+        return self.is_visible[checkpoint - 1]
+
+    def note_answer(self) -> None:
+        self.batch.clear()
+        self.answered = self.asked
+        self.answered_tries = self.tries
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def report_committed(self) -> None:
+        self.system.committer.committed(self.answered, self.answered_tries)
+
+    def report_later(self) -> None:
+        self.system.committer.retry_later(self.answered, self.answered_tries, "the sink is busy")
+
+    def report_refused(self) -> None:
+        self.system.committer.refused(self.answered, self.answered_tries, "the sink refuses it")
+
+    def repeat(self) -> None:
+        self.report_committed()
+        self.report_later()
+        self.report_refused()
+
+    def lose_memory(self) -> None:
+        self.batch.clear()
+        self.asked = 0
+        self.tries = 0
+        self.answered = 0
+        self.answered_tries = 0
+        for k in range(self.system.checkpoints):
+            self.is_held[k] = False
+
+    # port `sink` of the committer
+
+    def carry(self, checkpoint: int, earlier: int) -> None:
+        assert self.is_held[earlier - 1], "the driver has the committables of what it stores"
+        if not self.system.checkpoint.is_empty(earlier):
+            self.system.checkpoint.carried[earlier - 1] = True
+
+    def cover(self, checkpoint: int) -> None:
+        assert self.is_held[checkpoint - 1], "the driver has the committables of what it commits"
+        self.batch.push(checkpoint)
+
+    def commit(self, checkpoint: int, tries: int) -> None:
+        self.ask(checkpoint, tries)
+
+    def settled(self, checkpoint: int) -> None:
+        assert self.is_visible[checkpoint - 1], "what leaves the ledger has taken effect"
+        self.is_held[checkpoint - 1] = False
+
+
+class Budget(Environment):
+    """How many failures there were."""
+
+    system: CommitJob
+
+    failures: int = Int("F")
+
+    def has_failures(self) -> bool:
+        return self.failures < self.system.F

@@ -1,0 +1,442 @@
+"""Store, sink, timers and the driver's start: what else happens around the job, and when.
+
+The store records which checkpoints are completed and claims I1 and I2 for each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger
+from epochgate.fsm.closed import Environment
+from epochgate.models.attempt import FAILED
+from epochgate.models.checkpoint import PENDING, TRIGGERING
+from epochgate.models.request import IDLE
+
+if TYPE_CHECKING:
+    from epochgate.models.closed.endings import EndingJob
+    from epochgate.models.closed.job import ClosedJob
+
+DONE = "done"
+
+
+class Store(Environment):
+    """The store, the timer and the record of completed checkpoints: port `driver` of the
+    checkpoint.
+    """
+
+    STATES = ("ready",)
+    INITIAL = "ready"
+
+    system: ClosedJob
+
+    has_work: bool = Bool()
+    """A checkpoint was given to it to store."""
+    is_failure_due: bool = Bool()
+    """The checkpoint under way has to fail in this step; never so between two steps."""
+    failures_before: int = Int("failures")
+    """How many checkpoints had failed in a row before that."""
+
+    finish_save: Trigger
+    fail_save: Trigger
+    lose_save: Trigger
+    lose_answer: Trigger
+    expire: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("finish_save", "ready", STAY, "is_saving",                 "report_stored",                 "it is durable"),
+        Row("fail_save",   "ready", STAY, "is_saving and may_fail",    "spend_failure, report_failed",  "it is not"),
+        Row("lose_save",   "ready", STAY, "is_saving and may_fail",    "spend_failure, report_unknown", "it is not, and the store cannot tell"),
+        Row("lose_answer", "ready", STAY, "is_saving and may_fail",    "spend_failure, report_unknown", "it is durable, and the store cannot tell"),
+        Row("expire",      "ready", STAY, "is_running and may_expire", "spend_timeout, report_expired", "the checkpoint takes too long"),
+    )
+    # fmt: on
+
+    def is_saving(self) -> bool:
+        return self.has_work
+
+    def may_fail(self) -> bool:
+        return self.system.budget.has_failures()
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def is_running(self) -> bool:
+        return self.system.checkpoint.state == TRIGGERING or self.system.checkpoint.state == PENDING
+
+    def may_expire(self) -> bool:
+        return self.system.timeouts_cost == 0 or self.system.budget.has_failures()
+
+    def spend_timeout(self) -> None:
+        self.system.budget.failures += self.system.timeouts_cost
+
+    def report_stored(self) -> None:
+        self.has_work = False
+        self.system.checkpoint.stored(self.system.checkpoint.number)
+
+    def report_failed(self) -> None:
+        self.has_work = False
+        self.expect_failure()
+        self.system.checkpoint.store_failed(self.system.checkpoint.number, "the store is broken")
+
+    def report_unknown(self) -> None:
+        self.has_work = False
+        self.system.checkpoint.store_unknown(self.system.checkpoint.number, "no answer has come")
+
+    def report_expired(self) -> None:
+        self.expect_failure()
+        self.system.checkpoint.expire(self.system.checkpoint.number, "it took too long")
+
+    def expect_failure(self) -> None:
+        """Demand that the checkpoint under way fails in this step, and is counted."""
+        self.is_failure_due = True
+        self.failures_before = self.system.checkpoint.failures
+
+    # port `driver` of the checkpoint
+
+    def started(self, checkpoint: int) -> None:
+        pass
+
+    def keep(self, checkpoint: int, subtask: int, snapshot: int) -> None:
+        pass
+
+    def save(self, checkpoint: int) -> None:
+        self.has_work = True
+
+    def completed(self, checkpoint: int) -> None:
+        for c in range(self.system.coordinators):
+            assert self.system.keeper[c].has_state, (
+                "a completed checkpoint holds the state of every coordinator"
+            )
+        for s in range(self.system.subtasks):
+            for c in range(self.system.coordinators):
+                assert (
+                    self.system.sender[c, s].snapshot_sent
+                    <= self.system.process[s].snapshot_handled[c]
+                ), "I1: what was sent before the coordinator's snapshot is in the subtask's"
+                assert (
+                    self.system.process[s].snapshot_handled[c]
+                    <= self.system.sender[c, s].snapshot_sent
+                ), "I2: what was sent after the coordinator's snapshot is not in the subtask's"
+                assert (
+                    self.system.process[s].snapshot_receipts[c]
+                    <= self.system.sender[c, s].snapshot_heard
+                ), "I7: what an operator has a receipt for is in its coordinator's snapshot"
+                self.system.sender[c, s].completed_heard = self.system.sender[c, s].snapshot_heard
+                self.system.process[s].completed_receipts[c] = self.system.process[
+                    s
+                ].snapshot_receipts[c]
+                self.system.sender[c, s].completed_sent = self.system.sender[c, s].snapshot_sent
+                self.system.process[s].completed_handled[c] = self.system.process[
+                    s
+                ].snapshot_handled[c]
+        self.forget()
+
+    def aborted(self, checkpoint: int, reason: int) -> None:
+        if self.is_failure_due:
+            assert self.system.checkpoint.failures == self.failures_before + 1 or (
+                self.failures_before == self.system.tolerable_failures
+                and self.system.checkpoint.failures == 0
+            ), "a checkpoint that has failed is counted, until there are too many"
+            self.is_failure_due = False
+            self.failures_before = 0
+        self.forget()
+
+    def forget(self) -> None:
+        for c in range(self.system.coordinators):
+            self.system.keeper[c].has_state = False
+        for s in range(self.system.subtasks):
+            for c in range(self.system.coordinators):
+                self.system.sender[c, s].snapshot_sent = 0
+                self.system.process[s].snapshot_handled[c] = 0
+                self.system.sender[c, s].snapshot_heard = 0
+                self.system.process[s].snapshot_receipts[c] = 0
+        if self.system.renumbered > 0:
+            self.system.names.rename_marks()
+
+    def unknown(self, checkpoint: int, reason: int) -> None:
+        self.forget()
+
+
+class Requester(Environment):
+    """Who wants checkpoints: port `requester` of the request."""
+
+    STATES = ("wanting",)
+    INITIAL = "wanting"
+
+    system: ClosedJob
+
+    is_waiting: bool = Bool()
+    """Somebody has asked for a checkpoint, and none has begun since."""
+
+    want: Trigger
+    ask: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("want", "wanting", STAY, "is_wanting and is_idle", "submit",     "the interval is over"),
+        Row("ask",  "wanting", STAY, "is_wanting",             "submit_now", "somebody wants a checkpoint besides the periodic ones, as for a savepoint"),
+    )
+    # fmt: on
+
+    def is_wanting(self) -> bool:
+        return self.system.checkpoint.number < self.system.wanted
+
+    def is_idle(self) -> bool:
+        return self.system.request.state == IDLE
+
+    def submit_now(self) -> None:
+        self.is_waiting = True
+        self.system.request.submit()
+
+    def submit(self) -> None:
+        self.system.request.submit_periodic()
+
+    def chosen(self, checkpoint: int) -> None:
+        self.is_waiting = False
+
+    def refused(self) -> None:
+        assert self.system.lifecycle.has_ended(), "a checkpoint is refused after the job's end only"
+        self.is_waiting = False
+
+
+class Sink(Environment):
+    """The sink, which commits at once: port `sink` of the committer."""
+
+    system: ClosedJob
+
+    def commit(self, checkpoint: int, tries: int) -> None:
+        assert checkpoint <= self.system.checkpoint.completed, (
+            "nothing is committed before its checkpoint is completed"
+        )
+        self.system.committer.committed(checkpoint, tries)
+
+    def carry(self, checkpoint: int, earlier: int) -> None:
+        pass
+
+    def cover(self, checkpoint: int) -> None:
+        pass
+
+    def settled(self, checkpoint: int) -> None:
+        pass
+
+
+class SlowSink(Environment):
+    """A sink that takes its time, cannot commit now, or never will: port `sink` of the committer."""
+
+    STATES = ("ready",)
+    INITIAL = "ready"
+
+    system: EndingJob
+
+    asked: int = Int("checkpoints")
+    """The checkpoint up to which it is committing; 0 for none."""
+    tries: int = Int("commit_retries")
+    """How often that has failed before."""
+    visible: int = Int("checkpoints")
+    """The one up to which it has committed."""
+
+    finish: Trigger
+    put_off: Trigger
+    refuse: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("finish",  "ready", STAY, "is_committing",              "report_committed",              "everything up to the checkpoint is visible"),
+        Row("put_off", "ready", STAY, "is_committing and may_fail", "spend_failure, report_later",   "it cannot commit now"),
+        Row("refuse",  "ready", STAY, "is_committing and may_fail", "spend_failure, report_refused", "it never will"),
+    )
+    # fmt: on
+
+    def is_committing(self) -> bool:
+        return self.asked > 0
+
+    def may_fail(self) -> bool:
+        return self.system.budget.has_failures()
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def report_committed(self) -> None:
+        checkpoint = self.asked
+        self.visible = self.asked
+        self.asked = 0
+        self.system.committer.committed(checkpoint, self.tries)
+
+    def report_later(self) -> None:
+        checkpoint = self.asked
+        self.asked = 0
+        self.system.committer.retry_later(checkpoint, self.tries, "the sink is busy")
+
+    def report_refused(self) -> None:
+        checkpoint = self.asked
+        self.asked = 0
+        self.system.committer.refused(checkpoint, self.tries, "the sink refuses it")
+
+    # port `sink` of the committer
+
+    def commit(self, checkpoint: int, tries: int) -> None:
+        assert checkpoint <= self.system.checkpoint.completed, (
+            "nothing is committed before its checkpoint is completed"
+        )
+        self.asked = checkpoint
+        self.tries = tries
+        if self.system.slow_commits == 0:
+            self.report_committed()
+
+    def carry(self, checkpoint: int, earlier: int) -> None:
+        pass
+
+    def cover(self, checkpoint: int) -> None:
+        pass
+
+    def settled(self, checkpoint: int) -> None:
+        pass
+
+
+class Restarter(Environment):
+    """The restart strategy's timers: port `driver` of the lifecycle."""
+
+    STATES = ("ready",)
+    INITIAL = "ready"
+
+    system: ClosedJob
+
+    due: list[bool] = Array(Bool(), "subtasks")
+    restarts: int = Int("restarts")
+    """The restart of all that waits for its back-off; 0 for none."""
+    next_numbers: list[int] = Array(Int("attempts"), "subtasks")
+    """The least number of a subtask's next attempt; 0 if no restart was asked for before it."""
+
+    back_off: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("back_off", "ready", STAY, "is_backing_off", "report", "the delay is over"),
+    )
+    # fmt: on
+
+    def is_backing_off(self) -> bool:
+        return self.restarts > 0
+
+    def report(self) -> None:
+        if self.system.renumbered > 0:
+            self.system.lifecycle.backed_off(0)
+        else:
+            self.system.lifecycle.backed_off(self.restarts)
+        self.restarts = 0
+
+    # port `driver` of the lifecycle
+
+    def restart_one(self, subtask: int, attempt: int, reason: int) -> None:
+        self.due[subtask] = True
+
+    def restart_all(self, restarts: int, reason: int) -> None:
+        self.restarts = restarts
+        if self.system.renumbered > 0:
+            self.system.names.rename_restarts()
+        else:
+            for s in range(self.system.subtasks):
+                self.next_numbers[s] = self.system.attempt[s].number + 1
+
+    def finish(self, subtask: int, identity: int) -> None:
+        self.system.wire[subtask].finish(identity)
+
+    def ending(self, reason: int) -> None:
+        pass
+
+    def ended(self, outcome: int, checkpoint: int) -> None:
+        pass
+
+
+class BackOff(Environment):
+    """The delay before one subtask's restart."""
+
+    INDEX = ("subtask",)
+    STATES = ("timing",)
+    INITIAL = "timing"
+
+    system: ClosedJob
+    subtask: int
+
+    elapse: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("elapse", "timing", STAY, "is_due", "restart", "the delay is over"),
+    )
+    # fmt: on
+
+    def is_due(self) -> bool:
+        return self.system.restarter.due[self.subtask]
+
+    def restart(self) -> None:
+        self.system.restarter.due[self.subtask] = False
+        number = self.system.attempt[self.subtask].number
+        if self.system.attempt[self.subtask].state == FAILED and self.system.renumbered == 0:
+            self.system.restarter.next_numbers[self.subtask] = number + 1
+        self.system.attempt[self.subtask].restart(number)
+
+
+class Budget(Environment):
+    """How many failures there were."""
+
+    system: ClosedJob
+
+    failures: int = Int("F")
+
+    def has_failures(self) -> bool:
+        return self.failures < self.system.F
+
+
+class Person(Environment):
+    """Whoever started the job, and may stop or cancel it; or a fault that nothing can mend."""
+
+    STATES = ("content", DONE)
+    INITIAL = "content"
+    TERMINAL = (DONE,)
+
+    system: ClosedJob
+
+    stop: Trigger
+    cancel: Trigger
+    give_up: Trigger
+
+    # fmt: off
+    ROWS = (
+        Row("stop",    "content", DONE, None, "stop_job",    "leave with a last checkpoint"),
+        Row("cancel",  "content", DONE, None, "cancel_job",  "end at once"),
+        Row("give_up", "content", DONE, None, "give_job_up", "the job cannot go on"),
+    )
+    # fmt: on
+
+    def stop_job(self) -> None:
+        self.system.lifecycle.stop()
+
+    def cancel_job(self) -> None:
+        self.system.lifecycle.cancel("the user has canceled it")
+
+    def give_job_up(self) -> None:
+        self.system.lifecycle.give_up("it cannot go on")
+
+
+class Launch(Environment):
+    """The driver begins."""
+
+    STATES = ("before", "after")
+    INITIAL = "before"
+    TERMINAL = ("after",)
+
+    system: ClosedJob
+
+    launch: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("launch", "before", "after", None, "start", "the driver is ready"),
+    )
+    # fmt: on
+
+    def start(self) -> None:
+        self.system.lifecycle.start()

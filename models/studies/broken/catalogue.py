@@ -1,0 +1,236 @@
+"""The list of all variants that must fail, with what a check says of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.studies import valve
+from epochgate.models.studies.broken import acknowledged, commit, concurrent, in_doubt, sources
+from epochgate.models.studies.flink import hazards
+
+I1 = "I1: what was sent before the coordinator's snapshot is in the subtask's"
+I2 = "I2: what was sent after the coordinator's snapshot is not in the subtask's"
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A system that fails: `says` is part of the message, `steps` the length of a shortest
+    counterexample, `via` some of its steps in their order, as `machine.trigger`.
+    """
+
+    system: type[ClosedSystem]
+    says: str
+    steps: int
+    via: str
+
+
+BROKEN: dict[str, Broken] = {
+    "valve.none": Broken(
+        valve.NoValve, I2, 7, "checkpoint.future sender.send subtask.deliver checkpoint.inject"
+    ),
+    "valve.lost_event": Broken(
+        valve.LostEvent,
+        I1,
+        7,
+        "sender.send checkpoint.future checkpoint.inject subtask.lose",
+    ),
+    "acknowledged.not_waiting": Broken(
+        acknowledged.NotWaiting,
+        I1,
+        8,
+        "sender.send checkpoint.future checkpoint.inject subtask.align",
+    ),
+    "acknowledged.reopened_at_injection": Broken(
+        acknowledged.ReopenedAtInjection,
+        I2,
+        9,
+        "checkpoint.future sender.send checkpoint.inject subtask.align",
+    ),
+    "acknowledged.past_the_marker": Broken(
+        acknowledged.PastTheMarker,
+        "what was acknowledged before the operator's snapshot",
+        9,
+        "subtask.report checkpoint.future sender.hear subtask.deliver",
+    ),
+    "flink.d1": Broken(
+        hazards.EarlyReopening,
+        I2,
+        13,
+        "snapshot.future pending.inject refusal.refuse main.run task.deliver task.align",
+    ),
+    "flink.d2": Broken(
+        hazards.SkippedReopening,
+        "a gateway that nobody will reopen is open",
+        14,
+        "snapshot.future pending.inject task.vanish task.back_off main.run task.align",
+    ),
+    "flink.d3": Broken(
+        hazards.MixedClose,
+        "which ends the process",
+        10,
+        "pending.ask_coordinators task.vanish task.back_off snapshot.future main.run main.run",
+    ),
+    "flink.d4": Broken(
+        hazards.ForgottenSends,
+        I1,
+        17,
+        "sender.send snapshot.future timer.expire pending.begin snapshot.future task.align",
+    ),
+    "flink.d4_at_failover": Broken(
+        hazards.ForgottenAtFailover,
+        I1,
+        24,
+        "sender.send snapshot.future task.vanish pending.begin snapshot.future task.align",
+    ),
+    "flink.d4_with_a_loss": Broken(
+        hazards.ForgottenLoss,
+        I1,
+        18,
+        "sender.send snapshot.future timer.expire pending.begin task.lose task.deliver",
+    ),
+    "flink.d5": Broken(
+        hazards.AbandonedFuture,
+        "a gateway that was replaced holds nothing",
+        12,
+        "snapshot.future main.run sender.send main.run task.vanish task.back_off main.run",
+    ),
+    "flink.d6": Broken(
+        hazards.UnreachedReopening,
+        "deadlock",
+        18,
+        "task.finish pending.begin sender.send pending.begin snapshot.future main.run",
+    ),
+    "flink.d7": Broken(
+        hazards.IntolerantCheckpoint,
+        "no checkpoint fails while nothing has failed",
+        9,
+        "task.finish sender.send main.run",
+    ),
+    "flink.d8": Broken(
+        hazards.UntoldCoordinator,
+        "the coordinator is told how a checkpoint ends",
+        3,
+        "pending.begin timer.expire main.run",
+    ),
+    "commit.unstored_ledger": Broken(
+        commit.UnstoredLedger,
+        "none is left out",
+        9,
+        "checkpoint.hear checkpoint.persist driver.die driver.start sink.apply",
+    ),
+    "commit.removed_too_much": Broken(
+        commit.RemovedTooMuch,
+        "what leaves the ledger has taken effect",
+        8,
+        "checkpoint.hear checkpoint.hear sink.apply sink.answer",
+    ),
+    "commit.early": Broken(
+        commit.EarlyCommit,
+        "nothing takes effect before its checkpoint is durable",
+        2,
+        "checkpoint.begin sink.apply",
+    ),
+    "commit.forgotten_ledger": Broken(
+        commit.ForgottenLedger,
+        "none is left out",
+        9,
+        "checkpoint.hear checkpoint.persist driver.die driver.start sink.apply",
+    ),
+    "commit.late_answer": Broken(
+        commit.LateAnswer,
+        "what leaves the ledger has taken effect",
+        9,
+        "checkpoint.hear sink.apply sink.answer sink.answer_again",
+    ),
+    "commit.appending": Broken(
+        commit.Appending,
+        "I9: a committable takes effect once",
+        8,
+        "sink.apply driver.die driver.start sink.apply",
+    ),
+    "concurrent.hasty_reset": Broken(
+        concurrent.HastyReset,
+        "the subtask is reset once, when its last attempt is gone",
+        5,
+        "starter.arrive starter.arrive starter.die delay.elapse",
+    ),
+    "concurrent.missing_reset": Broken(
+        concurrent.MissingReset,
+        "the subtask is reset once, when its last attempt is gone",
+        6,
+        "starter.arrive starter.die delay.elapse starter.initialize",
+    ),
+    "concurrent.two_finishers": Broken(
+        concurrent.TwoFinishers,
+        "an attempt that has reached the end is the only one of its subtask",
+        6,
+        "starter.arrive starter.arrive starter.end",
+    ),
+    "concurrent.crossing_events": Broken(
+        concurrent.CrossingEvents,
+        "an event goes to the attempt of its gateway",
+        6,
+        "starter.arrive starter.initialize sends.send_late",
+    ),
+    "concurrent.repeated_numbers": Broken(
+        concurrent.RepeatedNumbers,
+        "each attempt of a subtask has its own number",
+        8,
+        "starter.initialize starter.die delay.elapse starter.initialize",
+    ),
+    "concurrent.overlooked_process": Broken(
+        concurrent.OverlookedProcess,
+        "no process waits for an attempt while an attempt waits for a process",
+        8,
+        "starter.end starter.arrive starter.die delay.elapse",
+    ),
+    "concurrent.forgotten_sends": Broken(
+        concurrent.ForgottenSends,
+        "no send waits for an attempt that is gone",
+        5,
+        "starter.initialize sends.send starter.die",
+    ),
+    "resuming.announced_abort": Broken(
+        in_doubt.AnnouncedAbort,
+        "I8: who was told that a checkpoint is aborted is never restored from it",
+        9,
+        "requester.want user.take_snapshot process.hear store.lose_answer",
+    ),
+    "resuming.announced_completion": Broken(
+        in_doubt.AnnouncedCompletion,
+        "I8: who was told that a checkpoint is completed is never restored from an older one",
+        9,
+        "requester.want user.take_snapshot process.hear store.lose_save",
+    ),
+    "sources.returned_at_failure": Broken(
+        sources.ReturnedAtFailure,
+        "I10: each split is read by at most one surviving history",
+        9,
+        "reader.tell job.take reader.tell reader.fail job.store reader.reset",
+    ),
+    "sources.reset_to_any_checkpoint": Broken(
+        sources.ResetToAnyCheckpoint,
+        "I10: each split is read by at most one surviving history",
+        9,
+        "reader.tell job.take reader.tell reader.fail job.store_unheard reader.reset",
+    ),
+    "sources.forgotten_at_abort": Broken(
+        sources.ForgottenAtAbort,
+        "I10: a completed checkpoint holds each split once",
+        10,
+        "dealer.push job.take reader.fail reader.reset job.take job.store",
+    ),
+    "sources.late_request_served": Broken(
+        sources.LateRequestServed,
+        "the reader that asks is there",
+        3,
+        "job.reset_all reader.hear_late",
+    ),
+    "sources.successor_not_told": Broken(
+        sources.SuccessorNotTold,
+        "each split is read, and each reader has ended",
+        10,
+        "job.reset_all dealer.push reader.ask reader.hear dealer.end",
+    ),
+}

@@ -1,0 +1,59 @@
+"""The names of `epochgate.runtime`, and where they are defined."""
+
+from epochgate.runtime.api.committer import (
+    Committables as Committables,
+    Committer as Committer,
+    RetryLater as RetryLater,
+)
+from epochgate.runtime.api.configuration import (
+    JobConfiguration as JobConfiguration,
+    JobMisconfigured as JobMisconfigured,
+)
+from epochgate.runtime.api.coordinator import (
+    BATCH_CHECKPOINT as BATCH_CHECKPOINT,
+    NO_CHECKPOINT as NO_CHECKPOINT,
+    CheckpointAccess as CheckpointAccess,
+    CoordinatorContext as CoordinatorContext,
+    CoordinatorProvider as CoordinatorProvider,
+    OperatorCoordinator as OperatorCoordinator,
+    RequestNotHandled as RequestNotHandled,
+    RunningCoroutine as RunningCoroutine,
+    SubtaskGateway as SubtaskGateway,
+)
+from epochgate.runtime.api.coordinator_metrics import (
+    CoordinatorMetrics as CoordinatorMetrics,
+    MetricNameTaken as MetricNameTaken,
+)
+from epochgate.runtime.api.coordinator_store import CoordinatorStore as CoordinatorStore
+from epochgate.runtime.api.operator import (
+    FatalTaskError as FatalTaskError,
+    Operator as Operator,
+    OperatorContext as OperatorContext,
+    Program as Program,
+    Work as Work,
+)
+from epochgate.runtime.api.plain_values import ValueNotPlain as ValueNotPlain
+from epochgate.runtime.api.recreate_on_reset import (
+    CoordinatorNotClosed as CoordinatorNotClosed,
+    RecreateOnReset as RecreateOnReset,
+)
+from epochgate.runtime.api.reports import JobReport as JobReport, JobResult as JobResult
+from epochgate.runtime.api.send_future import EventLost as EventLost, SendFuture as SendFuture
+from epochgate.runtime.api.transport import TaskInbox as TaskInbox, Transport as Transport
+from epochgate.runtime.api.user_code import CannotLoad as CannotLoad
+from epochgate.runtime.shell.batch_snapshots import (
+    BatchSnapshotFailed as BatchSnapshotFailed,
+    BatchSnapshotRefused as BatchSnapshotRefused,
+)
+from epochgate.runtime.shell.checkpoints import CheckpointAborted as CheckpointAborted
+from epochgate.runtime.shell.client_requests import (
+    CoordinatorUnavailable as CoordinatorUnavailable,
+    JobOver as JobOver,
+    UnknownOperator as UnknownOperator,
+)
+from epochgate.runtime.shell.concurrent_attempts import (
+    NoCheckpointAmongAttempts as NoCheckpointAmongAttempts,
+)
+from epochgate.runtime.shell.fenced_context import CoordinatorReplaced as CoordinatorReplaced
+from epochgate.runtime.shell.job_master import JobMaster as JobMaster
+from epochgate.runtime.shell.queue_thread import JobLoop as JobLoop

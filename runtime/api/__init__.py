@@ -1,0 +1,1 @@
+"""What users of the runtime implement, call and are given."""

@@ -1,0 +1,81 @@
+"""What a job is: its identity, its operators' coordinators, and the times and bounds it runs by."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+from epochgate.errors import UsageError
+from epochgate.runtime.api.coordinator import CoordinatorProvider
+from epochgate.runtime.api.restart_strategies import FixedDelay, RestartStrategy
+
+
+class JobMisconfigured(UsageError):
+    """A job's configuration cannot be meant."""
+
+
+@dataclass(frozen=True)
+class JobConfiguration:
+    """One job. A second start with the same `job_id` and checkpoint directory resumes; `run_id`
+    tells starts apart. Times are in seconds (`_s`). Raises JobMisconfigured.
+    """
+
+    job_id: str
+    parallelism: int
+    providers: tuple[CoordinatorProvider, ...] = ()
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    checkpoint_interval_s: float | None = 2.0
+    """None: checkpoints are taken on request only."""
+    checkpoint_timeout_s: float = 600.0
+    attempt_start_timeout_s: float = 600.0
+    """An attempt that has a process and does not run after this time is taken for failed."""
+    tolerable_checkpoint_failures: int = 3
+    restart_strategy: RestartStrategy = field(default_factory=lambda: FixedDelay(10, 1.0))
+    commit_retries_max: int = 10
+    commit_retry_delay_s: float = 1.0
+    concurrent_attempts_max: int = 1
+    """So many processes of one subtask may be attempts of it at once, as Spark's speculation starts
+    them; the first to reach the end of its input ends the others. Only without checkpointing.
+    """
+    coordinator_call_warn_s: float | None = 1.0
+    """A coordinator's call that takes longer is named in the report's warnings; None: never."""
+
+    def __post_init__(self) -> None:
+        if not self.job_id:
+            raise JobMisconfigured(
+                "job_id is empty; name the job, so that its checkpoints are its own"
+            )
+        if self.parallelism < 1:
+            raise JobMisconfigured(
+                f"parallelism is {self.parallelism}; a job has at least one subtask"
+            )
+        self._check_concurrent_attempts()
+        ids = self.operator_ids
+        if twice := sorted({i for i in ids if ids.count(i) > 1}):
+            raise JobMisconfigured(
+                f"operator ids {twice} are used twice; state is kept by operator id"
+            )
+        for name in ("checkpoint_interval_s", "checkpoint_timeout_s", "coordinator_call_warn_s"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise JobMisconfigured(f"{name} is {value}; it must be more than 0 seconds")
+
+    def _check_concurrent_attempts(self) -> None:
+        if self.concurrent_attempts_max < 1:
+            raise JobMisconfigured(
+                f"concurrent_attempts_max is {self.concurrent_attempts_max}; a subtask has at "
+                "least one attempt"
+            )
+        if self.concurrent_attempts_max > 1 and self.checkpoint_interval_s is not None:
+            raise JobMisconfigured(
+                f"concurrent_attempts_max is {self.concurrent_attempts_max} and "
+                f"checkpoint_interval_s is {self.checkpoint_interval_s}: the states of several "
+                "attempts of a subtask are not one. Set checkpoint_interval_s=None (the job starts "
+                "its lost subtasks from the beginning, and takes a checkpoint when it ends), or "
+                "leave concurrent_attempts_max at 1"
+            )
+
+    @property
+    def operator_ids(self) -> list[str]:
+        """The ids of the operators that have a coordinator, in the job's order."""
+        return [provider.operator_id for provider in self.providers]

@@ -1,0 +1,128 @@
+"""The operator API: what a user writes for the worker's side, inside one Spark task.
+
+A `Program` is what one subtask runs: a few operators, which take part in checkpoints and may have a
+coordinator of the same operator id, and `work`, one bounded piece of processing. Everything is
+called on the task's only thread: events, barriers and notices come in between two pieces of work,
+in the order in which the driver sent them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from epochgate.runtime.api.send_future import SendFuture
+
+
+class Work(Enum):
+    """What a piece of work came to."""
+
+    DONE = "done"
+    """Something was processed, and there may be more."""
+    IDLE = "idle"
+    """Nothing to do until an event arrives."""
+    ENDED = "ended"
+    """Nothing will ever come again; the next checkpoint is this subtask's last."""
+
+
+def no_receipts(event: Any) -> SendFuture:
+    """Refuse: whoever made this context gives no receipts."""
+    raise FatalTaskError(f"nobody here gives a receipt for {event!r}")
+
+
+@dataclass(frozen=True)
+class OperatorContext:
+    """Where an operator runs, and how it speaks to the coordinator of the same operator id.
+
+    `send_to_coordinator` sends a plain value. `send_with_receipt` does so too and returns a future,
+    which completes between two pieces of work, once the coordinator has handled the event: what is
+    done when the operator takes a snapshot is in the coordinator's snapshot of the same checkpoint.
+    What is not done may or may not be; keep it in the operator's state and send it again after a
+    restore. Source: FLINK-16986; see `epochgate.runtime.api.receipts`.
+    """
+
+    operator_id: str
+    subtask: int
+    attempt: int
+    parallelism: int
+    run_id: str
+    send_to_coordinator: Callable[[Any], None]
+    send_with_receipt: Callable[[Any], SendFuture] = no_receipts
+
+
+class Operator(ABC):
+    """A part of a program that has state. What a method raises fails its attempt, and a
+    FatalTaskError the job. Source: Flink's StreamOperator and OperatorEventHandler.
+    """
+
+    def open(self, context: OperatorContext, state: bytes | None) -> None:
+        """Begin from `state`, what `snapshot` of an attempt before has returned, or from nothing;
+        called once, before anything else.
+        """
+        self.context = context
+
+    @abstractmethod
+    def snapshot(self, checkpoint_id: int) -> bytes:
+        """The state, as bytes, in which exactly the events and work so far are reflected; its
+        return acknowledges the barrier.
+        """
+
+    def handle_event(self, event: Any) -> None:
+        """The coordinator has sent `event`, a plain value; it is confirmed once this has returned.
+
+        Raising fails the attempt. Raises TypeError unless it is overridden.
+        """
+        raise TypeError(
+            f"{type(self).__name__} got an event from its coordinator but does not handle events; "
+            f"override handle_event"
+        )
+
+    def prepare_commit(self, checkpoint_id: int) -> list[Any]:
+        """Plain values that the committer gets once the checkpoint is complete; called before
+        `snapshot`.
+
+        What was handed over for a checkpoint that is then aborted must be handed over again for the
+        next.
+        """
+        return []
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is durable; on the wire this comes before the next barrier. An attempt
+        that begins from a checkpoint gets no notice of that one.
+        """
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will never be: no later attempt or start restores it. Nothing is said of a
+        checkpoint if the store cannot tell whether it exists.
+        """
+
+    def close(self) -> None:
+        """Release everything; also called when the attempt fails or is canceled."""
+
+
+class Program(ABC):
+    """What one subtask runs."""
+
+    @property
+    @abstractmethod
+    def operators(self) -> Mapping[str, Operator]:
+        """The operators by their ids, in the order in which they take snapshots."""
+
+    @abstractmethod
+    def work(self) -> Work:
+        """Do one bounded piece of work, an Arrow record batch for instance; events and barriers
+        wait meanwhile. Raising fails the attempt, FatalTaskError the job.
+        """
+
+    def metrics(self) -> dict[str, int | float]:
+        """Counters since the attempt began by name, shown by the driver as `JobReport.metrics`."""
+        return {}
+
+
+class FatalTaskError(Exception):
+    """Raised in a task or by a coordinator for what trying again cannot mend: the job fails instead
+    of restarting.
+    """

@@ -1,0 +1,1 @@
+"""What carries effects out of a job's machines, and events in: the queue, the store, user code."""

@@ -1,0 +1,236 @@
+"""The shell around checkpoints: gathers their parts, stores them off the queue, and holds the last
+completed one.
+
+Handler of the ports of checkpoint and request. It decides nothing: the machines say which part
+counts, when to store, and which checkpoint to go back to.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from epochgate.errors import EpochgateError, InvariantBroken
+from epochgate.fsm import Timer
+from epochgate.runtime.api.committer import Committables
+from epochgate.runtime.api.reports import CheckpointReport
+from epochgate.runtime.shell.client_requests import JobOver
+from epochgate.runtime.shell.futures import reject, resolve
+from epochgate.runtime.store import (
+    CheckpointOutcomeUnknown,
+    CheckpointSaveFailed,
+    CompletedCheckpoint,
+    StoredInfo,
+)
+
+if TYPE_CHECKING:
+    from epochgate.runtime.shell.job_master import JobMaster
+
+
+OUTCOMES: tuple[tuple[type[BaseException], str, str], ...] = (
+    (CheckpointSaveFailed, "store_failed", "checkpoint {} could not be stored: {}"),
+    (BaseException, "store_unknown", "it is unknown whether checkpoint {} is stored: {}"),
+)
+"""What a save has raised -> the trigger of the checkpoint that says so, and the words for it; the
+first that fits counts.
+"""
+
+
+class CheckpointAborted(EpochgateError):
+    """A requested checkpoint was aborted; the message says why as far as that is known."""
+
+
+@dataclass
+class Parts:
+    """What has been gathered for the checkpoint under way."""
+
+    checkpoint_id: int
+    triggered_at_s: float
+    timer: Timer
+    coordinators: dict[str, bytes | None] = field(default_factory=dict)
+    subtasks: dict[int, dict[str, bytes]] = field(default_factory=dict)
+    committables: Committables = field(default_factory=dict)
+    uncommitted: dict[int, list[Any]] = field(default_factory=dict)
+    has_barriers: bool = False
+    stored: StoredInfo | None = None
+
+
+class Checkpoints:
+    """The checkpoint under way, the last completed one, and those who wait for one."""
+
+    def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
+        self._master = master
+        self.latest = restored
+        self._parts: Parts | None = None
+        self._saving: CompletedCheckpoint | None = None
+        self._requests: list[Future[int]] = []
+        self._served: dict[int, list[Future[int]]] = {}
+        master.job.bind("checkpoint", "driver", self)
+        master.job.bind("request", "requester", self)
+
+    # what a restore needs
+
+    def coordinator_state(self, operator_id: str, checkpoint: int) -> bytes | None:
+        latest = self._restored(checkpoint)
+        return None if latest is None else latest.coordinators.get(operator_id)
+
+    def subtask_states(self, subtask: int, checkpoint: int) -> dict[str, bytes] | None:
+        latest = self._restored(checkpoint)
+        return None if latest is None else latest.subtasks.get(self._master.subtask_of(subtask))
+
+    def _restored(self, checkpoint: int) -> CompletedCheckpoint | None:
+        if checkpoint == 0:
+            return None
+        if self.latest is None or self.latest.checkpoint_id != checkpoint:
+            raise InvariantBroken(f"checkpoint {checkpoint} is to be restored, not {self.latest}")
+        return self.latest
+
+    # requests
+
+    def request(self, wanted: Future[int]) -> None:
+        """Ask for a checkpoint on behalf of `wanted`."""
+        self._requests.append(wanted)
+        self._master.job.request.submit()
+
+    def chosen(self, checkpoint: int) -> None:
+        self._served[checkpoint] = self._requests
+        self._requests = []
+
+    def refused(self) -> None:
+        requests, self._requests = self._requests, []
+        for future in requests:
+            reject(future, JobOver("the checkpoint was asked for after the job's end"))
+
+    def forget_requests(self, reason: str) -> None:
+        """The job is over: nobody will be served any more."""
+        waiting = [
+            *self._requests,
+            *(future for served in self._served.values() for future in served),
+        ]
+        self._requests, self._served = [], {}
+        for future in waiting:
+            reject(future, CheckpointAborted(reason))
+
+    # port of the checkpoint
+
+    def started(self, checkpoint: int) -> None:
+        queue = self._master.queue
+        timeout_s = self._master.configuration.checkpoint_timeout_s
+        timer = queue.post_later(timeout_s, self._expire, checkpoint)
+        self._parts = Parts(checkpoint, queue.clock.now_s(), timer)
+
+    def _expire(self, checkpoint: int) -> None:
+        timeout_s = self._master.configuration.checkpoint_timeout_s
+        reason = f"it took longer than {timeout_s:g} s; {self._missing()}"
+        self._master.job.checkpoint.expire(checkpoint, reason)
+
+    def _missing(self) -> str:
+        """Whose part has not arrived; the timer of a checkpoint that is over finds none."""
+        if self._parts is None:
+            return "nothing is missing"
+        operators = self._master.configuration.operator_ids
+        if not self._parts.has_barriers:
+            is_on_wire = self._master.coordinators.is_on_wire
+            late = [
+                name
+                for number, name in enumerate(operators)
+                if name not in self._parts.coordinators or is_on_wire(number)
+            ]
+            return f"these coordinators have not completed it: {', '.join(late)}"
+        subtasks = range(self._master.configuration.parallelism)
+        missing = [s for s in subtasks if s not in self._parts.subtasks]
+        return f"these subtasks have not acknowledged it: {missing[:20]}"
+
+    def note_barriers(self) -> None:
+        """The coordinators' parts are complete, and the barriers on their way."""
+        if self._parts is not None:
+            self._parts.has_barriers = True
+
+    def keep_coordinator(self, operator_id: str, checkpoint: int, state: bytes | None) -> None:
+        self._part(checkpoint).coordinators[operator_id] = state
+
+    def keep(
+        self, checkpoint: int, subtask: int, parts: tuple[dict[str, bytes], list[Any]]
+    ) -> None:
+        subtask = self._master.subtask_of(subtask)
+        self._part(checkpoint).subtasks[subtask] = parts[0]
+        if parts[1]:
+            self._part(checkpoint).committables[subtask] = parts[1]
+
+    def keep_uncommitted(self, checkpoint: int, earlier: int, committables: Committables) -> None:
+        """Store what an earlier checkpoint holds too, as plain values: [[subtask, values], ...]."""
+        flat = [[subtask, values] for subtask, values in committables.items()]
+        if flat:
+            self._part(checkpoint).uncommitted[earlier] = flat
+
+    def _part(self, checkpoint: int) -> Parts:
+        if self._parts is None or self._parts.checkpoint_id != checkpoint:
+            raise InvariantBroken(f"checkpoint {checkpoint} is not under way: {self._parts}")
+        return self._parts
+
+    def save(self, checkpoint: int) -> None:
+        parts, configuration = self._part(checkpoint), self._master.configuration
+        whole = CompletedCheckpoint(
+            checkpoint_id=checkpoint,
+            job_id=configuration.job_id,
+            run_id=configuration.run_id,
+            created_at=self._master.wall_clock(),
+            parallelism=configuration.parallelism,
+            coordinators=parts.coordinators,
+            subtasks=parts.subtasks,
+            committables=parts.committables,
+            uncommitted=parts.uncommitted,
+        )
+        self._saving = whole
+        self._master.blocking.submit(
+            "store", lambda: self._check_and_save(whole), lambda *o: self._saved(whole, *o)
+        )
+
+    def _check_and_save(self, whole: CompletedCheckpoint) -> StoredInfo:
+        self._master.commits.check(whole.committables)
+        return self._master.store.save(whole)
+
+    def _saved(
+        self, whole: CompletedCheckpoint, stored: StoredInfo | None, error: BaseException | None
+    ) -> None:
+        checkpoint = whole.checkpoint_id
+        if error is not None:
+            outcome, words = next((o, w) for kind, o, w in OUTCOMES if isinstance(error, kind))
+            reason = words.format(checkpoint, error)
+            self._master.warn(reason)
+            getattr(self._master.job.checkpoint, outcome)(checkpoint, reason)
+        else:
+            self._part(checkpoint).stored = stored
+            self._master.job.checkpoint.stored(checkpoint)
+
+    def completed(self, checkpoint: int) -> None:
+        parts = self._part(checkpoint)
+        self.latest, self._saving = self._saving, None
+        stored_bytes = 0 if parts.stored is None else parts.stored.size_bytes
+        self._end(CheckpointReport(checkpoint, True, self._duration_s(parts), stored_bytes))
+        self._master.commits.hold(checkpoint, parts.committables)
+        self._master.restarts.note_healthy()
+        for future in self._served.pop(checkpoint, ()):
+            resolve(future, checkpoint)
+
+    def aborted(self, checkpoint: int, reason: str) -> None:
+        self._fail(checkpoint, reason, CheckpointAborted(f"checkpoint {checkpoint}: {reason}"))
+
+    def unknown(self, checkpoint: int, reason: str) -> None:
+        self._fail(checkpoint, reason, CheckpointOutcomeUnknown(reason))
+
+    def _fail(self, checkpoint: int, reason: str, error: EpochgateError) -> None:
+        duration_s = self._duration_s(self._part(checkpoint))
+        self._end(CheckpointReport(checkpoint, False, duration_s, 0, reason))
+        for future in self._served.pop(checkpoint, ()):
+            reject(future, error)
+
+    def _duration_s(self, parts: Parts) -> float:
+        return self._master.queue.clock.now_s() - parts.triggered_at_s
+
+    def _end(self, report: CheckpointReport) -> None:
+        if self._parts is not None:
+            self._parts.timer.cancel()
+        self._parts = None
+        self._master.report.checkpoints.append(report)

@@ -1,0 +1,113 @@
+"""The shell around commits: keeps the committables of the checkpoints in the ledger, and hands them
+to the user's committer, off the queue, as the machine says.
+
+Handler of the global committer's port `sink`. It decides nothing: the machine says what a commit
+covers, what is known to be committed, and what travels with a checkpoint that is stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from epochgate.runtime.api.committer import Committables, Committer, RetryLater
+from epochgate.runtime.store import CompletedCheckpoint
+
+if TYPE_CHECKING:
+    from epochgate.runtime.shell.job_master import JobMaster
+
+
+class Failure(NamedTuple):
+    """What an exception of a committer means: the trigger that it fires, and what a person reads of
+    it, as a warning and as the cause of the job's end.
+    """
+
+    trigger: str
+    warning: str
+    cause: str
+
+
+FAILURES: dict[type[BaseException], Failure] = {
+    RetryLater: Failure("retry_later", "will be tried again", "failed too often"),
+    BaseException: Failure("refused", "", "failed"),
+}
+"""The first class that fits counts; no exception means `committed`."""
+
+
+class Commits:
+    """The committables in the ledger, by checkpoint."""
+
+    def __init__(
+        self, master: JobMaster, committer: Committer | None, restored: CompletedCheckpoint | None
+    ) -> None:
+        self._master = master
+        self._committer = committer
+        self._held: dict[int, Committables] = {}
+        self._covered: list[tuple[int, Committables]] = []
+        """What the next commit consists of, oldest first."""
+        if restored is not None:
+            for checkpoint, flat in sorted(restored.uncommitted.items()):
+                self._held[checkpoint] = dict(flat)
+            self.hold(restored.checkpoint_id, restored.committables)
+        if committer is not None:
+            committer.open(master.configuration.run_id, dict(self._held))
+        master.job.bind("committer", "sink", self)
+
+    def hold(self, checkpoint: int, committables: Committables) -> None:
+        """Keep a completed checkpoint's committables until they are known to be committed."""
+        self._held[checkpoint] = committables
+
+    def check(self, committables: Committables) -> None:
+        """Let the committer refuse what it could never commit; on the store's thread."""
+        if self._committer is not None:
+            self._committer.check(committables)
+
+    # port of the committer
+
+    def carry(self, checkpoint: int, earlier: int) -> None:
+        self._master.checkpoints.keep_uncommitted(checkpoint, earlier, self._held[earlier])
+
+    def cover(self, checkpoint: int) -> None:
+        self._covered.append((checkpoint, self._held[checkpoint]))
+
+    def commit(self, checkpoint: int, tries: int) -> None:
+        """Commit what is covered, after a pause when that has failed before."""
+        batch, self._covered = self._covered, []
+        if tries:
+            delay_s = self._master.configuration.commit_retry_delay_s
+            self._master.queue.post_later(delay_s, self._submit, checkpoint, tries, batch)
+        else:
+            self._submit(checkpoint, tries, batch)
+
+    def settled(self, checkpoint: int) -> None:
+        del self._held[checkpoint]
+        self._master.report.committed_upto = checkpoint
+
+    def _submit(self, checkpoint: int, tries: int, batch: list[tuple[int, Committables]]) -> None:
+        numbers = [number for number, _ in batch]
+        self._master.blocking.submit(
+            "commit",
+            lambda: self._commit_all(batch),
+            lambda _, error: self._done(checkpoint, tries, numbers, error),
+        )
+
+    def _commit_all(self, batch: list[tuple[int, Committables]]) -> None:
+        if self._committer is not None:
+            for checkpoint, committables in batch:
+                self._committer.commit(checkpoint, committables)
+
+    def _done(
+        self, checkpoint: int, tries: int, numbers: list[int], error: BaseException | None
+    ) -> None:
+        machine = self._master.job.committer
+        if error is None:
+            machine.committed(checkpoint, tries)
+            return
+        failure = next(f for kind, f in FAILURES.items() if isinstance(error, kind))
+        if failure.warning:
+            self._master.warn(f"commit of checkpoints {numbers} {failure.warning}: {error}")
+        reason = f"commit of checkpoints {numbers} {failure.cause}: {error}"
+        getattr(machine, failure.trigger)(checkpoint, tries, reason)
+
+    def close(self) -> None:
+        if self._committer is not None:
+            self._committer.close()

@@ -1,0 +1,119 @@
+"""What the runtime hands to a coordinator: its context, and a gateway for each attempt.
+
+Decides nothing: whatever a coordinator does with them becomes an event of the queue, and what its
+calls raise there fails the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from epochgate.runtime.api.coordinator import RunningCoroutine
+from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
+from epochgate.runtime.api.plain_values import PLAIN_TYPES, insist_on_plain_type
+from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.api.user_code import load
+
+if TYPE_CHECKING:
+    from epochgate.runtime.shell.coordinators import Coordinators
+    from epochgate.runtime.shell.job_master import JobMaster
+
+Then = Callable[[Any, BaseException | None], None]
+
+
+class BoundGateway:
+    """The SubtaskGateway of one attempt; `send_event` enqueues the gateway machine's `send`."""
+
+    __slots__ = ("_post", "_send", "attempt", "subtask")
+
+    def __init__(self, master: JobMaster, coordinator: int, place: int, attempt: int) -> None:
+        self.subtask, self.attempt = master.subtask_of(place), attempt
+        self._post = master.queue.post
+        self._send = master.job.gateway[coordinator, place].send
+
+    def send_event(self, event: Any) -> SendFuture:
+        """Enqueue the event; any thread. Looks at its own type only: looking at everything in it
+        would cost about a quarter of a send, and the transport, which packs it, names what is left.
+        """
+        if type(event) not in PLAIN_TYPES:
+            insist_on_plain_type(f"the event for subtask {self.subtask}", event)
+        future = SendFuture(event)
+        self._post(self._send, self.attempt, future)
+        return future
+
+
+class BoundCheckpoints:
+    """The CheckpointAccess of one job."""
+
+    def __init__(self, master: JobMaster) -> None:
+        self._master = master
+        self.interval_s = master.configuration.checkpoint_interval_s
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether checkpoints are taken without being asked for."""
+        return self.interval_s is not None
+
+    @property
+    def last_completed_id(self) -> int:
+        """The id of the last completed checkpoint."""
+        latest = self._master.checkpoints.latest
+        return 0 if latest is None else latest.checkpoint_id
+
+    def request(self) -> Future[int]:
+        """Ask for a checkpoint."""
+        return self._master.request_checkpoint()
+
+
+class BoundContext:
+    """The CoordinatorContext of one coordinator; `QuiescableContext` fences it."""
+
+    def __init__(
+        self, master: JobMaster, coordinators: Coordinators, coordinator: int, operator_id: str
+    ) -> None:
+        self._master, self._coordinators, self._coordinator = master, coordinators, coordinator
+        self.operator_id = operator_id
+        self.job_id = master.configuration.job_id
+        self.run_id = master.configuration.run_id
+        self.parallelism = master.configuration.parallelism
+        self.concurrent_attempts_max = master.configuration.concurrent_attempts_max
+        self.coordinator_store = coordinators.store
+        self.metrics = CoordinatorMetrics()
+        self.checkpoints = BoundCheckpoints(master)
+        master.report.coordinator_metrics[operator_id] = self.metrics
+
+    def load(self, name: str) -> Any:
+        """Return what the name stands for in the driver's Python."""
+        return load(name)
+
+    def fail_job(self, cause: BaseException | str) -> None:
+        """Take the job back to its last completed checkpoint."""
+        self._master.queue.post(self._coordinators.fail_job_now, self._coordinator, cause)
+
+    def post(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Run `call` in its turn; what it raises fails the job."""
+        self._master.queue.post(self._guarded, call, arguments)
+
+    def post_later(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> None:
+        """Run `call` after `delay_s` seconds."""
+        self._master.queue.post_later(delay_s, self._guarded, call, arguments)
+
+    def run_async(self, work: Callable[[], Any], then: Then, *, lane: str = "") -> None:
+        """Run `work` elsewhere and `then` in its turn."""
+        self._master.blocking.submit(
+            f"coordinator-{self.operator_id}" + (f"-{lane}" if lane else ""),
+            work,
+            lambda result, error: self._guarded(then, (result, error)),
+            is_guest=True,
+        )
+
+    def run_coroutine(self, coroutine: Coroutine[Any, Any, Any], then: Then) -> RunningCoroutine:
+        """Run `coroutine` on the job's event loop and `then` in its turn."""
+        return self._coordinators.event_loop.submit(
+            coroutine, lambda result, error: self._guarded(then, (result, error))
+        )
+
+    def _guarded(self, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self._coordinators.guarded_event(self._coordinator, call, *arguments)

@@ -1,0 +1,373 @@
+"""The shell around the user's coordinators: calls them as the holders say, and takes their answers
+to the queue.
+
+Listens to the ports of holders, snapshots and gateways. It decides nothing: an exception of user
+code becomes a failure of the job, the outcome of a snapshot's future a trigger, and a send's future
+is completed as its gateway says.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from epochgate.runtime.api.coordinator import (
+    BATCH_CHECKPOINT,
+    OperatorCoordinator,
+    SubtaskGateway,
+)
+from epochgate.runtime.api.coordinator_store import CoordinatorStore
+from epochgate.runtime.api.operator import FatalTaskError
+from epochgate.runtime.api.receipts import Receipt, RegisteredEvent
+from epochgate.runtime.api.send_future import EventLost, SendFuture
+from epochgate.runtime.api.snapshot_future import SnapshotFuture
+from epochgate.runtime.shell.asyncio_loop import CoroutineRunner
+from epochgate.runtime.shell.batch_snapshots import BatchSnapshotRefused, BatchSnapshotRequest
+from epochgate.runtime.shell.client_requests import (
+    ClientRequest,
+    ClientRequests,
+    CoordinatorUnavailable,
+    JobOver,
+)
+from epochgate.runtime.shell.coordinator_context import BoundContext, BoundGateway
+from epochgate.runtime.shell.fenced_context import QuiescableContext
+from epochgate.runtime.shell.futures import reject
+from epochgate.runtime.shell.watchdog import CallWatch
+
+if TYPE_CHECKING:
+    from epochgate.runtime.shell.job_master import JobMaster
+
+Request = ClientRequest | BatchSnapshotRequest
+
+RAISED = object()
+"""What a guarded call returns when user code has raised."""
+
+
+class Unmade(OperatorCoordinator):
+    """Stands for a coordinator that its provider failed to make: it cannot start."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def start(self) -> None:
+        raise self._error
+
+    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
+        raise self._error
+
+    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
+        pass
+
+
+class Coordinators:
+    """All coordinators of a job; handler of the ports `user`, `results` and `sender`. A place is a
+    subtask, or one of several if it has concurrent attempts.
+    """
+
+    def __init__(self, master: JobMaster) -> None:
+        self._master, self._subtask_of = master, master.subtask_of
+        job = master.job
+        self.store = CoordinatorStore()
+        self.watch = CallWatch()
+        self.relay: Callable[..., None] = master.queue.post
+        """Posts from where no lock may be taken; a watchdog beside the queue's thread sets it."""
+        self._contexts: list[QuiescableContext] = []
+        self._coordinators: list[OperatorCoordinator] = []
+        for number, provider in enumerate(master.configuration.providers):
+            self._contexts.append(self._context(number))
+            self._coordinators.append(provider.create(self._contexts[number]))
+        self.requests = ClientRequests(
+            {self.operator_id(n): holder.client_request for n, holder in enumerate(job.holder)},
+            master.queue.post,
+        )
+        self.on_wire: dict[tuple[int, int], deque[SendFuture]] = {g: deque() for g in job.gateway}
+        self.waiting: dict[tuple[int, int], deque[SendFuture]] = {}
+        """What waits in front of closed gateways, as these have said."""
+        job.bind("holder", "user", self)
+        job.bind("snapshot", "user", self)
+        job.bind("snapshot", "results", self)
+        job.bind("gateway", "sender", self)
+
+    def _context(self, number: int) -> QuiescableContext:
+        operator_id = self._master.configuration.providers[number].operator_id
+        return QuiescableContext(BoundContext(self._master, self, number, operator_id))
+
+    def __getitem__(self, number: int) -> OperatorCoordinator:
+        return self._coordinators[number]
+
+    def operator_id(self, number: int) -> str:
+        return self._contexts[number].operator_id
+
+    def freeze_metrics(self) -> None:
+        """Keep the figures as they are; the coordinators are closed."""
+        for context in self._contexts:
+            context.metrics.freeze()
+
+    @cached_property
+    def event_loop(self) -> CoroutineRunner:
+        """Where coroutines run, from the first one on."""
+        return self._master.blocking.open_loop(self._master.queue)
+
+    def guarded(self, number: int, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call user code as an effect of a step; what it raises fails the job in a later one, and
+        RAISED is returned.
+        """
+        self.watch.enter(number, call)
+        try:
+            return call(*arguments)
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            self._master.queue.post(self._fail_job(number), *self._cause(number, error))
+            return RAISED
+        finally:
+            self.watch.leave()
+
+    def guarded_event(self, number: int, call: Callable[..., Any], *arguments: Any) -> None:
+        """Call user code as an event of its own; what it raises fails the job in the same event,
+        so that nothing comes between.
+        """
+        self.watch.enter(number, call)
+        try:
+            call(*arguments)
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            self.fail_job_now(number, error)
+        finally:
+            self.watch.leave()
+
+    def fail_job_now(self, number: int, cause: BaseException | str) -> None:
+        """Let the holder decide what the failure means; as an event of its own."""
+        self._fail_job(number)(*self._cause(number, cause))
+
+    def _fail_job(self, number: int) -> Callable[..., Any]:
+        return self._master.job.holder[number].fail_job
+
+    def _cause(self, number: int, cause: BaseException | str, what: str = "") -> tuple[str, bool]:
+        """The reason to report, and whether trying again cannot help."""
+        name = f"coordinator {self.operator_id(number)!r}{what}"
+        if isinstance(cause, FatalTaskError):
+            return f"{name}: {cause}", True
+        return f"{name}: {cause!r}", False
+
+    def _watched(self, number: int, handle: Callable[[Any], Any], value: Any) -> Any:
+        self.watch.enter(number, handle)
+        try:
+            return handle(value)
+        finally:
+            self.watch.leave()
+
+    # port `user`
+
+    def start(self, number: int) -> None:
+        holder, post = self._master.job.holder[number], self._master.queue.post
+        coordinator = self._coordinators[number]
+        self.watch.enter(number, coordinator.start)
+        try:
+            coordinator.start()
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            post(holder.start_failed, *self._cause(number, error, " could not start"))
+        else:
+            post(holder.started)
+        finally:
+            self.watch.leave()
+
+    def unfit(self, number: int) -> None:
+        reason = f"coordinator {self.operator_id(number)!r} has failed the job before it started"
+        self._master.queue.post(self._master.job.holder[number].start_failed, reason, False)
+
+    def rebuild(self, number: int) -> None:
+        self._contexts[number].quiesce()
+        self.close(number)
+        self._contexts[number] = self._context(number)
+        provider = self._master.configuration.providers[number]
+        try:
+            self._coordinators[number] = provider.create(self._contexts[number])
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            self._coordinators[number] = Unmade(error)
+
+    def close(self, number: int) -> None:
+        try:
+            self._coordinators[number].close()
+        except Exception as error:  # noqa: BLE001  # the job is over; the others must be closed too
+            self._master.warn(
+                f"coordinator {self.operator_id(number)!r} failed to close: {error!r}"
+            )
+
+    def reset_to(self, number: int, checkpoint: int) -> None:
+        state = self._master.checkpoints.coordinator_state(self.operator_id(number), checkpoint)
+        self._reset(number, checkpoint, state)
+
+    def reset_to_batch_snapshot(self, number: int) -> None:
+        self._reset(number, BATCH_CHECKPOINT, self._master.batch_states[self.operator_id(number)])
+
+    def _reset(self, number: int, checkpoint: int, state: bytes | None) -> None:
+        self._master.batch_snapshots.cancel(number, "the coordinator went back to a checkpoint")
+        self.guarded(number, self._coordinators[number].reset_to_checkpoint, checkpoint, state)
+
+    def cancel_batch_snapshot(self, number: int) -> None:
+        self._master.batch_snapshots.cancel(number, "it has failed the job")
+
+    def client_request(self, number: int, request: ClientRequest) -> None:
+        handle = self._coordinators[number].handle_client_request
+        self.requests.answer(
+            self.operator_id(number), partial(self._watched, number, handle), request
+        )
+
+    def batch_snapshot(self, number: int, request: BatchSnapshotRequest) -> None:
+        self._master.batch_snapshots.begin(number, request)
+
+    def refuse_early(self, number: int, request: Request) -> None:
+        self._refuse(number, request, "has not started; ask again once the job has begun")
+
+    def refuse_broken(self, number: int, request: Request) -> None:
+        self._refuse(
+            number,
+            request,
+            f"could not start and is not built anew yet; ask again after the restart. The last "
+            f"failure: {self._master.last_failure()}",
+        )
+
+    def refuse_failing(self, number: int, request: Request) -> None:
+        self._refuse(
+            number, request, "has failed the job and is not restored yet; ask again after the reset"
+        )
+
+    def _refuse(self, number: int, request: Request, why: str) -> None:
+        text = f"the {request} was refused: coordinator {self.operator_id(number)!r} {why}"
+        reject(request, CoordinatorUnavailable(text))
+
+    def refuse_periodic(self, number: int, request: Request) -> None:
+        interval_s = self._master.configuration.checkpoint_interval_s
+        text = (
+            f"the {request} of coordinator {self.operator_id(number)!r} was refused: this job "
+            f"takes a checkpoint every {interval_s:g} s; ask for one of these, which holds what a "
+            f"snapshot without a checkpoint would"
+        )
+        reject(request, BatchSnapshotRefused(text))
+
+    def refuse_late(self, number: int, request: Request) -> None:
+        reject(request, JobOver(f"the {request} came too late: the job is over"))
+
+    # port `user` of the snapshots
+
+    def checkpoint(self, number: int, checkpoint: int) -> None:
+        snapshot, name = self._master.job.snapshot[number], self.operator_id(number)
+        reason = f"coordinator {name!r} has dropped its future uncompleted"
+        result: Future[bytes] = SnapshotFuture(self.relay, snapshot.fail, checkpoint, reason)
+        result.add_done_callback(partial(self._snapshot_done, number, checkpoint))
+        self.guarded(number, self._coordinators[number].checkpoint, checkpoint, result)
+
+    def _snapshot_done(self, number: int, checkpoint: int, result: Future[bytes]) -> None:
+        snapshot = self._master.job.snapshot[number]
+        error = None if result.cancelled() else result.exception()
+        if result.cancelled() or error is not None:
+            reason = f"coordinator {self.operator_id(number)!r} has no snapshot: {error!r}"
+            self._master.queue.post(snapshot.fail, checkpoint, reason)
+        else:
+            self._master.queue.post(snapshot.succeed, checkpoint, result.result())
+
+    # port `user` of the holders
+
+    def complete(self, number: int, checkpoint: int) -> None:
+        self.guarded(number, self._coordinators[number].notify_checkpoint_complete, checkpoint)
+
+    def aborted(self, number: int, checkpoint: int) -> None:
+        self.guarded(number, self._coordinators[number].notify_checkpoint_aborted, checkpoint)
+
+    def ready(self, number: int, place: int, attempt: int) -> None:
+        gateway: SubtaskGateway = BoundGateway(self._master, number, place, attempt)
+        ready = self._coordinators[number].execution_attempt_ready
+        self.guarded(number, ready, gateway.subtask, attempt, gateway)
+
+    def failed(self, number: int, place: int, attempt: int, reason: str) -> None:
+        failed = self._coordinators[number].execution_attempt_failed
+        self.guarded(number, failed, self._subtask_of(place), attempt, reason)
+
+    def subtask_reset(self, number: int, place: int, checkpoint: int) -> None:
+        reset = self._coordinators[number].subtask_reset
+        self.guarded(number, reset, self._subtask_of(place), checkpoint)
+
+    def event(self, number: int, place: int, attempt: int, event: Any) -> None:
+        handle, subtask = (
+            self._coordinators[number].handle_event_from_operator,
+            self._subtask_of(place),
+        )
+        if not isinstance(event, RegisteredEvent):
+            self.guarded(number, handle, subtask, attempt, event)
+            return
+        handled = partial(self._handled, number, place, attempt, event.number)
+        outcome = self.guarded(number, handle, subtask, attempt, event.value)
+        if isinstance(outcome, Future):
+            outcome.add_done_callback(handled)
+        elif outcome is not RAISED:
+            handled(None)
+
+    def _handled(
+        self, number: int, place: int, attempt: int, event: int, done: Future[Any] | None
+    ) -> None:
+        if done is not None and (done.cancelled() or done.exception() is not None):
+            cause = None if done.cancelled() else done.exception()
+            self._contexts[number].fail_job(cause or "it has canceled the handling of an event")
+            return
+        receipt = SendFuture(Receipt(event))
+        self._master.queue.post(self._master.job.holder[number].handled, place, attempt, receipt)
+
+    # port `results`
+
+    def keep(self, number: int, checkpoint: int, state: bytes) -> None:
+        self._master.checkpoints.keep_coordinator(self.operator_id(number), checkpoint, state)
+
+    # port `sender`
+
+    def pending(self, number: int) -> list[SendFuture]:
+        """What a coordinator has sent that is neither confirmed nor lost, held events included."""
+        return [
+            future
+            for waiting in (self.on_wire, self.waiting)
+            for (coordinator, _), futures in waiting.items()
+            if coordinator == number
+            for future in futures
+        ]
+
+    def is_on_wire(self, number: int) -> bool:
+        """Whether anything that a coordinator has sent is under way; held events are not."""
+        return any(futures for (c, _), futures in self.on_wire.items() if c == number)
+
+    def held(self, number: int, place: int, future: SendFuture) -> None:
+        self.waiting.setdefault((number, place), deque()).append(future)
+
+    def release(self, number: int, place: int, future: SendFuture) -> None:
+        """The event waits no longer in front of its gateway, if it did."""
+        held = self.waiting.get((number, place))
+        if held and held[0] is future:
+            held.popleft()
+            if not held:
+                del self.waiting[number, place]
+
+    def confirmed(self, number: int, place: int, count: int) -> None:
+        on_wire = self.on_wire[number, place]
+        for _ in range(count):
+            on_wire.popleft().complete()
+
+    def lost(self, number: int, place: int, count: int, reason: str) -> None:
+        on_wire = self.on_wire[number, place]
+        for _ in range(count):
+            future = on_wire.popleft()
+            future.complete(_lost(future.event, self._subtask_of(place), reason))
+
+    def lose_all(self, reason: str) -> None:
+        """No process is left: what was on the wire, after a crash of the queue, will not arrive."""
+        for (_, place), on_wire in self.on_wire.items():
+            while on_wire:
+                future = on_wire.popleft()
+                future.complete(_lost(future.event, self._subtask_of(place), reason))
+
+    def turned_away(self, number: int, place: int, future: SendFuture) -> None:
+        self.release(number, place, future)
+        subtask = self._subtask_of(place)
+        future.complete(_lost(future.event, subtask, "its attempt is not running"))
+
+
+def _lost(event: Any, subtask: int, reason: str) -> EventLost:
+    return EventLost(f"event {event!r} for subtask {subtask} was lost: {reason}")

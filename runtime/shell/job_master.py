@@ -1,0 +1,250 @@
+"""The job master: one job's machines, their queue, and the shells that listen to them.
+
+Flink's JobMaster for a Spark job. Everything of the protocol happens on the queue's thread; the
+public methods may be called from any. It runs over any transport, clock, store and place for
+blocking work, real or simulated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from epochgate.fsm import Clock, EventQueue, Journal
+from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.job import Job
+from epochgate.runtime.api.committer import Committer
+from epochgate.runtime.api.configuration import JobConfiguration, JobMisconfigured
+from epochgate.runtime.api.reports import FailureReport, JobReport, JobResult, shortened
+from epochgate.runtime.api.send_future import EventLost, SendFuture
+from epochgate.runtime.api.transport import Transport
+from epochgate.runtime.shell.batch_snapshots import BatchSnapshots
+from epochgate.runtime.shell.blocking_work import BlockingWork, Post
+from epochgate.runtime.shell.checkpoints import Checkpoints
+from epochgate.runtime.shell.client_requests import JobOver
+from epochgate.runtime.shell.commits import Commits
+from epochgate.runtime.shell.concurrent_attempts import ConcurrentTasks, NoCheckpointAmongAttempts
+from epochgate.runtime.shell.coordinators import Coordinators
+from epochgate.runtime.shell.failover import Failover
+from epochgate.runtime.shell.futures import reject
+from epochgate.runtime.shell.tasks import Tasks
+from epochgate.runtime.store import CheckpointStore
+
+
+class JobMaster:
+    """Runs one job. `blocking` is given the queue's post and makes the place where blocking work
+    runs. `batch_states`: operator id -> a snapshot taken without a checkpoint, from which that
+    operator's coordinator begins when there is no checkpoint to go back to. `wall_clock`: seconds
+    since the epoch, for what is stored to be read by people.
+
+    Raises JobMisconfigured when the store's latest checkpoint was taken with another parallelism,
+    or a batch snapshot is of an operator that the job does not have, and what the store's `latest`
+    and the providers' `create` raise. Source: Apache Flink's JobMaster, with its SchedulerBase and
+    CheckpointCoordinator.
+    """
+
+    def __init__(
+        self,
+        configuration: JobConfiguration,
+        *,
+        transport: Transport,
+        store: CheckpointStore,
+        clock: Clock,
+        blocking: Callable[[Post], BlockingWork],
+        committer: Committer | None = None,
+        batch_states: Mapping[str, bytes] | None = None,
+        journal: Callable[[Job], Journal] | None = None,
+        job: Callable[..., Job] = Job,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.configuration = configuration
+        self.transport, self.store, self.wall_clock = transport, store, wall_clock
+        self.batch_states = _known(batch_states or {}, configuration.operator_ids)
+        self.report = JobReport()
+        self.result: Future[JobResult] = Future()
+        self._cause: str | None = None
+        restored = store.latest()
+        if restored is not None and restored.parallelism != configuration.parallelism:
+            raise JobMisconfigured(
+                f"checkpoint {restored.checkpoint_id} was taken with parallelism "
+                f"{restored.parallelism}, and this start asks for {configuration.parallelism}; "
+                f"start with {restored.parallelism}, or with a new checkpoint directory"
+            )
+        self.job = _made(job, configuration)
+        self.queue = EventQueue(self.job, clock, None if journal is None else journal(self.job))
+        self.blocking = blocking(self.queue.post)
+        self.coordinators = Coordinators(self)
+        self.batch_snapshots = BatchSnapshots(self)
+        self.checkpoints = Checkpoints(self, restored)
+        self.commits = Commits(self, committer, restored)
+        self.restarts = Failover(self)
+        self.tasks = (
+            ConcurrentTasks(self, self.job) if isinstance(self.job, ConcurrentJob) else Tasks(self)
+        )
+
+    def start(self) -> None:
+        """Open the transport and begin, from the store's latest checkpoint if it has one."""
+        self.transport.open(self.tasks)
+        latest = self.checkpoints.latest
+        if latest is not None:
+            newest = max(latest.checkpoint_id, self.store.last_id or 0)
+            self.queue.post(self.job.checkpoint.restore, latest.checkpoint_id, newest)
+            for earlier in sorted(latest.uncommitted):
+                self.queue.post(self.job.committer.adopt, earlier)
+        for number, operator_id in enumerate(self.configuration.operator_ids):
+            if operator_id in self.batch_states:
+                self.queue.post(self.job.holder[number].adopt_batch_snapshot)
+        self.queue.post(self.job.lifecycle.start)
+        if self.configuration.checkpoint_interval_s is not None:
+            self.queue.post(self._next_period, self.configuration.checkpoint_interval_s)
+
+    def _next_period(self, interval_s: float) -> None:
+        self.queue.post_later(interval_s, self._period, interval_s)
+
+    def _period(self, interval_s: float) -> None:
+        self.job.request.submit_periodic()
+        if not self.is_over:
+            self._next_period(interval_s)
+
+    def request_checkpoint(self) -> Future[int]:
+        """Ask for a checkpoint that begins from now on; the id once it is completed, or
+        CheckpointAborted, CheckpointOutcomeUnknown, NoCheckpointAmongAttempts or JobOver.
+        """
+        wanted: Future[int] = Future()
+        if self.configuration.concurrent_attempts_max > 1:
+            reject(wanted, NoCheckpointAmongAttempts("a checkpoint"))
+            return wanted
+        self.queue.post(self.checkpoints.request, wanted)
+        return wanted
+
+    def request_batch_snapshot(self, operator_id: str) -> Future[bytes]:
+        """Ask for a coordinator's snapshot in a job that takes no checkpoints: its bytes once every
+        event sent before it was handled.
+
+        Fails with UnknownOperator, CoordinatorUnavailable, BatchSnapshotRefused,
+        BatchSnapshotFailed or JobOver.
+        """
+        return self.batch_snapshots.request(operator_id)
+
+    def request(self, operator_id: str, request: Any) -> Future[Any]:
+        """Ask the coordinator of an operator; the answer, a plain value as the request is.
+
+        Fails with UnknownOperator, CoordinatorUnavailable, RequestNotHandled, ValueNotPlain,
+        JobOver, or what the coordinator raises.
+        """
+        return self.coordinators.requests.ask(operator_id, request)
+
+    def stop(self) -> None:
+        """Take a last checkpoint, then end; a later start resumes from it.
+
+        Raises NoCheckpointAmongAttempts in a job with concurrent attempts.
+        """
+        if self.configuration.concurrent_attempts_max > 1:
+            raise NoCheckpointAmongAttempts("a last checkpoint to leave with")
+        self.queue.post(self.job.lifecycle.stop)
+
+    def cancel(self, reason: str = "it was canceled") -> None:
+        """End now, without another checkpoint."""
+        self.queue.post(self.job.lifecycle.cancel, reason)
+
+    def fail(self, reason: str) -> None:
+        """End as failed: trying again would not help, or is not allowed."""
+        self.queue.post(self.job.lifecycle.give_up, reason)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job has ended; its result is there."""
+        return self.result.done()
+
+    # for the shells, on the queue's thread
+
+    def subtask_of(self, place: int) -> int:
+        """Which subtask what the machines know by this number belongs to."""
+        return place // self.configuration.concurrent_attempts_max
+
+    def note_cause(self, reason: str) -> None:
+        """Why the job goes down."""
+        self._cause = shortened(reason, 8000)
+
+    def note_failure(self, subtask: int | None, attempt: int | None, reason: str) -> None:
+        """Report a failure of a subtask, or with None of the whole job."""
+        failure = FailureReport(self.queue.clock.now_s(), subtask, attempt, shortened(reason))
+        self.report.failures.append(failure)
+
+    def last_failure(self) -> str:
+        """The most recent reason why something failed."""
+        reasons = [c.reason for c in self.report.checkpoints[-1:] if not c.is_completed]
+        reasons = [f.reason for f in self.report.failures[-1:] if f.subtask is None] or reasons
+        return reasons[0] if reasons else "no reason was given"
+
+    def warn(self, text: str) -> None:
+        """Note what a person should know."""
+        self.report.warnings.append(text)
+
+    def end(self, state: str, checkpoint: int) -> None:
+        """The lifecycle has reached its end: release everything and report."""
+        reason = None if state == "finished" else self._cause
+        self.report.failure_reason = reason
+        self.forget_requests(f"the job is {state}: {reason or 'its input has ended'}")
+        self.result.set_result(JobResult(state, reason, self.report, checkpoint))
+
+    def forget_requests(self, reason: str) -> None:
+        """The job is over: nobody is answered any more, and no figure changes."""
+        self.checkpoints.forget_requests(reason)
+        self.coordinators.requests.close(reason)
+        for number in range(len(self.configuration.providers)):
+            self.batch_snapshots.cancel(number, reason)
+        self.coordinators.freeze_metrics()
+
+    def close(self) -> None:
+        """Release transport, committer, store and threads; after the end, or to abandon the job."""
+        self.queue.wake = self._refuse_late
+        self._refuse_late()
+        self.coordinators.lose_all("the job is over")
+        self.transport.close()
+        self.blocking.close()
+        self.commits.close()
+        self.store.close()
+
+    def _refuse_late(self) -> None:
+        """Nobody processes events any more: whoever waits for one of them must learn it."""
+        for _, arguments in self.queue.abandon():
+            for argument in arguments:
+                if isinstance(argument, SendFuture):
+                    argument.complete(EventLost(f"{argument.event!r} came after the job's end"))
+                elif isinstance(argument, Future):
+                    reject(argument, JobOver("it was asked for after the job's end"))
+
+    def values(self) -> dict[str, Any]:
+        """The whole protocol state as plain data."""
+        return self.job.values()
+
+
+def _known(states: Mapping[str, bytes], operators: list[str]) -> dict[str, bytes]:
+    """The batch snapshots, all of operators of the job."""
+    for operator in states:
+        if operator not in operators:
+            raise JobMisconfigured(
+                f"there is a batch snapshot, but no operator {operator!r}; its operators are "
+                f"{', '.join(map(repr, operators))}: give the snapshot the id of one of these"
+            )
+    return dict(states)
+
+
+def _made(job: Callable[..., Job], configuration: JobConfiguration) -> Job:
+    """The machines of one job; with concurrent attempts there is one more for each subtask."""
+    constants = {
+        "subtasks": configuration.parallelism,
+        "coordinators": len(configuration.providers),
+        "tolerable_failures": configuration.tolerable_checkpoint_failures,
+        "commit_retries": configuration.commit_retries_max,
+        "periodic": int(configuration.checkpoint_interval_s is not None),
+    }
+    concurrent = configuration.concurrent_attempts_max
+    if concurrent == 1:
+        return job(**constants)
+    constants["subtasks"] *= concurrent
+    concurrent_job = ConcurrentJob if job is Job else job
+    return concurrent_job(**constants, vertices=configuration.parallelism, concurrent=concurrent)

@@ -1,0 +1,87 @@
+"""The thread that drains a job's queue in production.
+
+It processes events in bursts, lets the transport flush after each, and sleeps until something is
+posted or a timer is due. An exception that gets here is a fault of epochgate: the job ends with it,
+and a new start resumes from the last checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+
+from epochgate.runtime.api.reports import JobResult
+from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.shell.watchdog import Watchdog
+
+EVENTS_PER_BURST = 512
+logger = logging.getLogger(__name__)
+
+
+class JobLoop:
+    """Runs a job master on a thread of its own until the job is over."""
+
+    def __init__(self, master: JobMaster) -> None:
+        self.master = master
+        self._alarm = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="epochgate-queue", daemon=True)
+        self._watchdog = Watchdog(
+            master.coordinators.watch,
+            call_warn_s=master.configuration.coordinator_call_warn_s,
+            operator_ids=master.configuration.operator_ids,
+            warn=master.warn,
+            post=master.queue.post,
+        )
+        master.coordinators.relay = self._watchdog.relay
+
+    def start(self) -> None:
+        """Start the job, its thread and the watchdog beside it."""
+        self.master.start()
+        self._watchdog.start(self._thread)
+        self._thread.start()
+
+    def join(self, timeout_s: float | None = None) -> JobResult:
+        """Wait for the job's end; TimeoutError after `timeout_s` seconds."""
+        result = self.master.result.result(timeout_s)
+        self._thread.join()
+        return result
+
+    def _run(self) -> None:
+        try:
+            while not self.master.is_over:
+                self._burst()
+        except Exception as error:  # whatever it is, nobody may wait for this job for ever
+            logger.exception("the job's queue has stopped")
+            self._crash(error)
+        finally:
+            self._watchdog.stop()
+            self.master.close()
+
+    def _burst(self) -> None:
+        queue, transport = self.master.queue, self.master.transport
+        queue.post_due()
+        queue.drain(EVENTS_PER_BURST)
+        transport.flush()
+        if queue.is_empty:
+            self._sleep()
+
+    def _sleep(self) -> None:
+        queue = self.master.queue
+        queue.wake = self._alarm.set
+        due_s = queue.next_due_s()
+        wait_s = None if due_s is None else max(0.0, due_s - queue.clock.now_s())
+        if queue.is_empty and not self.master.is_over:
+            self._alarm.wait(wait_s)
+        queue.wake = None
+        self._alarm.clear()
+
+    def _crash(self, error: Exception) -> None:
+        detail = "".join(traceback.format_exception(error, limit=-8))
+        reason = f"epochgate itself has failed; please report this: {error!r}\n{detail}"
+        master = self.master
+        master.forget_requests(reason)
+        if not master.is_over:
+            latest = master.checkpoints.latest
+            completed = 0 if latest is None else latest.checkpoint_id
+            master.result.set_result(JobResult("failed", reason, master.report, completed))

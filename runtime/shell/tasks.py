@@ -1,0 +1,184 @@
+"""The shell around the tasks: carries what attempts say to the transport, and what processes say to
+the queue.
+
+Handler of the attempts' ports `task` and `scheduler`, and the transport's inbox. It decides
+nothing; a message that it cannot read fails the attempt that sent it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from epochgate.runtime.api.receipts import Receipt, RegisteredEvent
+from epochgate.runtime.api.reports import shortened
+from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.api.transport import Message
+
+if TYPE_CHECKING:
+    from epochgate.runtime.shell.job_master import JobMaster
+
+ARGUMENT_COUNTS = {
+    "initialize": 0,
+    "run": 0,
+    "confirm": 2,
+    "event": 2,
+    "registered_event": 3,
+    "acknowledge": 4,
+    "decline": 2,
+    "ended": 0,
+    "failed": 2,
+    "finished": 0,
+    "metrics": 1,
+}
+NUMBERED = ("confirm", "event", "registered_event", "acknowledge", "decline")
+
+
+class Places(Protocol):
+    """What is asked of a transport here; it may be told places instead of subtasks."""
+
+    def deploy(self, subtask: int, attempt: int, /) -> None: ...
+    def send(self, subtask: int, identity: int, message: Message, /) -> None: ...
+    def end(self, subtask: int, identity: int, reason: str, /) -> None: ...
+
+
+class Tasks:
+    """All subtasks' processes as the driver sees them. Where subtasks have concurrent attempts,
+    what the machines call a subtask is the place of one of them.
+    """
+
+    def __init__(self, master: JobMaster) -> None:
+        self._master = master
+        self._attempts = master.job.attempt
+        self._post, self._post_later = master.queue.post, master.queue.post_later
+        self._start_timeout_s = master.configuration.attempt_start_timeout_s
+        self._start_reason = f"it did not run within {self._start_timeout_s:g} s of its start"
+        self._transport: Places = master.transport
+        self._on_wire = master.coordinators.on_wire
+        self._waiting, self._release = master.coordinators.waiting, master.coordinators.release
+        master.job.bind("attempt", "task", self)
+        master.job.bind("attempt", "scheduler", self)
+        master.job.bind("gateway", "wire", self)
+        master.job.bind("checkpoint", "tasks", self)
+
+    def places(self) -> list[int]:
+        """The numbers of the attempts that are to be shown; at least one for each subtask."""
+        return list(range(len(self._attempts)))
+
+    # what reaches processes: port `task` of the attempts, `wire` of the gateways, `tasks` of the
+    # checkpoint
+
+    def restore(self, subtask: int, identity: int, attempt: int, checkpoint: int) -> None:
+        states = self._master.checkpoints.subtask_states(subtask, checkpoint)
+        self._transport.send(subtask, identity, ["restore", attempt, checkpoint, states])
+
+    def event(
+        self, coordinator: int, subtask: int, identity: int, number: int, future: SendFuture
+    ) -> None:
+        if self._waiting:
+            self._release(coordinator, subtask, future)
+        self._on_wire[coordinator, subtask].append(future)
+        message = ["event", coordinator, number, future.event]
+        if isinstance(future.event, Receipt):
+            message = ["receipt", coordinator, number, future.event.number]
+        self._transport.send(subtask, identity, message)
+
+    def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
+        self._master.checkpoints.note_barriers()
+        self._transport.send(subtask, identity, ["barrier", checkpoint])
+
+    def complete(self, subtask: int, identity: int, checkpoint: int) -> None:
+        self._transport.send(subtask, identity, ["complete", checkpoint])
+
+    def aborted(self, subtask: int, identity: int, checkpoint: int) -> None:
+        self._transport.send(subtask, identity, ["aborted", checkpoint])
+
+    def finish(self, subtask: int, identity: int) -> None:
+        """Tell the process that the job has what it needs."""
+        self._transport.send(subtask, identity, ["finish"])
+
+    # port `scheduler`
+
+    def deploy(self, subtask: int, attempt: int) -> None:
+        self._transport.deploy(subtask, attempt)
+
+    def starting(self, subtask: int, attempt: int) -> None:
+        expire = self._attempts[subtask].expire_start
+        self._post_later(self._start_timeout_s, expire, attempt, self._start_reason)
+
+    def end(self, subtask: int, identity: int) -> None:
+        self._transport.end(subtask, identity, "its attempt is over")
+
+    def refuse(self, subtask: int, identity: int) -> None:
+        self._master.report.zombies_refused += 1
+        self._transport.end(subtask, identity, "a newer process speaks for this subtask")
+
+    def metrics(self, subtask: int, counters: dict[str, Any]) -> None:
+        self._master.report.metrics[self._master.subtask_of(subtask)] = counters
+
+    # the transport's inbox; any thread
+
+    def connected(self, subtask: int, identity: int) -> None:
+        """Let the attempt decide whether it wants this process."""
+        self._post(self._attempts[subtask].connect, identity)
+
+    def lost(self, subtask: int, identity: int, reason: str) -> None:
+        """Let the attempt decide what that means."""
+        self._post(self._attempts[subtask].lost, identity, shortened(reason))
+
+    def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
+        """Enqueue what each message means."""
+        post, attempt = self._post, self._attempts[subtask]
+        for message in messages:
+            problem = _problem(message)
+            if problem is not None:
+                post(attempt.fail, identity, f"it sent a malformed message: {problem}", False)
+                continue
+            tag = message[0]
+            if tag == "confirm":
+                post(attempt.confirm, identity, message[1], message[2])
+            elif tag == "event":
+                post(attempt.operator_event, identity, message[1], message[2])
+            elif tag == "registered_event":
+                registered = RegisteredEvent(message[2], message[3])
+                post(attempt.operator_event, identity, message[1], registered)
+            elif tag == "acknowledge":
+                parts = (message[3], message[4])
+                post(attempt.acknowledge, identity, message[1], message[2], parts)
+            elif tag == "decline":
+                reason = f"{self._name(subtask)} declined it: {shortened(message[2])}"
+                post(attempt.decline, identity, message[1], reason)
+            elif tag == "failed":
+                reason = shortened(message[1])
+                reason = f"{self._name(subtask)}: {reason}" if message[2] else reason
+                post(attempt.fail, identity, reason, message[2])
+            elif tag == "metrics":
+                post(attempt.metrics, identity, message[1])
+            else:
+                post(getattr(attempt, SIMPLE_TRIGGERS[tag]), identity)
+
+    def _name(self, subtask: int) -> str:
+        return f"subtask {self._master.subtask_of(subtask)}"
+
+
+SIMPLE_TRIGGERS = {
+    "initialize": "initialize",
+    "run": "run",
+    "ended": "end_of_input",
+    "finished": "finish",
+}
+
+
+def _problem(message: Any) -> str | None:
+    """What is wrong with the form of a message from a task; its sender is authenticated, its code
+    may be broken.
+    """
+    if not isinstance(message, list) or not message:
+        return f"a {type(message).__name__} instead of a list that begins with a tag"
+    tag, arguments = message[0], message[1:]
+    if tag not in ARGUMENT_COUNTS:
+        return f"the unknown tag {tag!r}"
+    if len(arguments) != ARGUMENT_COUNTS[tag]:
+        return f"{tag!r} with {len(arguments)} arguments instead of {ARGUMENT_COUNTS[tag]}"
+    if tag in NUMBERED and not isinstance(arguments[0], int):
+        return f"{tag!r} with {arguments[0]!r} where a number belongs"
+    return None

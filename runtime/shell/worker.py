@@ -1,0 +1,195 @@
+"""The worker's side of a job: drives one program by the messages of the driver, through the task
+machine.
+
+The shell around it (a Spark task, or a simulated process) hands messages in, sends what comes out,
+and calls `work` in between. It runs on the task's only thread.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
+
+from epochgate.errors import EpochgateError
+from epochgate.fsm import EventQueue, VirtualClock
+from epochgate.models.task import Task, TaskSystem
+from epochgate.runtime.api.operator import FatalTaskError, OperatorContext, Program, Work
+from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
+from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.api.transport import Message
+
+DRIVER_TAGS = ("restore", "event", "barrier", "complete", "aborted", "finish")
+
+
+class Worker:
+    """One attempt of one subtask.
+
+    `coordinators` lists the operator ids of the job's coordinators in the job's order; `send` takes
+    messages to the driver.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        subtask: int,
+        parallelism: int,
+        run_id: str,
+        coordinators: list[str],
+        send: Callable[[Message], None],
+    ) -> None:
+        self.program = program
+        self.subtask, self.parallelism, self.run_id = subtask, parallelism, run_id
+        self.coordinators = coordinators
+        self.send = send
+        self.is_over = False
+        self._may_work = False
+        self._operators = dict(program.operators)
+        self._unconfirmed: dict[int, int] = {}
+        self._system = TaskSystem(coordinators=len(coordinators))
+        self._system.bind("task", "operators", self)
+        self._queue = EventQueue(self._system, VirtualClock())
+        self._triggers = {tag: getattr(self._system.task, tag) for tag in DRIVER_TAGS}
+        self._triggers["receipt"] = self._receive
+        self._receipts = [AwaitedReceipts() for _ in coordinators]
+
+    @property
+    def task(self) -> Task:
+        """The machine that decides what the attempt takes notice of."""
+        return self._system.task
+
+    def handle(self, messages: list[Message]) -> None:
+        """Process messages of the driver, in order, and confirm the events among them."""
+        post, triggers = self._queue.post, self._triggers
+        for message in messages:
+            tag = message[0]
+            if tag not in triggers:
+                raise ValueError(f"the driver sent {tag!r}, which this version does not know")
+            post(triggers[tag], *message[1:])
+        self._guarded(self._queue.drain)
+        for coordinator, number in self._unconfirmed.items():
+            self.send(["confirm", coordinator, number])
+        self._unconfirmed.clear()
+
+    def work(self) -> Work:
+        """Let the program do one piece of work, if it may; IDLE when there is nothing to do now."""
+        if not self._may_work:
+            return Work.IDLE
+        outcome = self._guarded(self.program.work)
+        if outcome is Work.ENDED:
+            self._process(self._system.task.end_input)
+        return outcome or Work.IDLE
+
+    def close(self) -> None:
+        """Close the operators, whatever state the attempt is in; the first error is raised after
+        all were closed.
+        """
+        errors = []
+        for operator in self._operators.values():
+            try:
+                operator.close()
+            except Exception as error:  # noqa: BLE001  # the others must be closed too
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _guarded(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:  # noqa: BLE001  # user code may raise anything; the driver decides what follows
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        is_fatal = isinstance(error, FatalTaskError | EpochgateError)
+        reason = str(error) if is_fatal else traceback.format_exc(limit=-6)
+        self._queue.abandon()  # no operator is called after one has raised
+        self._system.emitted.clear()
+        self._process(self._system.task.fail, reason, is_fatal)
+
+    def _process(self, trigger: Callable[..., Any], *arguments: Any) -> None:
+        self._queue.post(trigger, *arguments)
+        self._queue.drain()
+
+    # port `operators`
+
+    def restore(self, attempt: int, checkpoint: int, states: dict[str, bytes] | None) -> None:
+        self.send(["initialize"])
+        for operator_id, operator in self._operators.items():
+            context = OperatorContext(
+                operator_id=operator_id,
+                subtask=self.subtask,
+                attempt=attempt,
+                parallelism=self.parallelism,
+                run_id=self.run_id,
+                send_to_coordinator=self._sender(operator_id),
+                send_with_receipt=self._registrar(operator_id),
+            )
+            operator.open(context, None if states is None else states.get(operator_id))
+        self.send(["run"])
+        self._may_work = True
+
+    def _sender(self, operator_id: str) -> Callable[[Any], None]:
+        if operator_id not in self.coordinators:
+            return partial(_refuse, operator_id)
+        coordinator = self.coordinators.index(operator_id)
+        return lambda event: self.send(["event", coordinator, event])
+
+    def _registrar(self, operator_id: str) -> Callable[[Any], SendFuture]:
+        if operator_id not in self.coordinators:
+            return partial(_refuse, operator_id)
+        coordinator = self.coordinators.index(operator_id)
+
+        def send_with_receipt(event: Any) -> SendFuture:
+            number, future = self._receipts[coordinator].register(event)
+            self.send(["registered_event", coordinator, number, event])
+            return future
+
+        return send_with_receipt
+
+    def _receive(self, coordinator: int, number: int, receipt: int) -> None:
+        self._system.task.event(coordinator, number, Receipt(receipt))
+
+    def event(self, coordinator: int, number: int, event: Any) -> None:
+        if isinstance(event, Receipt):
+            self._receipts[coordinator].arrived(event)
+        else:
+            self._operators[self.coordinators[coordinator]].handle_event(event)
+        self._unconfirmed[coordinator] = number
+
+    def gap(self, coordinator: int, number: int) -> None:
+        raise RuntimeError(
+            f"event {number} of {self.coordinators[coordinator]!r} arrived, one before it did not"
+        )
+
+    def snapshot(self, checkpoint: int, is_final: bool) -> None:
+        committables = [c for o in self._operators.values() for c in o.prepare_commit(checkpoint)]
+        states = {name: o.snapshot(checkpoint) for name, o in self._operators.items()}
+        self.send(["acknowledge", checkpoint, is_final, states, committables])
+
+    def complete(self, checkpoint: int) -> None:
+        for operator in self._operators.values():
+            operator.notify_checkpoint_complete(checkpoint)
+
+    def aborted(self, checkpoint: int) -> None:
+        for operator in self._operators.values():
+            operator.notify_checkpoint_aborted(checkpoint)
+
+    def ended(self) -> None:
+        self._may_work = False
+        self.send(["ended"])
+
+    def finish(self) -> None:
+        self._leave(["finished"])
+
+    def failed(self, reason: str, is_fatal: bool) -> None:
+        self._leave(["failed", reason, is_fatal])
+
+    def _leave(self, message: Message) -> None:
+        self._may_work, self.is_over = False, True
+        self.send(message)
+
+
+def _refuse(operator_id: str, event: Any) -> NoReturn:
+    raise FatalTaskError(f"operator {operator_id!r} has no coordinator to send {event!r} to")

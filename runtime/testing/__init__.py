@@ -1,0 +1,1 @@
+"""What serves tests: simulation, fault injection, fuzzing, and the playing of schedules."""

@@ -1,0 +1,63 @@
+"""How long fuzzing runs, and the session that runs it; the one place where profiles are set.
+
+`dev` is for a look while writing, `ci` is what `make test` runs, `nightly` explores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from epochgate.runtime.testing.fuzzing.stateful import JobUnderFuzzing
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How many examples, and of how many steps each."""
+
+    examples: int
+    steps: int
+
+
+PROFILES = {
+    "dev": Profile(examples=300, steps=40),
+    "ci": Profile(examples=2000, steps=40),
+    "nightly": Profile(examples=100_000, steps=60),
+}
+
+
+def settings_of(profile: Profile) -> settings:
+    """Derandomised, without a database: the same commit explores the same schedules."""
+    return settings(
+        max_examples=profile.examples,
+        stateful_step_count=profile.steps,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+        verbosity=Verbosity.normal,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+
+
+def explore(
+    machine: type[JobUnderFuzzing],
+    profile: Profile,
+    number: int | None = None,
+    shrinks: bool = True,
+) -> None:
+    """Run a machine; raises what it found, for its shrunk schedule if `shrinks`.
+
+    `number` seeds the session; the same number explores the same schedules.
+    """
+    chosen = settings_of(profile)
+    if not shrinks:
+        chosen = settings(chosen, phases=(Phase.generate,))
+    if number is not None:
+        chosen = settings(chosen, derandomize=False)
+        seed(number)(machine)
+    run_state_machine_as_test(machine, settings=chosen)

@@ -1,0 +1,30 @@
+"""Plays a schedule of the closed job, as the checker finds one, on the production runtime.
+
+    play(ClosedJob(subtasks=1), "launch.launch", "process[0].arrive", "process[0].hear")
+
+The closed job's machines go along, and after every step both are held against each other: the
+machines' state, and what is possible next. I1 to I3 are claimed of what coordinators sent,
+operators received and the store holds. Everything happens on the caller's thread.
+"""
+
+from epochgate.runtime.testing.playing.action import Action
+from epochgate.runtime.testing.playing.actions import ACTIONS
+from epochgate.runtime.testing.playing.scripted import ScriptedJob
+from epochgate.runtime.testing.playing.stage import (
+    Diverged,
+    NotPlayable,
+    ProductionStage,
+    play,
+    playable,
+)
+
+__all__ = [
+    "ACTIONS",
+    "Action",
+    "Diverged",
+    "NotPlayable",
+    "ProductionStage",
+    "ScriptedJob",
+    "play",
+    "playable",
+]

@@ -1,0 +1,37 @@
+"""What a step of the closed job is to the production runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epochgate.runtime.testing.playing.scripted import ScriptedJob
+
+
+@dataclass(frozen=True)
+class Action:
+    """One step's counterpart; the callables take the job and the instance's index.
+
+    `is_failure` steps spend one of the `F` failures that the closed job allows.
+    """
+
+    do: Callable[..., None]
+    is_there: Callable[..., Any]
+    else_: str
+    bound: Callable[..., bool] | None = None
+    is_failure: bool = False
+
+    def is_possible(self, job: ScriptedJob, *index: int) -> bool:
+        """Whether it can happen now, and the closed job would let it."""
+        if self.is_failure and job.failures >= job.constants["F"]:
+            return False
+        is_within = self.bound is None or self.bound(job, *index)
+        return is_within and bool(self.is_there(job, *index))
+
+    def happen(self, job: ScriptedJob, *index: int) -> None:
+        """Let it happen, and what follows from it at once."""
+        job.failures += self.is_failure
+        self.do(job, *index)
+        job.settle()

@@ -1,0 +1,432 @@
+"""Which step of the closed job is which action of the production runtime.
+
+An action is what really happens outside the machines: a message arrives, a process dies, a save
+ends, a timer fires, a user's future completes. `is_there` looks whether there is something for it
+to happen to, in the runtime's own objects and not in the model, so a step that the model excludes
+must be one that the runtime has nothing for; `else_` says what that means for each. Some steps the
+model rules out although they could happen, to stay finite: `bound` holds these, by what the runtime
+has done so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import msgpack
+
+from epochgate.runtime.api.transport import Message
+from epochgate.runtime.store import CheckpointOutcomeUnknown
+from epochgate.runtime.testing.fuzzing.record import operator_id
+from epochgate.runtime.testing.playing.action import Action
+from epochgate.runtime.testing.playing.scripted import ScriptedJob
+
+
+def _launch(job: ScriptedJob) -> None:
+    for trigger, arguments in job.beginning:
+        job.master.queue.post(trigger, *arguments)
+    job.beginning.clear()
+
+
+def _adopt(job: ScriptedJob) -> None:
+    state = msgpack.packb([0] * (2 * job.subtasks))
+    for number, holder in enumerate(job.job.holder):
+        job.master.batch_states[operator_id(number)] = state
+        job.master.queue.post(holder.adopt_batch_snapshot)
+    _launch(job)
+
+
+def _ask_coordinator(job: ScriptedJob, coordinator: int) -> None:
+    job.questions[coordinator].append(job.master.request(operator_id(coordinator), "how"))
+
+
+def _want_snapshot(job: ScriptedJob, coordinator: int) -> None:
+    wanted = job.master.request_batch_snapshot(operator_id(coordinator))
+    job.snapshots[coordinator].append(wanted)
+
+
+def _are_over(job: ScriptedJob, futures: Sequence[Future[Any]]) -> bool:
+    return len(futures) < job.constants["asks"] and all(future.done() for future in futures)
+
+
+def _may_send(job: ScriptedJob, coordinator: int, subtask: int) -> bool:
+    return job.coordinator(coordinator).sent[subtask] < job.constants["events"]
+
+
+def _hear(job: ScriptedJob, subtask: int) -> None:
+    step = job.words(subtask)
+    assert step is not None
+    job.transport.step(*step)
+
+
+def _die(job: ScriptedJob, subtask: int) -> None:
+    job.transport.kill(job.identities[subtask][-1])
+
+
+def _is_restoring(job: ScriptedJob, subtask: int) -> bool:
+    """Whether the driver has yet to hear that it runs."""
+    process = job.living(subtask)
+    said = process.to_driver[0][0] if process is not None and process.to_driver else ""
+    return said in ("initialize", "run")
+
+
+def _take_back(job: ScriptedJob, subtask: int) -> list[Message]:
+    """It restored at once; with what it said taken back, nobody can tell. Returns that."""
+    process = job.living(subtask)
+    assert process is not None
+    said = list(process.to_driver)
+    process.to_driver.clear()
+    return said
+
+
+def _die_silently(job: ScriptedJob, subtask: int) -> None:
+    _take_back(job, subtask)
+    _die(job, subtask)
+
+
+def _fail_to_restore(job: ScriptedJob, subtask: int) -> None:
+    """What its operators have said while they were opened may stay."""
+    process: Any = job.living(subtask)
+    first, *others = _take_back(job, subtask)
+    process.to_driver.extend([first] if first[0] == "initialize" else others)
+    job.fail(subtask)
+
+
+def _speak(job: ScriptedJob, subtask: int) -> None:
+    process: Any = job.restored(subtask)
+    process.worker.program.is_to_speak = True
+    job.transport.step("work", process.identity)
+
+
+def _may_speak(job: ScriptedJob, subtask: int) -> bool:
+    process: Any = job.restored(subtask)
+    return process is not None and bool(process.worker.program.may_speak())
+
+
+def _is_next(job: ScriptedJob, subtask: int, *tags: str) -> bool:
+    message = job.next_message(subtask)
+    return message is not None and message[0] in tags
+
+
+def _decline(job: ScriptedJob, subtask: int) -> None:
+    process: Any = job.restored(subtask)
+    _, checkpoint = job.take_notices(subtask)
+    process.to_task.popleft()
+    process.to_driver.append(["decline", checkpoint, "the schedule says so"])
+
+
+def _lose_event(job: ScriptedJob, subtask: int) -> None:
+    process: Any = job.restored(subtask)
+    _, coordinator, number, _ = job.take_notices(subtask)
+    process.to_task.popleft()
+    gateway = job.job.gateway[coordinator, subtask]
+    job.master.queue.post(gateway.lose, job.job.attempt[subtask].number, number, "it was lost")
+
+
+def _end_start(job: ScriptedJob, coordinator: int, end: str) -> None:
+    job.starting.remove(coordinator)
+    told = () if end == "started" else ("the schedule says so", end == "start_failed for good")
+    trigger = getattr(job.job.holder[coordinator], end.partition(" ")[0])
+    job.master.queue.post(trigger, *told)
+    # Otherwise it would be taken for one that has just been posted.
+    job.master.queue.step()
+
+
+def _usurp(job: ScriptedJob, subtask: int) -> None:
+    _die(job, subtask)
+    job.connect(subtask)
+
+
+def _hear_again(job: ScriptedJob, subtask: int) -> None:
+    checkpoint, identity = job.job.checkpoint, job.identities[subtask][-1]
+    newest = checkpoint.number
+    for number in range(1, newest + 1):
+        if number < newest:
+            job.say(subtask, identity, ["decline", number, "it says so again"])
+        if number < newest or checkpoint.has_acknowledged[subtask]:
+            job.say(subtask, identity, job.acknowledgement(subtask, number))
+
+
+def _hear_zombie(job: ScriptedJob, subtask: int) -> None:
+    """Everything that a process can say, of the one before the last; it connects once more."""
+    identity, ids = job.identities[subtask][-2], range(1, job.constants["checkpoints"] + 1)
+    said: list[Message] = [[tag] for tag in ("initialize", "run", "lost", "ended", "finished")]
+    said.append(["failed", "it cannot go on", False])
+    said += [job.acknowledgement(subtask, n, is_final) for is_final in (False, True) for n in ids]
+    said += [["decline", number, "it has no snapshot"] for number in ids]
+    for coordinator in range(job.coordinators):
+        said += [["event", coordinator, n + 1] for n in range(job.constants["said"])]
+        said += [["confirm", coordinator, n + 1] for n in range(job.constants["numbers"])]
+    job.transport.inbox.connected(subtask, identity)
+    for message in said:
+        job.say(subtask, identity, message)
+
+
+def _may_end_input(job: ScriptedJob, subtask: int) -> bool:
+    process: Any = job.restored(subtask)
+    return process is not None and not process.worker.program.has_ended
+
+
+def _end_input(job: ScriptedJob, subtask: int) -> None:
+    process: Any = job.living(subtask)
+    process.worker.program.has_ended = True
+    job.transport.step("work", process.identity)
+
+
+def _want(job: ScriptedJob) -> None:
+    if job.master.is_over:
+        # The job master has stopped its timer; the machine ignores a last one.
+        job.master.queue.post(job.job.request.submit_periodic)
+    elif job.timers(job.master):
+        job.fire(job.timers(job.master))
+    else:  # the first interval has not begun
+        job.master.request_checkpoint()
+
+
+def _ask(job: ScriptedJob) -> None:
+    job.master.request_checkpoint()
+
+
+def _may_want(job: ScriptedJob) -> bool:
+    return bool(job.job.checkpoint.number < job.constants["wanted"])
+
+
+def _answer(job: ScriptedJob, coordinator: int, how: str = "succeed") -> None:
+    job.coordinator(coordinator).answer(job.coordinator(coordinator).pending[-1], how)
+
+
+def _fail_save(job: ScriptedJob) -> None:
+    job.simulated.store.fail_next_save()
+    job.run("store")
+
+
+def _save_in_doubt(is_stored: bool) -> Action:
+    def do(job: ScriptedJob) -> None:
+        error = CheckpointOutcomeUnknown("the schedule says that the outcome is unknown")
+        job.simulated.store.fail_next_save(error, is_stored=is_stored)
+        job.run("store")
+
+    return Action(
+        do, lambda job: job.is_waiting("store"), "nothing is being saved", is_failure=True
+    )
+
+
+def _expire(job: ScriptedJob) -> None:
+    job.failures += job.constants["timeouts_cost"]
+    job.fire(job.timers(job.master.checkpoints))
+
+
+def _may_expire(job: ScriptedJob) -> bool:
+    return job.failures + job.constants["timeouts_cost"] <= job.constants["F"]
+
+
+def _end(how: str) -> Action:
+    def do(job: ScriptedJob) -> None:
+        job.is_person_done = True
+        getattr(job.master, how)(*(["the schedule gives it up"] if how == "fail" else []))
+
+    return Action(do, lambda job: not job.is_person_done, "somebody ends the job once")
+
+
+ACTIONS: dict[str, Action] = {
+    "launch.launch": Action(_launch, lambda job: job.beginning, "the job master begins once"),
+    "launch.adopt": Action(_adopt, lambda job: job.beginning, "the job master begins once"),
+    "client.ask": Action(
+        _ask_coordinator,
+        lambda job, c: True,
+        "a client can always ask",
+        bound=lambda job, c: _are_over(job, job.questions[c]),
+    ),
+    "client.want": Action(
+        _want_snapshot,
+        lambda job, c: True,
+        "a client can always want a snapshot",
+        bound=lambda job, c: _are_over(job, job.snapshots[c]),
+    ),
+    "sender.send": Action(
+        lambda job, c, s: job.coordinator(c).send(s),
+        lambda job, c, s: s in job.coordinator(c).gateways,
+        "the coordinator has no gateway to an attempt of the subtask",
+        bound=_may_send,
+    ),
+    "process.arrive": Action(
+        lambda job, s: job.connect(s),
+        lambda job, s: job.newcomer(s) and not job.living(s),
+        "nobody has asked for a process since the last one came, or that one lives",
+    ),
+    "process.tell": Action(
+        lambda job, s: job.tell(s),
+        lambda job, s: job.may_be_told(s),
+        "no message is on its way to the process, not counting notices, or it is an event and the "
+        "driver has not heard everything that the process said",
+    ),
+    "process.hear": Action(
+        _hear,
+        lambda job, s: job.words(s),
+        "everything that the process has said was heard, its end included",
+    ),
+    "process.hear_again": Action(
+        _hear_again,
+        lambda job, s: job.job.checkpoint.number > 0,
+        "there was no checkpoint that could have been acknowledged",
+        bound=lambda job, s: job.constants["repeats"] > 0,
+    ),
+    "process.hear_zombie": Action(
+        _hear_zombie,
+        lambda job, s: len(job.identities[s]) > 1,
+        "no process of the subtask was ever replaced",
+    ),
+    "stale.arrive": Action(
+        lambda job: job.late.arrive(), lambda job: True, "it can always happen, and changes nothing"
+    ),
+    "process.die": Action(
+        _die, lambda job, s: job.living(s), "no process is there to die", is_failure=True
+    ),
+    "process.die_silently": Action(
+        _die_silently,
+        _is_restoring,
+        "no process is there, or the driver has heard that it runs",
+        is_failure=True,
+    ),
+    "process.fail_to_restore": Action(
+        _fail_to_restore,
+        _is_restoring,
+        "no process is there, or the driver has heard that it runs",
+        is_failure=True,
+    ),
+    "process.fail": Action(
+        lambda job, s: job.fail(s),
+        lambda job, s: job.restored(s),
+        "no process is there, or it has said so before",
+        is_failure=True,
+    ),
+    "process.fail_fatally": Action(
+        lambda job, s: job.fail(s, is_fatal=True),
+        lambda job, s: job.restored(s),
+        "no process is there, or it has said so before",
+        is_failure=True,
+    ),
+    "process.expire_start": Action(
+        lambda job, s: job.fire(job.start_timers(s)),
+        lambda job, s: job.start_timers(s),
+        "no process restores, and a timer of one that did changes nothing",
+        is_failure=True,
+    ),
+    "process.speak": Action(
+        _speak, _may_speak, "no restored process is there, or its operators have said everything"
+    ),
+    "process.decline": Action(
+        _decline,
+        lambda job, s: _is_next(job, s, "barrier"),
+        "the next message on its way to the process is no barrier",
+        is_failure=True,
+    ),
+    "process.lose_event": Action(
+        _lose_event,
+        lambda job, s: _is_next(job, s, "event", "receipt"),
+        "the next message on its way to the process is no event",
+        is_failure=True,
+    ),
+    "process.usurp": Action(
+        _usurp, lambda job, s: job.living(s), "no process is there to be replaced", is_failure=True
+    ),
+    "process.end_input": Action(
+        _end_input, _may_end_input, "no restored process is there, or its input has ended before"
+    ),
+    "requester.want": Action(
+        _want,
+        lambda job: job.job.request.state == "idle",
+        "a request is under way, and another by the timer changes nothing",
+        bound=_may_want,
+    ),
+    "requester.ask": Action(
+        _ask, lambda job: True, "it can always happen, and is served sooner or later", _may_want
+    ),
+    "user.get_ready": Action(
+        lambda job, c: _end_start(job, c, "started"),
+        lambda job, c: c in job.starting,
+        "the coordinator is not starting",
+    ),
+    "user.fail_to_start": Action(
+        lambda job, c: _end_start(job, c, "start_failed"),
+        lambda job, c: c in job.starting,
+        "the coordinator is not starting",
+        is_failure=True,
+    ),
+    "user.fail_to_start_for_good": Action(
+        lambda job, c: _end_start(job, c, "start_failed for good"),
+        lambda job, c: c in job.starting,
+        "the coordinator is not starting",
+        is_failure=True,
+    ),
+    "user.fail_for_good": Action(
+        lambda job, c: job.fail_job(c, is_fatal=True),
+        lambda job, c: True,
+        "it can always happen",
+        is_failure=True,
+    ),
+    "user.take_snapshot": Action(
+        _answer, lambda job, c: job.coordinator(c).pending, "no future waits to be completed"
+    ),
+    "user.complete_future": Action(
+        lambda job, c: job.batch_futures(c).pop().set_result(b"state"),
+        lambda job, c: job.batch_futures(c),
+        "no future of a snapshot without a checkpoint waits to be completed",
+    ),
+    "user.fail_snapshot": Action(
+        lambda job, c: _answer(job, c, "fail"),
+        lambda job, c: job.coordinator(c).pending,
+        "no future waits to be completed",
+        is_failure=True,
+    ),
+    "user.fail_everything": Action(
+        lambda job, c: job.fail_job(c),
+        lambda job, c: True,
+        "it can always happen",
+        is_failure=True,
+    ),
+    "store.finish_save": Action(
+        lambda job: job.run("store"), lambda job: job.is_waiting("store"), "nothing is being saved"
+    ),
+    "store.fail_save": Action(
+        _fail_save, lambda job: job.is_waiting("store"), "nothing is being saved", is_failure=True
+    ),
+    "store.lose_save": _save_in_doubt(is_stored=False),
+    "store.lose_answer": _save_in_doubt(is_stored=True),
+    "store.expire": Action(
+        _expire,
+        lambda job: job.timers(job.master.checkpoints) and not job.is_waiting("store"),
+        "no checkpoint is under way, or it is being saved, and its timer changes nothing",
+        bound=_may_expire,
+    ),
+    "sink.finish": Action(
+        lambda job: job.end_commit(), lambda job: job.is_committing(), "nothing is being committed"
+    ),
+    "sink.put_off": Action(
+        lambda job: job.end_commit("retry"),
+        lambda job: job.is_committing(),
+        "nothing is being committed",
+        is_failure=True,
+    ),
+    "sink.refuse": Action(
+        lambda job: job.end_commit("refuse"),
+        lambda job: job.is_committing(),
+        "nothing is being committed",
+        is_failure=True,
+    ),
+    "backoff.elapse": Action(
+        lambda job, s: job.fire(job.timers(job.job.attempt[s], "restart")),
+        lambda job, s: job.timers(job.job.attempt[s], "restart"),
+        "no timer runs for the subtask since a process was asked for",
+    ),
+    "restarter.back_off": Action(
+        lambda job: job.fire(job.timers(job.job.lifecycle)),
+        lambda job: job.timers(job.job.lifecycle),
+        "no timer runs for the job as a whole",
+    ),
+    "person.stop": _end("stop"),
+    "person.cancel": _end("cancel"),
+    "person.give_up": _end("fail"),
+}
+"""`machine.trigger` of the closed job -> what it is to the runtime."""

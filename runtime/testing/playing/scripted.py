@@ -1,0 +1,347 @@
+"""The production job on which a schedule is played: what is there to happen, and how it is made to
+happen.
+
+Job master, transport, queue, store and clock are those of `SimulatedJob`; messages move, timers
+fire and saves end only when an action says so. Which step is which action is `actions`' affair.
+
+Simplifications of the closed job are taken over: a commit takes no time, unless commits are slow; a
+restore arrives as soon as it is sent; an event is handled in the step in which its confirmation is
+heard, after all that the process said before. Notices of completed and aborted checkpoints decide
+nothing; they arrive together with the message behind them.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import msgpack
+
+from epochgate.fsm import Timer
+from epochgate.models.attempt import STARTING
+from epochgate.models.closed.job import ClosedJob
+from epochgate.models.job import Job
+from epochgate.models.task import UP
+from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.operator import FatalTaskError
+from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.api.transport import Message
+from epochgate.runtime.store import CompletedCheckpoint
+from epochgate.runtime.testing.fuzzing.actors import Orders, TableCommitter
+from epochgate.runtime.testing.fuzzing.record import InvariantViolated, Record, operator_id
+from epochgate.runtime.testing.in_process import Process
+from epochgate.runtime.testing.playing.actors import (
+    MEMORY,
+    ScriptedCoordinator,
+    ScriptedProgram,
+    ScriptedProvider,
+)
+from epochgate.runtime.testing.playing.late import Late
+from epochgate.runtime.testing.simulation import SimulatedJob
+
+AT_ONCE = ("restore",)
+NOTICES = ("complete", "aborted")
+CONFIRMED = ("event", "receipt")
+NEVER = 10**9
+ROUNDS_MAX = 10_000
+"""What follows from one step takes a few dozen."""
+
+
+class ScriptedJob:
+    """One production job with the constants of a closed one, before the driver begins.
+
+    `job` is the class of its machines, which may be a variant.
+    """
+
+    def __init__(self, system: ClosedJob, job: type[Job] = Job) -> None:
+        self.constants = dict(system.constants)
+        self.subtasks, self.coordinators = system.subtasks, system.coordinators
+        self.orders = Orders()
+        self.record = Record(self.coordinators, self.subtasks, self._read_store)
+        self._providers: list[ScriptedProvider] = []
+        self.simulated = SimulatedJob(
+            self._configuration,
+            lambda _: ScriptedProgram(self.record, self.constants["said"]),
+            committer=lambda: TableCommitter(self.record, self.orders),
+            job=job,
+            retained=NEVER,
+        )
+        self.master = self.simulated.master
+        self.transport = self.simulated.transport
+        self.beginning = self.master.queue.abandon()
+        """What the job master does first, until the schedule has it begin."""
+        self.identities: list[list[int]] = [[] for _ in range(self.subtasks)]
+        """For each subtask the processes that have connected, oldest first."""
+        self._asked_for = [0] * self.subtasks
+        self._acknowledged: dict[tuple[int, int], Message] = {}
+        self.failures = 0
+        """How much of the budget of failures is spent."""
+        self.is_person_done = False
+        self.starting: set[int] = set()
+        """Coordinators whose start has come to an end that nobody knows yet."""
+        self.questions: dict[int, list[Future[Any]]] = {c: [] for c in range(self.coordinators)}
+        """What clients have asked each coordinator."""
+        self.snapshots: dict[int, list[Future[bytes]]] = {c: [] for c in range(self.coordinators)}
+        """The snapshots without checkpoints that they have asked for."""
+        self.late = Late(self)
+
+    def _configuration(self, start: int) -> JobConfiguration:
+        self._providers = [
+            ScriptedProvider(number, f"run-{start}", self.record)
+            for number in range(self.coordinators)
+        ]
+        made = JobConfiguration(
+            "replayed",
+            self.subtasks,
+            tuple(self._providers),
+            tolerable_checkpoint_failures=self.constants["tolerable_failures"],
+            commit_retries_max=self.constants["commit_retries"],
+            restart_strategy=FixedDelay(NEVER, 1.0),
+        )
+        return made if self.is_periodic else replace(made, checkpoint_interval_s=None)
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether there is a timer for checkpoints; where clients ask, only if `periodic` is 1."""
+        return not self.constants.get("asks") or self.constants["periodic"] > 0
+
+    @property
+    def job(self) -> Job:
+        """The machines."""
+        return self.master.job
+
+    def coordinator(self, number: int) -> ScriptedCoordinator:
+        """The user's coordinator."""
+        return self._providers[number].coordinator
+
+    def batch_futures(self, number: int) -> list[Future[bytes]]:
+        """Those of a coordinator's snapshots without checkpoints that are not completed."""
+        return self._providers[number].batch_futures
+
+    def fail_job(self, number: int, is_fatal: bool = False) -> None:
+        """Let a coordinator fail the job, or end it."""
+        cause = FatalTaskError("the schedule says so") if is_fatal else "the schedule says so"
+        self.coordinator(number).context.fail_job(cause)
+
+    # processes
+
+    def process(self, subtask: int) -> Process | None:
+        """The process that connected last, as long as anything of it is left."""
+        identities = self.identities[subtask]
+        return self.transport.processes.get(identities[-1]) if identities else None
+
+    def living(self, subtask: int) -> Process | None:
+        """The same, if it lives."""
+        process = self.process(subtask)
+        return process if process is not None and process.is_alive else None
+
+    def newcomer(self, subtask: int) -> int | None:
+        """The newest process that was asked for since one connected, and has not connected."""
+        last = self.identities[subtask][-1] if self.identities[subtask] else 0
+        found = [
+            identity
+            for identity, process in self.transport.processes.items()
+            if process.subtask == subtask and not process.is_connected and identity > last
+        ]
+        return max(found, default=None)
+
+    def connect(self, subtask: int) -> None:
+        """A process speaks for the subtask, one that nobody asked for if need be."""
+        identity = self.newcomer(subtask) or self.transport.launch(subtask)
+        self.identities[subtask].append(identity)
+        self.transport.step("connect", identity)
+
+    def restored(self, subtask: int) -> Process | None:
+        """The living process, if it has begun to work and has not said that it cannot go on."""
+        process = self.living(subtask)
+        if process is None or process.worker.is_over or process.worker.task.state not in UP:
+            return None
+        return process
+
+    def next_message(self, subtask: int) -> Message | None:
+        """What the restored process is told next, notices aside."""
+        process = self.restored(subtask)
+        messages = () if process is None else process.to_task
+        return next((message for message in messages if message[0] not in NOTICES), None)
+
+    def may_be_told(self, subtask: int) -> bool:
+        """Whether there is such a message; an event has to wait until the driver has heard
+        everything that was said before.
+        """
+        message, process = self.next_message(subtask), self.living(subtask)
+        if message is None or process is None:
+            return False
+        return not (message[0] in CONFIRMED and process.to_driver)
+
+    def tell(self, subtask: int) -> None:
+        """The next message arrives; what confirms it is heard."""
+        message, process = self.take_notices(subtask), self.living(subtask)
+        if process is not None:
+            self.transport.step("tell", process.identity)
+            self._note_said(subtask, process)
+            if message[0] in CONFIRMED and process.to_driver:
+                self.transport.step("hear", process.identity)
+
+    def take_notices(self, subtask: int) -> Message:
+        """Let the notices before the next message arrive; returns that one."""
+        message, process = self.next_message(subtask), self.living(subtask)
+        assert message is not None
+        assert process is not None
+        while process.to_task[0] is not message:
+            self.transport.step("tell", process.identity)
+        return message
+
+    def fail(self, subtask: int, is_fatal: bool = False) -> None:
+        """The process says that it cannot go on, or that none could, and waits for its end."""
+        process = self.living(subtask)
+        assert process is not None
+        process.worker.is_over = True
+        process.to_task.clear()
+        process.to_driver.append(["failed", "the schedule says so", is_fatal])
+
+    def _note_said(self, subtask: int, process: Process) -> None:
+        for message in process.to_driver:
+            if message[0] == "acknowledge":
+                self._acknowledged[subtask, message[1]] = message
+            elif message[0] == "failed":
+                account = f"the process of subtask {subtask} cannot go on: {message[1].strip()}"
+                raise InvariantViolated("I1", account)
+
+    def words(self, subtask: int) -> tuple[str, int] | None:
+        """What the transport can do to let the driver hear the process that connected last: the
+        oldest message, or at last that it is gone.
+        """
+        identity = self.identities[subtask][-1] if self.identities[subtask] else 0
+        kinds = ("hear", identity), ("lose", identity)
+        return next((step for step in self.transport.steps() if step in kinds), None)
+
+    def say(self, subtask: int, identity: int, message: Message) -> None:
+        """Let the driver hear a message that has been said before, or could have been."""
+        if message[0] == "lost":
+            self.transport.inbox.lost(subtask, identity, "its connection broke")
+        else:
+            self.transport.inbox.received(subtask, identity, [message])
+        self.settle()
+
+    def acknowledgement(self, subtask: int, checkpoint: int, is_final: bool = False) -> Message:
+        """An acknowledgement as some process of the subtask has made it, or of an empty state."""
+        empty = {operator_id(c): msgpack.packb([]) for c in range(self.coordinators)}
+        said = self._acknowledged.get((subtask, checkpoint), ["acknowledge", 0, False, empty, []])
+        return ["acknowledge", checkpoint, is_final, said[3], said[4]]
+
+    # timers, store and commits
+
+    def timers(self, owner: object, name: str = "") -> list[Timer]:
+        """The timers that wait to call this machine, or part of the job master; with a name, those
+        that fire this trigger.
+        """
+        return [
+            timer
+            for timer in self.master.queue.timers()
+            if getattr(timer.trigger, "__self__", None) is owner
+            and name in ("", timer.trigger.__name__)
+        ]
+
+    def start_timers(self, subtask: int) -> list[Timer]:
+        """The timer within which the subtask's attempt has to run, while it does not."""
+        attempt = self.job.attempt[subtask]
+        if attempt.state not in STARTING:
+            return []
+        timers = self.timers(attempt, "expire_start")
+        return [timer for timer in timers if timer.arguments[0] == attempt.number]
+
+    def fire(self, timers: list[Timer]) -> None:
+        """Time passes for these."""
+        for timer in timers:
+            self.master.queue.hasten(timer)
+
+    def is_waiting(self, lane: str) -> bool:
+        """Whether a save (`store`) or a commit (`commit`) waits to be run."""
+        return any(waiting == lane for waiting, *_ in self.simulated.blocking.waiting)
+
+    def run(self, lane: str) -> None:
+        """Run the oldest work of a lane, whatever waits before it."""
+        waiting = self.simulated.blocking.waiting
+        position = [name for name, *_ in waiting].index(lane)
+        waiting.rotate(-position)
+        self.simulated.run_blocking()
+        waiting.rotate(position)
+
+    def settle(self) -> None:
+        """Let happen what a step of the closed job includes, and look at what it came to."""
+        for _ in range(ROUNDS_MAX):
+            if not (self._process() or self._restore() or self._commit()):
+                break
+        else:
+            raise InvariantViolated("I6", f"a step has no end in {ROUNDS_MAX} rounds")
+        self.late.note_timers()
+        for subtask in range(self.subtasks):
+            self._forget_back_off(subtask)
+        self._read_store()
+        self.record.check()
+
+    def _forget_back_off(self, subtask: int) -> None:
+        """A process was asked for: what the attempts before were to wait for makes no difference
+        any more, and the closed job does not let it elapse.
+        """
+        newcomer = self.newcomer(subtask)
+        if newcomer is not None and newcomer != self._asked_for[subtask]:
+            self._asked_for[subtask] = newcomer
+            for timer in self.timers(self.job.attempt[subtask], "restart"):
+                timer.cancel()
+
+    def _process(self) -> bool:
+        """Process one event; where starts take their time, how one ended is kept for later."""
+        queue = self.master.queue
+        if self.constants["slow_starts"]:
+            ends = {holder.started: c for c, holder in enumerate(self.job.holder)}
+            for trigger, arguments in queue.abandon():
+                if trigger in ends:
+                    self.starting.add(ends[trigger])
+                else:
+                    queue.post(trigger, *arguments)
+        return queue.step()
+
+    def _restore(self) -> bool:
+        for subtask in range(self.subtasks):
+            process = self.living(subtask)
+            if process is not None and process.to_task and process.to_task[0][0] in AT_ONCE:
+                return self.transport.step("tell", process.identity)
+        return False
+
+    def is_committing(self) -> bool:
+        """Whether a commit is under way, or waits to be tried again."""
+        return self.is_waiting("commit") or bool(self.timers(self.master.commits))
+
+    def end_commit(self, *orders: str) -> None:
+        """Let the commit come to its end, as ordered or well."""
+        self.orders.commit.extend(orders)
+        self.fire(self.timers(self.master.commits))
+        if not self.is_waiting("commit"):
+            self.master.queue.step()
+        self.run("commit")
+
+    def _commit(self) -> bool:
+        is_due = self.is_waiting("commit") and not self.constants.get("slow_commits")
+        if is_due:
+            self.run("commit")
+        return is_due
+
+    def _read_store(self) -> None:
+        store: Any = self.simulated.store
+        for number in store.ids():
+            if number not in self.record.stored:
+                self.record.note_stored(store.load(number))
+                self._check_receipts(store.load(number))
+
+    def _check_receipts(self, stored: CompletedCheckpoint) -> None:
+        """I7: what an operator has a receipt for is in its coordinator's snapshot."""
+        for c, s in self.record.pairs:
+            heard = self.record.sent(stored, c)[self.subtasks + s]
+            receipts = msgpack.unpackb(stored.subtasks.get(s, {}).get(MEMORY, b"\x80"))
+            if receipts.get(operator_id(c), 0) > heard:
+                account = (
+                    f"in checkpoint {stored.checkpoint_id} subtask {s} has receipts {receipts}"
+                )
+                self.record.note("I7", f"{account}, and coordinator {c} had heard {heard} events")

@@ -1,0 +1,277 @@
+"""A whole job in one thread: job master, processes, store and clock, moved one elementary step at a
+time by whoever tests it.
+
+Meant for fuzzing coordinators, operators and committers of one's own: everything that can happen to
+a job in production is a method here, and nothing happens unless it is called. What outlives the
+driver is the shelf with its checkpoints, and whatever the user's committer writes to.
+
+    simulated = SimulatedJob(lambda start: JobConfiguration("job", 2, (MyProvider(),)), MyProgram)
+    simulated.settle()            # everything is up
+    simulated.transport.kill(1)   # a process dies
+    simulated.settle()            # and all is well again, or `Stuck` says what is not
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from epochgate.errors import EpochgateError
+from epochgate.fsm import VirtualClock
+from epochgate.models.job import Job
+from epochgate.runtime.api.committer import Committer
+from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.operator import Program
+from epochgate.runtime.api.reports import JobResult
+from epochgate.runtime.api.transport import Transport
+from epochgate.runtime.shell.blocking_work import SimulatedWork
+from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.runtime.testing.in_process import InProcessTransport, Step
+
+ROUNDS_MAX = 2000
+ROUNDS_PER_INSTANT = 50
+"""So many rounds may pass before time moves on although work is left, as a source without end."""
+
+
+class Stuck(EpochgateError):
+    """A simulated job that should have come to rest did not; the message says what is not at rest.
+
+    `timers` tells whether time would still move it: a job that goes round in circles has timers.
+    """
+
+
+class SimulatedJob:
+    """One job, its driver's deaths and restarts included.
+
+    `configure` makes the configuration of each start (0, 1, ...) with fresh providers and a fresh
+    restart strategy; `program` makes what each process of a subtask runs; `committer` opens the
+    committer of each start. `job` may be a variant of the machines; `prepare` sees each job master
+    before it starts; so many checkpoints are `retained`. `in_front` puts another transport
+    between each start's own and the job, such as a `FaultyTransport`.
+    """
+
+    def __init__(
+        self,
+        configure: Callable[[int], JobConfiguration],
+        program: Callable[[int], Program],
+        *,
+        committer: Callable[[], Committer] | None = None,
+        job: Callable[..., Job] = Job,
+        prepare: Callable[[JobMaster], None] | None = None,
+        retained: int = 3,
+        in_front: Callable[[Transport], Transport] | None = None,
+    ) -> None:
+        self._configure, self._program, self._job = configure, program, job
+        self._committer, self._prepare, self._retained = committer, prepare, retained
+        self._in_front = in_front
+        self.shelf = CheckpointShelf()
+        self.clock = VirtualClock()
+        self.starts = 0
+        self._open()
+
+    def _open(self) -> None:
+        configuration = replace(self._configure(self.starts), run_id=f"run-{self.starts}")
+        self.starts += 1
+        self.transport = InProcessTransport(
+            self._program,
+            parallelism=configuration.parallelism,
+            coordinators=configuration.operator_ids,
+            run_id=configuration.run_id,
+        )
+        self.store = InMemoryCheckpointStore(
+            self.shelf, job_id=configuration.job_id, retained=self._retained
+        )
+        self.master = JobMaster(
+            configuration,
+            transport=self.transport if self._in_front is None else self._in_front(self.transport),
+            store=self.store,
+            clock=self.clock,
+            blocking=SimulatedWork,
+            committer=None if self._committer is None else self._committer(),
+            job=self._job,
+            wall_clock=self.clock.now_s,
+        )
+        if self._prepare is not None:
+            self._prepare(self.master)
+        self.master.start()
+
+    # what can happen
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job has ended."""
+        return self.master.is_over
+
+    @property
+    def result(self) -> JobResult:
+        """How the job ended; only once it is over."""
+        return self.master.result.result(timeout=0)
+
+    @property
+    def blocking(self) -> SimulatedWork:
+        """Return the blocking work that waits to be run."""
+        assert isinstance(self.master.blocking, SimulatedWork)
+        return self.master.blocking
+
+    def drain(self, events_max: int | None = None) -> int:
+        """Let the job master process what is in its queue, or at most so many events."""
+        return self.master.queue.drain(events_max)
+
+    def steps(self) -> list[Step]:
+        """What messages and processes can do next."""
+        return self.transport.steps()
+
+    def step(self, step: Step) -> bool:
+        """Move one message, or let one process work; False when that came to nothing."""
+        return self.transport.step(*step)
+
+    def run_blocking(self) -> bool:
+        """Let the oldest piece of blocking work run: a save or a commit; False if none waits."""
+        return self.blocking.run_next()
+
+    def advance(self) -> float | None:
+        """Move the clock to the next timer and post it; the seconds passed, None without timers."""
+        due_s = self.master.queue.next_due_s()
+        if due_s is None:
+            return None
+        delay_s = max(0.0, due_s - self.clock.now_s())
+        self.clock.advance(delay_s)
+        self.master.queue.post_due()
+        return delay_s
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, and post the timers in it one instant after the other."""
+        end_s = self.clock.now_s() + seconds
+        while (due_s := self.master.queue.next_due_s()) is not None and due_s <= end_s:
+            self.clock.advance(max(0.0, due_s - self.clock.now_s()))
+            self.master.queue.post_due()
+            self.drain()
+        self.clock.advance(max(0.0, end_s - self.clock.now_s()))
+
+    def flow(self, held: tuple[str, ...] = (), only: int | None = None) -> None:
+        """Drain, move messages and run blocking work until nothing moves; time stands still.
+
+        `held` names kinds of steps that do not happen (`connect`, `hear`, `tell`, `lose`, `late`,
+        `work`, `blocking`); `only` is the subtask whose processes move.
+        """
+        for _ in range(ROUNDS_PER_INSTANT):
+            if not self._round(held, only):
+                return
+
+    def _round(self, held: tuple[str, ...] = (), only: int | None = None) -> bool:
+        has_moved = self.drain() > 0
+        for kind, identity in self.steps():
+            if kind in held or (kind, identity) not in self.steps():
+                continue
+            if only is None or self._is_of(only, kind, identity):
+                has_moved = self.step((kind, identity)) or has_moved
+                self.drain()
+        if "blocking" not in held and only is None and self.run_blocking():
+            has_moved = True
+            self.drain()
+        return has_moved
+
+    def _is_of(self, subtask: int, kind: str, identity: int) -> bool:
+        if kind == "late":
+            return self.transport.late[identity][0] == subtask
+        process = self.transport.processes.get(identity)
+        return process is not None and process.subtask == subtask
+
+    def crash_driver(self) -> None:
+        """Kill the driver with all its processes, and start another on the same checkpoints.
+
+        What it had not stored or committed is gone; a job that is over is started again.
+        """
+        self.transport.close()
+        self.blocking.close()
+        self.shelf.end_driver()
+        self._open()
+
+    # until it comes to rest
+
+    def is_steady(self) -> bool:
+        """Whether the job is over, or every subtask runs and nothing is under way."""
+        job, subtask_of = self.master.job, self.master.subtask_of
+        if self.is_over:
+            return True
+        running = {subtask_of(p) for p, attempt in enumerate(job.attempt) if attempt.is_running()}
+        return (
+            job.lifecycle.state == "running"
+            and len(running) == self.master.configuration.parallelism
+            and job.checkpoint.is_over()
+            and job.request.state == "idle"
+            and job.committer.is_settled()
+            and self.master.queue.is_empty
+        )
+
+    def settle(self, until: Callable[[], bool] | None = None, rounds_max: int = ROUNDS_MAX) -> None:
+        """Let everything happen that can, without faults, until `until` holds.
+
+        By default until the job is steady and nothing moves. Raises `Stuck`.
+        """
+        self.transport.calm()
+        since_tick = 0
+        for _ in range(rounds_max):
+            has_moved = self._round()
+            if until is not None and until():
+                return
+            if not has_moved and until is None and self.is_steady():
+                return
+            since_tick += 1
+            if not has_moved or since_tick > ROUNDS_PER_INSTANT:
+                since_tick = 0
+                if self.advance() is None and not has_moved:
+                    break
+        raise Stuck(self.account())
+
+    def account(self) -> str:
+        """What is not at rest, for a person to read."""
+        job, lines = self.master.job, ["the job has not come to rest:"]
+        for name, values in job.values().items():
+            if values["state"] not in AT_REST.get(name.split("[")[0], ()):
+                told = {k: v for k, v in values.items() if v and k != "state"}
+                lines.append(f"  {name} is {values['state']}: {told}")
+        lines += [f"  {self._told(process)}" for process in self.transport.processes]
+        lines += [f"  blocking work waits: {lane}" for lane, *_ in self.blocking.waiting]
+        due_s = self.master.queue.next_due_s()
+        now_s = self.clock.now_s()
+        lines.append(
+            f"  at {now_s:g} s; the next timer is "
+            + ("none" if due_s is None else f"at {due_s:g} s")
+        )
+        report = self.master.report
+        lines += [
+            f"  {f.at_s:g} s: subtask {f.subtask} failed: {f.reason}" for f in report.failures[-3:]
+        ]
+        lines += [f"  checkpoint {c.checkpoint_id}: {c.reason}" for c in report.checkpoints[-3:]]
+        return "\n".join(lines)
+
+    def _told(self, identity: int) -> str:
+        process = self.transport.processes[identity]
+        marks = {
+            "connected": process.is_connected,
+            "alive": process.is_alive,
+            "cut": process.is_cut,
+        }
+        words = [word for word, holds in marks.items() if holds]
+        queues: dict[str, Any] = {"to it": process.to_task, "from it": process.to_driver}
+        waiting = {name: [m[0] for m in queue] for name, queue in queues.items() if queue}
+        return (
+            f"process {identity} of subtask {process.subtask}: {', '.join(words)} {waiting or ''}"
+        )
+
+
+AT_REST = {
+    "lifecycle": ("running", "finished", "failed", "canceled"),
+    "attempt": ("running", "finished"),
+    "vertex": ("attempted", "ended"),
+    "holder": ("started", "closed"),
+    "gateway": ("open",),
+    "snapshot": ("idle",),
+    "request": ("idle",),
+    "checkpoint": ("none", "completed", "aborted", "unknown"),
+    "committer": ("idle",),
+}
+"""The states in which a machine waits for nothing."""

@@ -1,0 +1,177 @@
+"""The enumerator of the file source: gives each reader that asks the next split of the files.
+
+Decides that bad files which readers report are kept by split, and when to look for new files; which
+files count is `FileEnumeration`'s to decide. A look runs elsewhere, on an enumeration of its own;
+what it has found is handed over as a copy and taken in on the queue's thread, so that a checkpoint
+never waits for a look and never holds half of one. Runs on the job's queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from epochgate.errors import EpochgateError
+from epochgate.runtime import FatalTaskError
+from epochgate.runtime.source import (
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from epochgate.runtime.source.split import unpack
+from epochgate.spark.files import FileEnumeration, IncompatibleState, SkippedFile
+from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_source_split
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """What was found before the job started: from nothing, or on top of a restored checkpoint.
+
+    `files` is a snapshot of the enumeration. A reset to `checkpoint_id` or before it begins here,
+    so that files which are newer than the restored checkpoint stay found.
+    """
+
+    checkpoint_id: int
+    files: bytes
+
+
+class FileEnumerator(SplitEnumerator):
+    """Assigns one split at a time from `files`.
+
+    `follow_every_s`: seconds from the end of one look for new files to the next; none: there are
+    no more, and readers are told so. `skipped`: bad files that readers have reported.
+    """
+
+    def __init__(
+        self,
+        context: SplitEnumeratorContext,
+        files: FileEnumeration,
+        skipped: list[SkippedFile],
+        follow_every_s: float | None,
+    ) -> None:
+        self._context, self._files, self._follow_every_s = context, files, follow_every_s
+        self._skipped = {one.split_id: one for one in skipped}
+        self._waiting: dict[int, None] = {}
+
+    @property
+    def skipped(self) -> list[SkippedFile]:
+        """Bad files that were left out, by path; as of now."""
+        skipped = [*self._files.skipped, *self._skipped.values()]
+        return sorted(skipped, key=lambda one: (one.path, one.split_id))
+
+    @property
+    def files_found(self) -> int:
+        """How many files have been enumerated so far."""
+        return len(self._files.seen)
+
+    def start(self) -> None:
+        """Begin to look for new files, if that is wanted."""
+        if self._follow_every_s is not None:
+            looking = self._files.copy()
+            self._context.call_async(
+                lambda: _look(looking),
+                self._add_found,
+                on_error=self._fail,
+                delay_s=self._follow_every_s,
+                every_s=self._follow_every_s,
+            )
+
+    def _add_found(self, found: FileEnumeration) -> None:
+        self._files.adopt(found)
+        self._assign()
+
+    def _fail(self, error: BaseException) -> None:
+        if isinstance(error, EpochgateError):
+            raise FatalTaskError(str(error)) from error
+        raise error
+
+    def handle_split_request(self, subtask: int) -> None:
+        """Give it the next split, tell it that there are no more, or let it wait."""
+        self._waiting[subtask] = None
+        self._assign()
+
+    def add_splits_back(self, splits: list[SourceSplit], subtask: int) -> None:
+        """Give them out before others, in their order."""
+        self._files.add_back(map(to_file_split, splits))
+        self._assign()
+
+    def add_reader(self, subtask: int) -> None:
+        """Nothing to do: it asks. What the attempt before asked for is void."""
+        self._waiting.pop(subtask, None)
+
+    def handle_source_event(self, subtask: int, event: Any) -> None:
+        """A reader has met a bad file."""
+        skipped = SkippedFile.from_list(event)
+        self._skipped[skipped.split_id] = skipped
+
+    def snapshot_state(self, checkpoint_id: int) -> Any:
+        """The checkpoint's id, the enumeration and the bad files."""
+        skipped = [one.to_list() for one in self._skipped.values()]
+        return [checkpoint_id, self._files.snapshot(), skipped]
+
+    def _assign(self) -> None:
+        there = self._context.registered_readers
+        for subtask in [one for one in self._waiting if one in there]:
+            split = self._files.next_split()
+            if split is not None:
+                assert self._files.layout is not None, "a file with a split has fixed the layout"
+                self._context.assign_split(to_source_split(split, self._files.layout), subtask)
+            elif self._follow_every_s is None:
+                self._context.signal_no_more_splits(subtask)
+            else:
+                break
+            del self._waiting[subtask]
+
+
+def _look(looking: FileEnumeration) -> FileEnumeration:
+    """Look once, and return a copy of what is known then; only new splits are pending in it."""
+    looking.forget_pending()
+    looking.discover()
+    return looking.copy()
+
+
+class EnumeratedFileSource(FileSource):
+    """The source on the driver; `fresh` makes enumerations that have not looked yet.
+
+    `enumerator` is the one that was made last, none before the first.
+    """
+
+    def __init__(
+        self,
+        fresh: Callable[[], FileEnumeration],
+        first: FirstLook,
+        *,
+        follow_every_s: float | None = None,
+    ) -> None:
+        super().__init__(batch_rows=1, on_bad_file="fail")
+        self._fresh, self._first, self._follow_every_s = fresh, first, follow_every_s
+        self.enumerator: FileEnumerator | None = None
+
+    def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> FileEnumerator:
+        """Begin from the state, or from the first look if that is not older."""
+        checkpoint_id, files, skipped = (0, b"", []) if state is None else state
+        enumeration = self._fresh()
+        is_older = checkpoint_id <= self._first.checkpoint_id
+        enumeration.restore(self._first.files if is_older else files)
+        self.enumerator = FileEnumerator(
+            context,
+            enumeration,
+            [SkippedFile.from_list(values) for values in skipped],
+            self._follow_every_s,
+        )
+        return self.enumerator
+
+
+def read_files(state: bytes) -> bytes:
+    """The enumeration's snapshot in a checkpoint of the source's coordinator.
+
+    Raises `IncompatibleState` for one that another version wrote.
+    """
+    content = unpack(state)
+    is_own = isinstance(content, list) and len(content) == 4
+    version = content[1] if is_own else 1
+    if version != FileSource.state_version:
+        raise IncompatibleState("file source", version, FileSource.state_version)
+    files: bytes = content[2][1]
+    return files

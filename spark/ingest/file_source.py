@@ -1,0 +1,91 @@
+"""The readers of the file source: each split batch by batch, with the position behind each batch.
+
+A split carries the layout of the source with it, so that a reader can begin at once. The reader's
+own state is the bad files that it has met: it reports them once more when it is restored, since
+the coordinator's part of the checkpoint may not hold the first report. Runs in the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from epochgate.runtime.source import (
+    Fetched,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from epochgate.spark.files import (
+    FileSplit,
+    SkippedFile,
+    SourceLayout,
+    SplitPosition,
+    SplitReader,
+)
+from epochgate.spark.files.reader import OnBadFile
+
+
+def to_source_split(split: FileSplit, layout: SourceLayout) -> SourceSplit:
+    """The split as it is assigned: its value is the split and the layout, plain."""
+    return SourceSplit(split.split_id, [split.to_list(), layout.to_bytes()])
+
+
+def to_file_split(split: SourceSplit) -> FileSplit:
+    """The file's part of the inverse of `to_source_split`."""
+    return FileSplit.from_list(split.value[0])
+
+
+class FileReader(SourceReader):
+    """Reads splits of files; each `Fetched` holds one `ReadBatch`."""
+
+    def __init__(
+        self, batch_rows: int, on_bad_file: OnBadFile, report: Callable[[Any], None]
+    ) -> None:
+        self._batch_rows, self._on_bad_file, self._report = batch_rows, on_bad_file, report
+        self._skipped: list[list[str]] = []
+
+    def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
+        """Read the split in batches. Raises what `SplitReader.read` raises."""
+        layout = SourceLayout.from_bytes(split.value[1])
+        reader = SplitReader(layout, batch_rows=self._batch_rows, on_bad_file=self._on_bad_file)
+        at = None if position is None else SplitPosition.from_list(position)
+        for read in reader.read(to_file_split(split), at):
+            yield Fetched([read], read.position.to_list())
+        for skipped in reader.take_skipped():
+            self._note(skipped)
+
+    def snapshot_state(self) -> Any:
+        """The bad files met so far."""
+        return self._skipped or None
+
+    def restore_state(self, state: Any) -> None:
+        """Report the bad files again."""
+        for values in state:
+            self._note(SkippedFile.from_list(values))
+
+    def _note(self, skipped: SkippedFile) -> None:
+        self._skipped.append(skipped.to_list())
+        self._report(skipped.to_list())
+
+
+class FileSource(Source):
+    """The source as a task needs it; `epochgate.spark.ingest.file_enumerator` has the driver's."""
+
+    state_version = 2
+
+    def __init__(self, *, batch_rows: int, on_bad_file: OnBadFile) -> None:
+        self._batch_rows, self._on_bad_file = batch_rows, on_bad_file
+
+    def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
+        """Raises TypeError: files are enumerated on the driver."""
+        raise TypeError(
+            f"{type(self).__name__} has no enumerator; give the provider an EnumeratedFileSource"
+        )
+
+    def create_reader(self, context: ReaderContext) -> FileReader:
+        """Make the reader of one attempt."""
+        return FileReader(self._batch_rows, self._on_bad_file, context.send_source_event)

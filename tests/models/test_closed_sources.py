@@ -1,0 +1,34 @@
+"""Splits of readers that fail, on every interleaving; `test_designs` has what breaks them."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochgate.fsm.checker import Verdict, check
+from epochgate.models.closed.readers import ConcurrentSources
+from epochgate.models.closed.sources import Sources
+
+
+def test_each_split_is_read_by_exactly_one_surviving_history_on_every_interleaving() -> None:
+    result = check(Sources())
+    assert result.verdict is Verdict.PASS
+    assert (result.states, result.transitions) == (297_584, 2_844_652)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "states", "transitions"),
+    [
+        ({"subtasks": 1, "S": 2}, 10_250, 62_056),
+        ({"subtasks": 1, "S": 2, "K": 2, "F": 2, "G": 0}, 34_265, 208_721),
+    ],
+)
+def test_it_holds_in_other_bounds(sizes: dict[str, int], states: int, transitions: int) -> None:
+    result = check(Sources(**sizes))
+    assert result.counterexample is None
+    assert (result.states, result.transitions) == (states, transitions)
+
+
+def test_every_attempt_of_a_subtask_is_sent_everything_on_every_interleaving() -> None:
+    result = check(ConcurrentSources(), engine="python")
+    assert result.verdict is Verdict.PASS
+    assert (result.states, result.transitions) == (383, 2_316)

@@ -1,0 +1,58 @@
+"""The machines that run, each under one name, and the system in which it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epochgate.fsm import Machine, System
+from epochgate.models.batch_snapshot import BatchSnapshots
+from epochgate.models.closed.sources import Sources
+from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.job import Job
+from epochgate.models.recreation import Recreations
+from epochgate.models.split_assignment import SplitAssignments
+from epochgate.models.task import TaskSystem
+
+SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
+    Job,
+    TaskSystem,
+    BatchSnapshots,
+    Recreations,
+    ConcurrentJob,
+    SplitAssignments,
+)
+
+SURROUNDINGS: dict[type[System], type[System]] = {SplitAssignments: Sources}
+"""System -> the closed one that fires its triggers, where its own machines fire none."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """The system in which a machine runs, and the machine's attribute there."""
+
+    system: type[System]
+    attribute: str
+
+    @property
+    def machine(self) -> type[Machine]:
+        return self.system.MACHINES[self.attribute]
+
+    @property
+    def surroundings(self) -> type[System]:
+        """The system in which the machine is held to what others fire."""
+        return SURROUNDINGS.get(self.system, self.system)
+
+
+def _homes() -> dict[str, Home]:
+    found: dict[str, Home] = {}
+    for system in SYSTEMS_THAT_RUN:
+        for attribute, machine in system.MACHINES.items():
+            if all(home.machine is not machine for home in found.values()):
+                is_taken = attribute in found
+                name = f"{system.__name__}.{attribute}" if is_taken else attribute
+                found[name] = Home(system, attribute)
+    return found
+
+
+HOMES: dict[str, Home] = _homes()
+"""Name -> home. A variant of a machine is named after its system too: `ConcurrentJob.attempt`."""
