@@ -48,9 +48,11 @@ CHECKPOINT_EVERY_S = 1.0
 RESTART_DELAY_S = 0.2
 BATCH_ROWS = 65_536
 BATCH_PAUSE_S = 0.02
-"""After each batch: the cores stay free for what is measured."""
+"""After each batch: the pause limits the load, and the cores stay free for the recovery."""
 QUIET_S = 1.5
-"""Before each kill: longer than a checkpoint's interval, so that there is a new one to restore."""
+"""Before each kill: longer than a checkpoint's interval, so that there is a new one to restore, and
+no multiple of it, so that kills meet the interval at different moments.
+"""
 WAIT_S = 60.0
 EXECUTOR_MARK = "CoarseGrainedExecutorBackend"
 OPERATOR = "compute"
@@ -100,7 +102,7 @@ class ComputeProgram(Program):
     def work(self) -> Work:
         """Process one batch, and pause a little."""
         self._operator.compute()
-        time.sleep(BATCH_PAUSE_S)
+        time.sleep(BATCH_PAUSE_S)  # the pause is the load's pace; there is no condition to wait for
         return Work.DONE
 
 
@@ -218,6 +220,8 @@ def measure(
     ):
         provider.watcher.wait_for(list(range(PARALLELISM)), 0.0)
         for done, (kind, kill) in enumerate(kills):
+            # A wait for a checkpoint would put every kill right after one, with none under way, and
+            # the figures would not show what a kill costs at other moments.
             time.sleep(QUIET_S)
             note(f"kill {done + 1} of {len(kills)}: {kind}")
             samples[kind].append(kill(job, done % PARALLELISM, provider.watcher))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from epochgate.errors import InvariantBroken
 from epochgate.fsm import (
     STAY,
     Channel,
@@ -21,6 +22,7 @@ from epochgate.fsm import (
 )
 from epochgate.fsm.checker import check
 from epochgate.fsm.checker.compiler.lowering import lower
+from epochgate.fsm.checker.engines import kernels
 from epochgate.fsm.closed import ClosedSystem, Environment, Step, always
 from tests.checker.small_systems import Counter
 
@@ -218,3 +220,14 @@ def test_a_derived_constant_is_arithmetic_and_nothing_else(rule: str) -> None:
     system = closed(Divider, DERIVED={"extra": rule})
     with pytest.raises(DeclarationError, match="is no arithmetic of constants"):
         lower(system())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments"),
+    [("claim", 3), ("expand", 6), ("inspect", 3), ("is_final", 3)],
+)
+def test_a_kernel_that_is_called_as_python_names_itself_and_the_engine_to_take(
+    kernel: str, arguments: int
+) -> None:
+    with pytest.raises(InvariantBroken, match=rf"kernels\.{kernel} was called.*engine 'python'"):
+        getattr(kernels, kernel)(*[0] * arguments)

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from epochgate.errors import InvariantBroken
+
 # The types of arrays: of 64, 32, 16 and 8 bits.
 Words = Any
 Halves = Any
@@ -342,6 +344,14 @@ INLINED = (hash_state, is_same, canonical, enter, find, gather, settle)
 # What the translator knows by itself, or what is compiled from the system.
 
 
+def _only_compiled(name: str) -> InvariantBroken:
+    return InvariantBroken(
+        f"kernels.{name} was called as a Python function and has no Python body: the compiler puts "
+        f"machine code in its place; run the search with the engine 'llvm', or take engine "
+        f"'python' (PlainSearch), which needs no kernels"
+    )
+
+
 def unroll(count: int) -> range:
     """A loop that is unrolled when it is compiled."""
     return range(count)
@@ -358,19 +368,19 @@ def prefetch(array: Any, index: int) -> None:
 
 def claim(array: Any, index: int, value: int) -> int:
     """Put `value` where 0 is, at once; 1 unless another thread was faster."""
-    raise NotImplementedError("it is in machine code only")
+    raise _only_compiled("claim")
 
 
 def expand(state: Any, out: Any, act: Any, n: int, fault: Any, covered: Any) -> int:
     """Append the successors of one state to the n that are there; returns the new number."""
-    raise NotImplementedError("it is in machine code only")
+    raise _only_compiled("expand")
 
 
 def inspect(state: Any, fault: Any, covered: Any) -> int:
     """A bit for each property that holds in a state."""
-    raise NotImplementedError("it is in machine code only")
+    raise _only_compiled("inspect")
 
 
 def is_final(state: Any, fault: Any, covered: Any) -> int:
     """Whether the system may end in a state."""
-    raise NotImplementedError("it is in machine code only")
+    raise _only_compiled("is_final")

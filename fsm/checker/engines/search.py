@@ -90,9 +90,9 @@ class Search(ABC):
     def covered(self) -> set[int]:
         """The numbers of the rows that were taken."""
 
+    @abstractmethod
     def descend(self, pause: Pause) -> Finding | list[Span]:
         """Find everything depth-first; returns the states as one level."""
-        raise NotImplementedError(f"{type(self).__name__} goes level by level only")
 
     @abstractmethod
     def saved(self, level: Sequence[Span]) -> tuple[Any, Any]:
