@@ -62,7 +62,7 @@ format: $(STAMP) ## format the code and repair what lint can repair
 	@$(RUN) -m ruff format
 	@$(RUN) -m ruff check --fix
 
-lock: ## resolve the dependencies anew (needs uv)
+lock: ## resolve the dependencies again (needs uv)
 	$(LOCK) --upgrade requirements/build.in --output-file requirements/build.txt
 	$(LOCK) --upgrade pyproject.toml $(addprefix --extra ,spark fuzz draw demo check dev) \
 		--constraint requirements/build.txt --output-file requirements/locked.txt

@@ -40,9 +40,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Freshness:
-    """What is wrong with a folder: files to draw again or anew, and files that belong to
-    nothing.
-    """
+    """What is wrong with a folder: files to draw or redraw, and files of no diagram."""
 
     missing: tuple[str, ...]
     stale: tuple[str, ...]

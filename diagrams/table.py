@@ -1,4 +1,4 @@
-"""A machine as Markdown tables: every row, and what becomes of every event in every state.
+"""A machine as Markdown tables: every row, and what every event does in every state.
 
 The second table is the full product of states and triggers; committed, it is the snapshot that a
 review and a test compare with.

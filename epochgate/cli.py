@@ -90,6 +90,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"epochgate {arguments.command}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has left, as `head` does; Python would complain once more at exit.
+        # The reader of our output has left, as `head` does; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER

@@ -26,8 +26,8 @@ def is_interactive() -> bool:
 
 
 def progress(unit: str = "steps") -> Progress:
-    """Return a context manager that shows bars for tasks counted in `unit`; nothing when nobody
-    watches.
+    """Return a context manager that shows bars for tasks counted in `unit`; nothing without a
+    terminal.
 
     with progress("files") as bars:
         task = bars.add_task("reading", total=len(files))

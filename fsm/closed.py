@@ -122,7 +122,7 @@ class ClosedSystem(System):
 
     STEPS lists what can happen; WIRING maps "machine.port" to the machine that handles its effects
     (same index sets); CONSTANTS holds the bounds that fields name. DERIVED maps constants that
-    nobody sets to what they follow from: sums, differences, products and quotients of the others,
+    are not set to what they follow from: sums, differences, products and quotients of the others,
     `max(a, b)` and `min(a, b)`.
     """
 
@@ -159,8 +159,8 @@ class ClosedSystem(System):
                 )
             if names := machine.trigger_parameters(step.trigger):
                 raise fault(
-                    f"{step.machine}.{step.trigger} takes {', '.join(names)}, but nobody gives a "
-                    f"step its arguments; let a machine of the surroundings fire it"
+                    f"{step.machine}.{step.trigger} takes {', '.join(names)}, but a step "
+                    f"gets no arguments; let a machine of the surroundings fire it"
                 )
         known = {
             name

@@ -82,7 +82,7 @@ class EventQueue:
         return [timer for _, _, timer in sorted(self._timers) if not timer.is_cancelled]
 
     def hasten(self, timer: Timer) -> None:
-        """Enqueue a timer's event now instead of at its time, for whoever tries every order."""
+        """Enqueue a timer's event now instead of at its time, to try every order."""
         timer.cancel()
         self.post(timer.trigger, *timer.arguments)
 

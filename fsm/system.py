@@ -202,7 +202,7 @@ class System:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether effects or events of handlers wait, and nobody is at them."""
+        """Whether effects or events of handlers wait, and no step processes them."""
         return self.open_queue is None and bool(self.emitted or self.outer_queue)
 
     def settle(self) -> None:

@@ -26,7 +26,7 @@ def assert_passes(system: ClosedSystem | type[ClosedSystem], **options: Any) -> 
 def assert_fails(
     system: ClosedSystem | type[ClosedSystem], *, steps: int | None = None, **options: Any
 ) -> Result:
-    """Check that a claim of a closed system breaks, in so many steps if they are given.
+    """Check that a claim of a closed system breaks, in exactly `steps` steps if they are given.
 
     Raises AssertionError otherwise.
     """

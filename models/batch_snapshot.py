@@ -3,7 +3,7 @@
 Decides that one is taken at a time, that it is the coordinator's state at the moment in which its
 future completes, and that it is handed over only when every event sent before that moment was
 handled by its subtask. No gateway is marked or closed, since no barrier follows and the subtasks
-keep no state; events sent afterwards go on. Whatever takes the coordinator back meanwhile ends it.
+keep no state; events sent afterwards go on. A reset of the coordinator ends the snapshot.
 
 Leaves to the shell which events are on their way: they are counted once, when the future completes,
 and each later ends in `confirm` or `lose` under the number of its snapshot. Source: the batch
@@ -33,7 +33,7 @@ IDLE, ASKED, CONFIRMING = "idle", "asked", "confirming"
 
 
 class BatchSnapshotPort(Port):
-    """What is asked of the coordinator, and what whoever wants the snapshot learns."""
+    """What is asked of the coordinator, and what the requester of the snapshot learns."""
 
     def ask_coordinator(self, number: int) -> None:
         """Answer with `succeed` or `fail` under this number."""
@@ -45,10 +45,10 @@ class BatchSnapshotPort(Port):
         """What was kept may be handed over."""
 
     def failed(self) -> None:
-        """There will be no snapshot."""
+        """The snapshot has failed."""
 
     def refused(self) -> None:
-        """One is being taken already."""
+        """An earlier snapshot is still under way."""
 
 
 class BatchSnapshot(Machine):
@@ -76,11 +76,11 @@ class BatchSnapshot(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("ask",        IDLE,                ASKED,      None,                               "begin, ask_coordinator",      "somebody wants a snapshot without a checkpoint"),
-        Row("ask",        (ASKED, CONFIRMING), STAY,       None,                               "refuse",                      "one is being taken, of an earlier moment"),
+        Row("ask",        IDLE,                ASKED,      None,                               "begin, ask_coordinator",      "a snapshot without a checkpoint is requested"),
+        Row("ask",        (ASKED, CONFIRMING), STAY,       None,                               "refuse",                      "an earlier snapshot is still under way"),
 
-        Row("succeed",    ASKED,               CONFIRMING, "is_current and has_in_flight",     "keep_state, await_sends",     "the snapshot is taken; sends from before it are still on their way"),
-        Row("succeed",    ASKED,               IDLE,       "is_current and not has_in_flight", "keep_state, report_taken",    "the snapshot is taken, and everything sent before it was handled"),
+        Row("succeed",    ASKED,               CONFIRMING, "is_current and has_in_flight",     "keep_state, await_sends",     "the snapshot is taken; earlier sends are in flight"),
+        Row("succeed",    ASKED,               IDLE,       "is_current and not has_in_flight", "keep_state, report_taken",    "the snapshot is taken, and all earlier sends are handled"),
         Ignore("succeed", ASKED,                           "not is_current",                                                  "the future of an earlier snapshot"),
         Ignore("succeed", (IDLE, CONFIRMING),              None,                                                              "the future of a snapshot that is over"),
 
@@ -88,17 +88,17 @@ class BatchSnapshot(Machine):
         Ignore("fail",    ASKED,                           "not is_current",                                                  "the future of an earlier snapshot"),
         Ignore("fail",    (IDLE, CONFIRMING),              None,                                                              "the future of a snapshot that is over"),
 
-        Row("confirm",    CONFIRMING,          STAY,       "is_current and not is_last",       "count_down",                  "more sends are on their way"),
-        Row("confirm",    CONFIRMING,          IDLE,       "is_current and is_last",           "count_down, report_taken",    "everything sent before the snapshot was handled"),
-        Ignore("confirm", CONFIRMING,                      "not is_current",                                                  "it was awaited by an earlier snapshot"),
-        Ignore("confirm", (IDLE, ASKED),                   None,                                                              "it was awaited by a snapshot that is over"),
+        Row("confirm",    CONFIRMING,          STAY,       "is_current and not is_last",       "count_down",                  "other sends from before the snapshot are in flight"),
+        Row("confirm",    CONFIRMING,          IDLE,       "is_current and is_last",           "count_down, report_taken",    "all sends from before the snapshot are handled"),
+        Ignore("confirm", CONFIRMING,                      "not is_current",                                                  "the send was awaited by an earlier snapshot"),
+        Ignore("confirm", (IDLE, ASKED),                   None,                                                              "the send was awaited by a snapshot that is over"),
 
         Row("lose",       CONFIRMING,          IDLE,       "is_current",                       "stop_waiting, report_failed", "an event from before the snapshot is in no state"),
-        Ignore("lose",    CONFIRMING,                      "not is_current",                                                  "it was awaited by an earlier snapshot"),
-        Ignore("lose",    (IDLE, ASKED),                   None,                                                              "it was awaited by a snapshot that is over"),
+        Ignore("lose",    CONFIRMING,                      "not is_current",                                                  "the send was awaited by an earlier snapshot"),
+        Ignore("lose",    (IDLE, ASKED),                   None,                                                              "the send was awaited by a snapshot that is over"),
 
-        Row("cancel",     (ASKED, CONFIRMING), IDLE,       None,                               "stop_waiting, report_failed", "the coordinator goes back, or the job is over"),
-        Ignore("cancel",  IDLE,                            None,                                                              "none is being taken"),
+        Row("cancel",     (ASKED, CONFIRMING), IDLE,       None,                               "stop_waiting, report_failed", "the coordinator is reset, or the job is over"),
+        Ignore("cancel",  IDLE,                            None,                                                              "no snapshot is under way"),
     )
     # fmt: on
 

@@ -117,41 +117,41 @@ class Checkpoint(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("restore",               NONE,                                            COMPLETED,  None,                                            "adopt",                              "the store holds a completed checkpoint; ids go on after the newest it ever held"),
+        Row("restore",               NONE,                                            COMPLETED,  None,                                            "adopt",                              "the store holds a completed checkpoint"),
 
         Row("trigger_next",          OVER,                                            TRIGGERING, "has_coordinators",                              "begin, ask_coordinators",            "a request was chosen"),
-        Row("trigger_next",          OVER,                                            PENDING,    "not has_coordinators",                          "begin, inject_barriers",             "a request was chosen, and nobody has to be asked first"),
+        Row("trigger_next",          OVER,                                            PENDING,    "not has_coordinators",                          "begin, inject_barriers",             "a request was chosen; there is no coordinator to ask"),
 
         Row("coordinator_ready",     TRIGGERING,                                      STAY,       "is_current and not is_last_coordinator",        "count_coordinator",                  "other coordinators are not ready"),
-        Row("coordinator_ready",     TRIGGERING,                                      PENDING,    "is_current and is_last_coordinator",            "count_coordinator, inject_barriers", "all coordinators have their snapshots, and their gateways are closed"),
-        Ignore("coordinator_ready",  TRIGGERING,                                                  "not is_current",                                                                      "it belongs to an earlier checkpoint"),
-        Ignore("coordinator_ready",  (NONE, PENDING, STORING, *ENDED),                            None,                                                                                  "the checkpoint is over"),
+        Row("coordinator_ready",     TRIGGERING,                                      PENDING,    "is_current and is_last_coordinator",            "count_coordinator, inject_barriers", "all snapshots are taken, and all gateways are closed"),
+        Ignore("coordinator_ready",  TRIGGERING,                                                  "not is_current",                                                                      "the snapshot belongs to an earlier checkpoint"),
+        Ignore("coordinator_ready",  (NONE, PENDING, STORING, *ENDED),                            None,                                                                                  "no checkpoint waits for coordinators"),
 
         Row("coordinator_failed",    TRIGGERING,                                      ABORTED,    "is_current",                                    "count_failure, fail",                "a coordinator has no snapshot"),
-        Ignore("coordinator_failed", TRIGGERING,                                                  "not is_current",                                                                      "it belongs to an earlier checkpoint"),
-        Ignore("coordinator_failed", (NONE, PENDING, STORING, *ENDED),                            None,                                                                                  "the checkpoint is over"),
+        Ignore("coordinator_failed", TRIGGERING,                                                  "not is_current",                                                                      "the snapshot belongs to an earlier checkpoint"),
+        Ignore("coordinator_failed", (NONE, PENDING, STORING, *ENDED),                            None,                                                                                  "no checkpoint waits for coordinators"),
 
         Row("acknowledge",           PENDING,                                         STAY,       "is_current and is_due and not is_last_subtask", "count_subtask",                      "other subtasks have not passed the barrier"),
-        Row("acknowledge",           PENDING,                                         STORING,    "is_current and is_due and is_last_subtask",     "count_subtask, gather_ledger",       "every part is there"),
+        Row("acknowledge",           PENDING,                                         STORING,    "is_current and is_due and is_last_subtask",     "count_subtask, gather_ledger",       "all subtasks have acknowledged"),
         Ignore("acknowledge",        PENDING,                                                     "is_current and not is_due",                                                           "a repeated acknowledgement"),
         Ignore("acknowledge",        PENDING,                                                     "not is_current",                                                                      "a late acknowledgement of an earlier checkpoint"),
         Ignore("acknowledge",        (NONE, TRIGGERING, STORING, *ENDED),                         None,                                                                                  "a late or repeated acknowledgement"),
 
         Row("decline",               PENDING,                                         ABORTED,    "is_current",                                    "count_failure, fail",                "a subtask could not take its snapshot"),
-        Ignore("decline",            PENDING,                                                     "not is_current",                                                                      "it declines an earlier checkpoint"),
-        Ignore("decline",            (NONE, TRIGGERING, STORING, *ENDED),                         None,                                                                                  "the checkpoint is over"),
+        Ignore("decline",            PENDING,                                                     "not is_current",                                                                      "the subtask declines an earlier checkpoint"),
+        Ignore("decline",            (NONE, TRIGGERING, STORING, *ENDED),                         None,                                                                                  "no checkpoint waits for subtasks"),
 
-        Row("store",                 STORING,                                         STAY,       None,                                            "save",                               "every part is there, and the ledger of the committer"),
-        Row("stored",                STORING,                                         COMPLETED,  "is_current",                                    "complete, settle_request",           "it is durable: failovers go back to this one"),
-        Row("store_failed",          STORING,                                         ABORTED,    "is_current",                                    "count_failure, fail",                "it could not be made durable"),
+        Row("store",                 STORING,                                         STAY,       None,                                            "save",                               "all parts and the committer's ledger are there"),
+        Row("stored",                STORING,                                         COMPLETED,  "is_current",                                    "complete, settle_request",           "the checkpoint is durable: failovers go back to it"),
+        Row("store_failed",          STORING,                                         ABORTED,    "is_current",                                    "count_failure, fail",                "the checkpoint could not be made durable"),
         Row("store_unknown",         STORING,                                         UNKNOWN,    "is_current",                                    "report, end_job, settle_request",    "the store cannot tell whether the checkpoint exists"),
 
-        Row("expire",                UNFINISHED,                                      ABORTED,    "is_current",                                    "count_failure, fail",                "it took longer than the timeout"),
+        Row("expire",                UNFINISHED,                                      ABORTED,    "is_current",                                    "count_failure, fail",                "the checkpoint took longer than the timeout"),
         Ignore("expire",             UNFINISHED,                                                  "not is_current",                                                                      "the timer of an earlier checkpoint"),
-        Ignore("expire",             (NONE, STORING, *ENDED),                                     None,                                                                                  "every part is there, or it is over"),
+        Ignore("expire",             (NONE, STORING, *ENDED),                                     None,                                                                                  "all parts are there, or the checkpoint is over"),
 
-        Row("abort",                 UNFINISHED,                                      ABORTED,    None,                                            "abandon",                            "a failure has made one of its parts unreachable"),
-        Ignore("abort",              (NONE, STORING, *ENDED),                                     None,                                                                                  "every part is there, or it is over"),
+        Row("abort",                 UNFINISHED,                                      ABORTED,    None,                                            "abandon",                            "after a failure a part of the checkpoint cannot arrive"),
+        Ignore("abort",              (NONE, STORING, *ENDED),                                     None,                                                                                  "all parts are there, or the checkpoint is over"),
     )
     # fmt: on
 
@@ -180,6 +180,7 @@ class Checkpoint(Machine):
         return self.state == UNKNOWN
 
     def adopt(self, checkpoint: int, newest: int) -> None:
+        """Resume from `checkpoint`; ids go on after `newest`, the newest that the store ever held."""
         self.number = newest
         self.completed = checkpoint
 

@@ -10,8 +10,8 @@ none of them is left, and that the first to reach the end of the input ends the 
     process 4                                            attempt 3  ready -- failed
 
 Each attempt has one of the subtask's places, an `Attempt` machine with gateways of its own; a place
-is used again once its attempt is gone, under another number. Leaves to `Attempt` what becomes of a
-process, and to `JobLifecycle` when the subtask may start again.
+is used again once its attempt is gone, under another number. Leaves to `Attempt` how a process
+is handled, and to `JobLifecycle` when the subtask may start again.
 
 Source: Apache Flink's SpeculativeExecutionVertex and SpeculativeScheduler (rules A8 and A9 in
 docs/protocol.md). Runs on the queue's thread.
@@ -31,7 +31,7 @@ IDLE, ATTEMPTED, ENDED = "idle", "attempted", "ended"
 
 
 class VertexPort(Port):
-    """What whoever keeps the job's record learns."""
+    """What the job's record is told."""
 
     def outlived(self, place: int, attempt: int, reason: Opaque) -> None:
         """This attempt has failed, and another of its subtask goes on."""
@@ -65,13 +65,13 @@ class ExecutionVertex(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",             IDLE,               ATTEMPTED, None,                                "vacate, start_leading",       "the job begins, or everything begins again"),
+        Row("begin",             IDLE,               ATTEMPTED, None,                                "vacate, start_leading",       "the job begins, or all subtasks restart"),
 
-        Row("connect",           IDLE,               STAY,      None,                                "pass_to_leading",             "it waits for the subtask's next attempt"),
-        Row("connect",           ATTEMPTED,          STAY,      "is_expecting",                      "pass_to_leading",             "the process that was asked for"),
-        Row("connect",           ATTEMPTED,          STAY,      "not is_expecting and has_room",     "start_beside",                "one more attempt beside those that are there"),
-        Row("connect",           ATTEMPTED,          STAY,      "not is_expecting and not has_room", "replace_oldest",              "all places are taken, and the newest processes keep them"),
-        Row("connect",           ENDED,              STAY,      None,                                "let_wait",                    "it waits, in case the attempt that has reached the end fails"),
+        Row("connect",           IDLE,               STAY,      None,                                "pass_to_leading",             "the process waits for the subtask's next attempt"),
+        Row("connect",           ATTEMPTED,          STAY,      "is_expecting",                      "pass_to_leading",             "the requested process has connected"),
+        Row("connect",           ATTEMPTED,          STAY,      "not is_expecting and has_room",     "start_beside",                "a place is free for one more attempt"),
+        Row("connect",           ATTEMPTED,          STAY,      "not is_expecting and not has_room", "replace_oldest",              "all places are taken: the newest processes keep them"),
+        Row("connect",           ENDED,              STAY,      None,                                "let_wait",                    "the process waits in case the attempt at the end fails"),
 
         Row("begin_at",          ATTEMPTED,          STAY,      "has_waiting_at",                    "recreate_at",                 "the process waits at the place of an attempt that is gone"),
         Ignore("begin_at",       ATTEMPTED,                     "not has_waiting_at",                                               "the process was turned away"),
@@ -83,8 +83,8 @@ class ExecutionVertex(Machine):
 
         Row("attempt_failed",    ATTEMPTED,          STAY,      "has_others",                        "report_outlived",             "another attempt of the subtask can still finish"),
         Row("attempt_failed",    ATTEMPTED,          IDLE,      "not has_others",                    "lead, ask_restart",           "no attempt of the subtask is left"),
-        Row("attempt_failed",    ENDED,              IDLE,      "is_leading",                        "take_waiting, ask_restart",   "it had reached the end, and no other attempt is left"),
-        Ignore("attempt_failed", ENDED,                         "not is_leading",                                                   "it was ended because another has reached the end"),
+        Row("attempt_failed",    ENDED,              IDLE,      "is_leading",                        "take_waiting, ask_restart",   "the attempt at the end has failed, and no other is left"),
+        Ignore("attempt_failed", ENDED,                         "not is_leading",                                                   "another attempt had reached the end and ended this one"),
 
         Row("restart",           IDLE,               ATTEMPTED, None,                                None,                          "the coordinators have taken back what the subtask was told"),
 

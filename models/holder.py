@@ -1,12 +1,12 @@
-"""The holder of one operator coordinator: what of the world reaches the user's code, and when.
+"""The holder of one operator coordinator: which calls reach the user's code, and when.
 
 Decides that a coordinator is restored before it starts, hears of subtasks only while it runs, and
-can fail the job once until it is restored; one that could not start is built anew before anything
+can fail the job once until it is restored; one that could not start is rebuilt before any call
 reaches it. Requests of clients and for snapshots without checkpoints reach it once its start has
-ended well; those made during the start wait, and all others are refused. An event from a subtask reaches it only from the attempt that is current, and the
-receipt for it takes the way of all events, through the gateway: after the coordinator's snapshot it
-waits for the barrier, so an operator that has a receipt before its own snapshot knows that the
-event is in the coordinator's::
+ended well; those made during the start wait, and all others are refused. An event from a subtask
+reaches it only from the current attempt, and the receipt takes the way of all events, through the
+gateway: after the coordinator's snapshot the receipt waits for the barrier, so an operator that has
+a receipt before its own snapshot knows that the event is in the coordinator's::
 
     operator      x               [snapshot N: no receipt]     receipt of x
     coordinator       [snapshot N]  x handled
@@ -51,7 +51,7 @@ class UserPort(Port):
         """Answer with `started`, or with `start_failed`."""
 
     def unfit(self) -> None:
-        """It is not started, because it has failed the job before; answer with `start_failed`."""
+        """The coordinator is not started, because it has failed the job; answer with `start_failed`."""
 
     def rebuild(self) -> None:
         """Make a new coordinator in place of the one that could not start."""
@@ -63,7 +63,7 @@ class UserPort(Port):
         """
 
     def reset_to_batch_snapshot(self) -> None:
-        """Do the same with the snapshot without a checkpoint that the job was given."""
+        """Restore the coordinator from the snapshot without a checkpoint that the job began from."""
 
     def cancel_batch_snapshot(self) -> None:
         """Fail a snapshot without a checkpoint that is under way: the state is wrong."""
@@ -78,16 +78,16 @@ class UserPort(Port):
         """Refuse a request of either kind: the coordinator has not started."""
 
     def refuse_broken(self, request: Opaque) -> None:
-        """Refuse it: the coordinator could not start, and is not built anew yet."""
+        """Refuse the request: the coordinator could not start, and is not rebuilt yet."""
 
     def refuse_failing(self, request: Opaque) -> None:
-        """Refuse it: the coordinator has failed the job, and is not restored yet."""
+        """Refuse the request: the coordinator has failed the job, and is not restored yet."""
 
     def refuse_periodic(self, request: Opaque) -> None:
-        """Refuse it: the job takes periodic checkpoints."""
+        """Refuse the request: the job takes periodic checkpoints."""
 
     def refuse_late(self, request: Opaque) -> None:
-        """Refuse it: the job is over."""
+        """Refuse the request: the job is over."""
 
     def complete(self, checkpoint: int) -> None: ...
     def aborted(self, checkpoint: int) -> None: ...
@@ -143,27 +143,27 @@ class Holder(Machine):
         Ignore("adopt_batch_snapshot", CLOSED,                            None,                                                                                               "the job was ended before it began"),
         Row("start",                  CREATED,                   STARTING, "not is_failing and not begins_from_batch", "call_start",                                           "the job begins"),
         Row("start",                  CREATED,                   STARTING, "not is_failing and begins_from_batch",     "start_from_batch",                                     "the job begins from a snapshot without a checkpoint"),
-        Row("start",                  CREATED,                   STARTING, "is_failing",                               "call_unfit",                                           "it has failed the job before that began"),
-        Row("started",                STARTING,                  STARTED,  None,                                       "serve_requests",                                       "it is ready for whatever comes"),
-        Ignore("started",             (BROKEN, CLOSED),                    None,                                                                                               "it has failed the job while it was starting, or the job is over"),
-        Row("start_failed",           STARTING,                  BROKEN,   "not is_fatal",                       "refuse_requests, fail_globally",                       "it is half built"),
-        Row("start_failed",           STARTING,                  BROKEN,   "is_fatal",                           "refuse_requests, give_job_up",                         "no coordinator could start"),
-        Ignore("start_failed",        (BROKEN, CLOSED),                    None,                                                                                               "it has failed the job while it was starting, or the job is over"),
+        Row("start",                  CREATED,                   STARTING, "is_failing",                               "call_unfit",                                           "the coordinator failed the job before its start"),
+        Row("started",                STARTING,                  STARTED,  None,                                       "serve_requests",                                       "the coordinator's start has ended well"),
+        Ignore("started",             (BROKEN, CLOSED),                    None,                                                                                               "the coordinator failed the job in start, or the job is over"),
+        Row("start_failed",           STARTING,                  BROKEN,   "not is_fatal",                       "refuse_requests, fail_globally",                       "the coordinator is half built: its start failed"),
+        Row("start_failed",           STARTING,                  BROKEN,   "is_fatal",                           "refuse_requests, give_job_up",                         "the error is fatal: no coordinator could start"),
+        Ignore("start_failed",        (BROKEN, CLOSED),                    None,                                                                                               "the coordinator failed the job in start, or the job is over"),
 
         Row("reset",                  CREATED,                   STAY,     None,                                       "forget_batch_snapshot, call_reset",                    "the job begins from a checkpoint"),
         Row("reset",                  UP,                        STAY,     "not is_to_batch",                          "clear_failure, call_reset",                            "all state goes back to one checkpoint"),
-        Row("reset",                  UP,                        STAY,     "is_to_batch",                              "clear_failure, call_batch_reset",                      "all state goes back to the beginning, a snapshot without a checkpoint"),
-        Row("reset",                  BROKEN,                    STARTING, "not is_to_batch",                          "clear_failure, rebuild, restore, call_start",          "all state goes back to one checkpoint, and this one begins anew"),
-        Row("reset",                  BROKEN,                    STARTING, "is_to_batch",                              "clear_failure, rebuild, call_batch_reset, call_start", "the coordinator begins anew from a snapshot without a checkpoint"),
+        Row("reset",                  UP,                        STAY,     "is_to_batch",                              "clear_failure, call_batch_reset",                      "the job goes back to the batch snapshot it began from"),
+        Row("reset",                  BROKEN,                    STARTING, "not is_to_batch",                          "clear_failure, rebuild, restore, call_start",          "all state goes back, and the coordinator is rebuilt"),
+        Row("reset",                  BROKEN,                    STARTING, "is_to_batch",                              "clear_failure, rebuild, call_batch_reset, call_start", "the coordinator is rebuilt from the batch snapshot"),
 
-        Row("fail_job",               CREATED,                   STAY,     "not is_fatal",                             "note_failure",                                         "it may not start"),
-        Row("fail_job",               (CREATED, STARTED),        STAY,     "is_fatal",                                 "give_job_up",                                          "restoring it would not help"),
-        Row("fail_job",               STARTING,                  BROKEN,   "not is_fatal",                             "refuse_requests, fail_globally",                       "it is half built"),
-        Row("fail_job",               STARTING,                  BROKEN,   "is_fatal",                                 "refuse_requests, give_job_up",                         "no coordinator could start"),
+        Row("fail_job",               CREATED,                   STAY,     "not is_fatal",                             "note_failure",                                         "the coordinator failed the job and may not start"),
+        Row("fail_job",               (CREATED, STARTED),        STAY,     "is_fatal",                                 "give_job_up",                                          "the error is fatal: a restore would not help"),
+        Row("fail_job",               STARTING,                  BROKEN,   "not is_fatal",                             "refuse_requests, fail_globally",                       "the coordinator is half built: it failed the job in start"),
+        Row("fail_job",               STARTING,                  BROKEN,   "is_fatal",                                 "refuse_requests, give_job_up",                         "the error is fatal: no coordinator could start"),
         Row("fail_job",               STARTED,                   STAY,     "not is_fatal and not is_failing",          "note_failure, cancel_snapshot, fail_globally",         "only the coordinator knows that its state is wrong"),
-        Ignore("fail_job",            STARTED,                             "not is_fatal and is_failing",                                                                      "the first call since the last restore has won"),
-        Row("fail_job",               BROKEN,                    STAY,     "is_fatal",                                 "give_job_up",                                          "building it anew would not help"),
-        Ignore("fail_job",            BROKEN,                              "not is_fatal",                                                                                     "everything goes down already"),
+        Ignore("fail_job",            STARTED,                             "not is_fatal and is_failing",                                                                      "only the first failure since the last restore counts"),
+        Row("fail_job",               BROKEN,                    STAY,     "is_fatal",                                 "give_job_up",                                          "the error is fatal: rebuilding would not help"),
+        Ignore("fail_job",            BROKEN,                              "not is_fatal",                                                                                     "all attempts go down already"),
         Ignore("fail_job",            CLOSED,                              None,                                                                                               "the job is over"),
 
         Row("client_request",         STARTED,                   STAY,     None,                                       "call_client_request",                                  "a client asks the coordinator"),
@@ -181,22 +181,22 @@ class Holder(Machine):
         Row("batch_snapshot",         CLOSED,                    STAY,     None,                                       "refuse_late",                                          "the job is over"),
 
         Row("event",                  UP,                        STAY,     "is_from_current",                          "call_event",                                           "an operator speaks to its coordinator"),
-        Ignore("event",               UP,                                  "not is_from_current",                                                                              "it was sent by an attempt that is gone"),
-        Ignore("event",               (CREATED, BROKEN, CLOSED),           None,                                                                                               "nobody listens"),
+        Ignore("event",               UP,                                  "not is_from_current",                                                                              "the event is from an attempt that is gone"),
+        Ignore("event",               (CREATED, BROKEN, CLOSED),           None,                                                                                               "no coordinator is up to handle the event"),
 
         Row("handled",                UP,                        STAY,     None,                                       "send_receipt",                                         "the coordinator has made the event part of its state"),
-        Ignore("handled",             (CREATED, BROKEN, CLOSED),           None,                                                                                               "its attempt is gone"),
+        Ignore("handled",             (CREATED, BROKEN, CLOSED),           None,                                                                                               "the attempt that sent the event is gone"),
 
-        Row("attempt_ready",          UP,                        STAY,     None,                                       "call_ready",                                           "its gateway can be used"),
-        Row("attempt_failed",         UP,                        STAY,     None,                                       "call_failed",                                          "its gateway leads nowhere"),
-        Row("subtask_reset",          UP,                        STAY,     None,                                       "call_subtask_reset",                                   "the subtask goes back to a checkpoint, the coordinator does not"),
+        Row("attempt_ready",          UP,                        STAY,     None,                                       "call_ready",                                           "the attempt's gateway can be used"),
+        Row("attempt_failed",         UP,                        STAY,     None,                                       "call_failed",                                          "the attempt's gateway reaches no process"),
+        Row("subtask_reset",          UP,                        STAY,     None,                                       "call_subtask_reset",                                   "only the subtask goes back to a checkpoint"),
         Row("checkpoint_complete",    UP,                        STAY,     None,                                       "call_complete",                                        "the checkpoint is durable"),
-        Row("checkpoint_aborted",     UP,                        STAY,     None,                                       "call_aborted",                                         "the checkpoint will never be"),
-        Ignore("attempt_ready",       BROKEN,                              None,                                                                                               "it has to be built anew first"),
-        Ignore("attempt_failed",      BROKEN,                              None,                                                                                               "it has to be built anew first"),
-        Ignore("subtask_reset",       BROKEN,                              None,                                                                                               "it has to be built anew first"),
-        Ignore("checkpoint_complete", BROKEN,                              None,                                                                                               "it has to be built anew first"),
-        Ignore("checkpoint_aborted",  BROKEN,                              None,                                                                                               "it has to be built anew first"),
+        Row("checkpoint_aborted",     UP,                        STAY,     None,                                       "call_aborted",                                         "the checkpoint will never be completed"),
+        Ignore("attempt_ready",       BROKEN,                              None,                                                                                               "the coordinator must be rebuilt first"),
+        Ignore("attempt_failed",      BROKEN,                              None,                                                                                               "the coordinator must be rebuilt first"),
+        Ignore("subtask_reset",       BROKEN,                              None,                                                                                               "the coordinator must be rebuilt first"),
+        Ignore("checkpoint_complete", BROKEN,                              None,                                                                                               "the coordinator must be rebuilt first"),
+        Ignore("checkpoint_aborted",  BROKEN,                              None,                                                                                               "the coordinator must be rebuilt first"),
 
         Row("close",                  (CREATED, *UP, BROKEN),    CLOSED,   None,                                       "refuse_late_requests, call_close",                     "the job is over"),
     )

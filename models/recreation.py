@@ -1,5 +1,4 @@
-"""One coordinator after the other: what becomes of calls while the old one closes and its successor
-is made.
+"""One coordinator after the other: where calls go while the old one closes and its successor is made.
 
 Decides that a reset replaces the coordinator, that its successor is made only once the old one is
 closed or has been given up, that calls of the job wait meanwhile and reach the successor in their
@@ -42,24 +41,24 @@ class InnerPort(Port):
     """What is asked of the coordinators; `generation` says of which."""
 
     def restore(self, generation: int) -> None:
-        """Restore the first one, to which nothing has happened."""
+        """Restore the first coordinator, which has handled no call yet."""
 
     def start(self, generation: int) -> None: ...
     def replace(self, generation: int) -> None:
-        """Fence it, and close it elsewhere: answer with `closed`, `close_failed` or `close_late`."""
+        """Fence and close the coordinator: answer with `closed`, `close_failed` or `close_late`."""
 
     def fail_job(self, generation: int) -> None:
-        """It may still hold what its successor needs."""
+        """Fail the job: the old coordinator may still hold what its successor needs."""
 
     def make(self, generation: int, is_started: bool) -> None:
         """Create, restore and, if the job has begun, start: answer with `made` or `unmade`."""
 
     def pass_on(self, generation: int, call: Opaque) -> None: ...
     def drop(self, call: Opaque) -> None:
-        """There is nobody to make this call to: who waits for it must learn it."""
+        """No coordinator can take this call: its caller must be told."""
 
     def close(self, generation: int) -> None:
-        """The job is over: fence it and close it."""
+        """The job is over: fence and close the coordinator."""
 
 
 class Recreation(Machine):
@@ -75,7 +74,7 @@ class Recreation(Machine):
     generation: int = Int("generations")
     """The coordinator that calls are meant for; counted from 0."""
     closing: int = Int("generations")
-    """The one whose close is awaited."""
+    """The coordinator whose close is awaited."""
     is_started: bool = Bool()
     deferred: Fifo[Opaque] = Channel("call", "calls")
 
@@ -92,30 +91,30 @@ class Recreation(Machine):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("start",           (FRESH, CAUGHT_UP),                   CAUGHT_UP, None,             "note_start, start_inner",    "the job begins"),
-        Row("start",           (DEFERRED, BROKEN),                   STAY,      None,             "note_start",                 "the successor is started when it is made"),
+        Row("start",           (DEFERRED, BROKEN),                   STAY,      None,             "note_start",                 "the successor starts once it is made"),
 
-        Row("reset",           FRESH,                                CAUGHT_UP, None,             "restore_first",              "nothing has happened to it that had to be taken back"),
-        Row("reset",           (CAUGHT_UP, BROKEN),                  DEFERRED,  None,             "replace_inner",              "what it did cannot be taken back"),
-        Row("reset",           DEFERRED,                             STAY,      None,             "drop_deferred, skip_one",    "its successor is not made yet, and now it is another one"),
+        Row("reset",           FRESH,                                CAUGHT_UP, None,             "restore_first",              "the coordinator is fresh and has nothing to take back"),
+        Row("reset",           (CAUGHT_UP, BROKEN),                  DEFERRED,  None,             "replace_inner",              "the coordinator cannot take back what it did"),
+        Row("reset",           DEFERRED,                             STAY,      None,             "drop_deferred, skip_one",    "the successor is not made yet; another one replaces it"),
 
         Row("call",            (FRESH, CAUGHT_UP),                   CAUGHT_UP, None,             "pass_it_on",                 "the coordinator is there"),
-        Row("call",            DEFERRED,                             STAY,      None,             "defer",                      "it waits for the successor"),
+        Row("call",            DEFERRED,                             STAY,      None,             "defer",                      "the call waits for the successor"),
         Row("call",            (BROKEN, CLOSED),                     STAY,      None,             "drop_it",                    "there is no coordinator"),
 
-        Row("closed",          DEFERRED,                             MAKING,    "is_awaited",     "make_next",                  "nothing of the old one is left"),
-        Ignore("closed",       DEFERRED,                                        "not is_awaited",                               "it took too long and is not waited for any more"),
-        Ignore("closed",       (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "it took too long and is not waited for any more"),
+        Row("closed",          DEFERRED,                             MAKING,    "is_awaited",     "make_next",                  "the old coordinator is closed"),
+        Ignore("closed",       DEFERRED,                                        "not is_awaited",                               "the close was given up: it took too long"),
+        Ignore("closed",       (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "the close was given up: it took too long"),
 
-        Row("close_failed",    DEFERRED,                             MAKING,    "is_awaited",     "fail_for_it, make_next",     "the job goes back once more, and the next is not held up"),
-        Ignore("close_failed", DEFERRED,                                        "not is_awaited",                               "it took too long and is not waited for any more"),
-        Ignore("close_failed", (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "it took too long and is not waited for any more"),
+        Row("close_failed",    DEFERRED,                             MAKING,    "is_awaited",     "fail_for_it, make_next",     "the failed close fails the job; the successor is made"),
+        Ignore("close_failed", DEFERRED,                                        "not is_awaited",                               "the close was given up: it took too long"),
+        Ignore("close_failed", (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "the close was given up: it took too long"),
 
-        Row("close_late",      DEFERRED,                             MAKING,    "is_awaited",     "fail_for_it, make_next",     "it may never end, and the next is not held up"),
-        Ignore("close_late",   DEFERRED,                                        "not is_awaited",                               "it has ended in time"),
-        Ignore("close_late",   (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "it has ended in time"),
+        Row("close_late",      DEFERRED,                             MAKING,    "is_awaited",     "fail_for_it, make_next",     "the close may never end; the successor is made"),
+        Ignore("close_late",   DEFERRED,                                        "not is_awaited",                               "the close has ended in time"),
+        Ignore("close_late",   (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "the close has ended in time"),
 
-        Row("made",            MAKING,                               CAUGHT_UP, None,             "catch_up",                   "it is restored, and hears what it has missed"),
-        Row("unmade",          MAKING,                               BROKEN,    None,             "drop_deferred",              "it could not be created, restored or started"),
+        Row("made",            MAKING,                               CAUGHT_UP, None,             "catch_up",                   "the successor is restored and gets the deferred calls"),
+        Row("unmade",          MAKING,                               BROKEN,    None,             "drop_deferred",              "the successor could not be created, restored or started"),
 
         Row("close",           (FRESH, CAUGHT_UP, DEFERRED, BROKEN), CLOSED,    None,             "drop_deferred, close_inner", "the job is over"),
     )

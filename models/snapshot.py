@@ -63,8 +63,8 @@ class CoordinatorSnapshot(Machine):
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("ask",        IDLE,                ASKED,      "may_mark",                                       "mark_gateways, ask_coordinator",           "a checkpoint was triggered"),
 
-        Row("succeed",    ASKED,               CONFIRMING, "is_current and may_close and has_in_flight",     "keep_state, close_gateways",               "the snapshot is taken; sends from before it are still on their way"),
-        Row("succeed",    ASKED,               IDLE,       "is_current and may_close and not has_in_flight", "keep_state, close_gateways, report_ready", "the snapshot is taken, and everything sent before it was handled"),
+        Row("succeed",    ASKED,               CONFIRMING, "is_current and may_close and has_in_flight",     "keep_state, close_gateways",               "the snapshot is taken; earlier sends are in flight"),
+        Row("succeed",    ASKED,               IDLE,       "is_current and may_close and not has_in_flight", "keep_state, close_gateways, report_ready", "the snapshot is taken, and all earlier sends are handled"),
         Row("succeed",    ASKED,               IDLE,       "is_current and not may_close",                   "report_unmarked",                          "a gateway is not marked any more, so it cannot be closed"),
         Ignore("succeed", ASKED,                           "not is_current",                                                                             "the future of an earlier checkpoint"),
         Ignore("succeed", (IDLE, CONFIRMING),              None,                                                                                         "the future of a checkpoint that is over"),
@@ -73,16 +73,16 @@ class CoordinatorSnapshot(Machine):
         Ignore("fail",    ASKED,                           "not is_current",                                                                             "the future of an earlier checkpoint"),
         Ignore("fail",    (IDLE, CONFIRMING),              None,                                                                                         "the future of a checkpoint that is over"),
 
-        Row("confirm",    CONFIRMING,          STAY,       "not is_last",                                    "count_down",                               "more sends are on their way"),
-        Row("confirm",    CONFIRMING,          IDLE,       "is_last",                                        "count_down, report_ready",                 "everything sent before the snapshot was handled"),
+        Row("confirm",    CONFIRMING,          STAY,       "not is_last",                                    "count_down",                               "other sends from before the snapshot are in flight"),
+        Row("confirm",    CONFIRMING,          IDLE,       "is_last",                                        "count_down, report_ready",                 "all sends from before the snapshot are handled"),
 
         Row("lose",       CONFIRMING,          IDLE,       None,                                             "stop_waiting, report_failed",              "an event from before the snapshot is in no state"),
         Ignore("lose",    (IDLE, ASKED),                   None,                                                                                         "the snapshot is over"),
 
         Row("cancel",     ASKED,               IDLE,       "is_current",                                     None,                                       "the checkpoint was aborted"),
-        Row("cancel",     CONFIRMING,          IDLE,       "is_current",                                     "stop_waiting",                             "the checkpoint was aborted; its sends stay counted in their gateways"),
+        Row("cancel",     CONFIRMING,          IDLE,       "is_current",                                     "stop_waiting",                             "the checkpoint was aborted; its sends stay counted"),
         Ignore("cancel",  (ASKED, CONFIRMING),             "not is_current",                                                                             "another checkpoint was aborted"),
-        Ignore("cancel",  IDLE,                            None,                                                                                         "this coordinator's part is over"),
+        Ignore("cancel",  IDLE,                            None,                                                                                         "the coordinator's snapshot is over"),
     )
     # fmt: on
 

@@ -130,51 +130,51 @@ class SplitAssignment(Machine):
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("ready",        SETTLED,                STAY,     "has_free_place",                    "take_place",                          "the attempt can be sent events; its reader will register"),
 
-        Row("register",     ABSENT,                 READING,  "is_new",                            "join, send_waiting, announce",        "the first that a reader says"),
-        Row("register",     OWED,                   RETURNED, "is_new",                            "join, send_waiting, announce",        "the enumerator may assign more to it before it is told of the end"),
-        Row("register",     READING,                STAY,     "is_new",                            "join, send_everything",               "another attempt of the subtask reads the same from the beginning"),
-        Row("register",     TOLD,                   STAY,     "is_new",                            "join, send_everything, tell_it",      "another attempt of the subtask reads the same from the beginning"),
+        Row("register",     ABSENT,                 READING,  "is_new",                            "join, send_waiting, announce",        "a reader of the subtask registers"),
+        Row("register",     OWED,                   RETURNED, "is_new",                            "join, send_waiting, announce",        "before the end is told, the enumerator may assign more"),
+        Row("register",     READING,                STAY,     "is_new",                            "join, send_everything",               "another attempt reads the same splits from the beginning"),
+        Row("register",     TOLD,                   STAY,     "is_new",                            "join, send_everything, tell_it",      "another attempt reads the same splits from the beginning"),
         Ignore("register",  SETTLED,                          "not is_new and is_old",                                                    "the reader has registered before, or is gone"),
 
-        Row("announced",    RETURNED,               TOLD,     None,                                "tell_all",                            "it was assigned no more, so the end stands"),
-        Ignore("announced", (READING, TOLD),                  None,                                                                       "the enumerator has decided what it reads"),
+        Row("announced",    RETURNED,               TOLD,     None,                                "tell_all",                            "no more splits were assigned: the signalled end stands"),
+        Ignore("announced", (READING, TOLD),                  None,                                                                       "the enumerator has decided what the subtask reads"),
 
-        Row("assign",       READING,                STAY,     None,                                "remember, send_to_all",               "its readers are there"),
-        Row("assign",       RETURNED,               READING,  None,                                "remember, send_to_all",               "it has more to read, so the end that was signalled before is void"),
+        Row("assign",       READING,                STAY,     None,                                "remember, send_to_all",               "the subtask's readers are there"),
+        Row("assign",       RETURNED,               READING,  None,                                "remember, send_to_all",               "the subtask has more to read: the signalled end is void"),
         Row("assign",       ABSENT,                 STAY,     None,                                "remember, note_unsent",               "the split waits for a reader, or for the reset"),
-        Row("assign",       OWED,                   ABSENT,   None,                                "remember, note_unsent",               "there is more to read, so the end that was signalled before is void"),
+        Row("assign",       OWED,                   ABSENT,   None,                                "remember, note_unsent",               "the subtask has more to read: the signalled end is void"),
 
         Row("signal",       READING,                TOLD,     None,                                "tell_all",                            "the enumerator has no more splits for the subtask"),
-        Row("signal",       ABSENT,                 OWED,     None,                                None,                                  "the next reader is to be told"),
+        Row("signal",       ABSENT,                 OWED,     None,                                None,                                  "the next reader will be told of the end"),
         Ignore("signal",    (OWED, RETURNED, TOLD),           None,                                                                       "the end is signalled already"),
 
         Row("request",      READING,                STAY,     "is_there",                          "pass_request_on",                     "the reader could read another split"),
-        Ignore("request",   TOLD,                             "is_there",                                                                 "the request has crossed the word that there are no more splits"),
+        Ignore("request",   TOLD,                             "is_there",                                                                 "the request has crossed the notice of the end"),
         Ignore("request",   SETTLED,                          "not is_there and is_gone",                                                 "the attempt is gone"),
 
         Row("speak",        (READING, TOLD),        STAY,     "is_there",                          "pass_event_on",                       "the reader has registered"),
         Ignore("speak",     SETTLED,                          "not is_there and is_gone",                                                 "the attempt is gone"),
 
-        Row("lost",         READING,                ABSENT,   "is_only_one",                       "leave",                               "what it was assigned comes back at the reset"),
-        Row("lost",         TOLD,                   OWED,     "is_only_one",                       "leave",                               "its successor is told of the end too"),
+        Row("lost",         READING,                ABSENT,   "is_only_one",                       "leave",                               "the subtask's splits come back at the reset"),
+        Row("lost",         TOLD,                   OWED,     "is_only_one",                       "leave",                               "the reader's successor is told of the end too"),
         Row("lost",         (READING, TOLD),        STAY,     "not is_only_one and has_place",     "leave",                               "another reader of the subtask is there"),
         Ignore("lost",      (READING, TOLD),                  "not is_only_one and not has_place",                                        "the attempt was never ready, or is gone already"),
-        Row("lost",         (ABSENT, OWED),         STAY,     "has_place",                         "leave",                               "its reader had not registered"),
+        Row("lost",         (ABSENT, OWED),         STAY,     "has_place",                         "leave",                               "the attempt's reader had not registered"),
         Ignore("lost",      (ABSENT, OWED),                   "not has_place",                                                            "the attempt was never ready, or is gone already"),
 
-        Row("reset",        ABSENT,                 STAY,     None,                                "take_back",                           "no reader's state holds what was assigned after the checkpoint"),
-        Row("reset",        OWED,                   ABSENT,   "has_newer",                         "take_back",                           "what comes back may be assigned to it once more"),
-        Ignore("reset",     OWED,                             "not has_newer",                                                            "the reader's state of the checkpoint holds everything"),
+        Row("reset",        ABSENT,                 STAY,     None,                                "take_back",                           "splits assigned after the checkpoint are in no state"),
+        Row("reset",        OWED,                   ABSENT,   "has_newer",                         "take_back",                           "the subtask may be assigned the returned splits again"),
+        Ignore("reset",     OWED,                             "not has_newer",                                                            "the reader's state of the checkpoint holds all splits"),
 
-        Row("take",         SETTLED,                STAY,     "not is_waiting",                    "move_under_checkpoint",               "the readers take their snapshots behind what was sent before"),
-        Row("take",         (ABSENT, OWED),         STAY,     "is_waiting",                        "report_unsent",                       "what waits for a reader would be in no state"),
+        Row("take",         SETTLED,                STAY,     "not is_waiting",                    "move_under_checkpoint",               "the readers' snapshots come after the splits sent before"),
+        Row("take",         (ABSENT, OWED),         STAY,     "is_waiting",                        "report_unsent",                       "splits that wait for a reader would be in no state"),
 
         Row("complete",     SETTLED,                STAY,     None,                                "forget_completed",                    "no reader goes back behind this checkpoint any more"),
-        Ignore("abort",     SETTLED,                          None,                                                                       "no state holds what belongs to it: a later checkpoint has to complete"),
+        Ignore("abort",     SETTLED,                          None,                                                                       "the splits of the aborted checkpoint wait for a later one"),
 
-        Row("list_all",     SETTLED,                STAY,     "not may_miss_some",                 "list_assigned",                       "a snapshot without a checkpoint is restored by readers that begin from nothing"),
+        Row("list_all",     SETTLED,                STAY,     "not may_miss_some",                 "list_assigned",                       "readers begin from nothing after a batch snapshot"),
 
-        Row("restore",      ANY,                    ABSENT,   None,                                "leave_all, forget_all, note_restore", "everything goes back: readers register again, and their states hold what they have"),
+        Row("restore",      ANY,                    ABSENT,   None,                                "leave_all, forget_all, note_restore", "readers register again; their states hold their splits"),
     )
     # fmt: on
 

@@ -86,12 +86,12 @@ class Task(Machine):
         Row("restore",      CREATED,          RUNNING,  None,                         "call_restore",        "the driver has assigned an attempt"),
         Ignore("restore",   OVER,                       None,                                                "this attempt is over"),
 
-        Row("event",        UP,               STAY,     "is_next",                    "count, call_event",   "the next event of its coordinator"),
+        Row("event",        UP,               STAY,     "is_next",                    "count, call_event",   "the coordinator's next event"),
         Ignore("event",     UP,                         "not is_next and is_old",                            "the event was handled before"),
-        Row("event",        UP,               STAY,     "not is_next and not is_old", "call_gap",            "an event before it is missing"),
+        Row("event",        UP,               STAY,     "not is_next and not is_old", "call_gap",            "an event before this one is missing"),
         Ignore("event",     OVER,                       None,                                                "this attempt is over"),
 
-        Row("barrier",      RUNNING,          STAY,     None,                         "call_snapshot",       "all before it belongs to the checkpoint"),
+        Row("barrier",      RUNNING,          STAY,     None,                         "call_snapshot",       "all events before the barrier belong to the checkpoint"),
         Row("barrier",      ENDED,            STAY,     None,                         "call_last_snapshot",  "the checkpoint holds the end of the input"),
         Ignore("barrier",   OVER,                       None,                                                "this attempt is over"),
 

@@ -74,7 +74,7 @@ class FileSystem(Protocol):
         """Up to `length` bytes from `offset`; fewer at the end of the file."""
 
     def open_for_writing(self, path: AnyPath) -> WritableFile:
-        """Create `path`; `FileExistsError` if it is there: nobody writes over another's file."""
+        """Create `path`; `FileExistsError` if it is there: a file is never overwritten."""
 
     def write_bytes_durably(self, path: AnyPath, data: bytes) -> None:
         """Replace `path` by `data`, all or nothing: a temporary file, fsync, rename, fsync."""

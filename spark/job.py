@@ -192,7 +192,7 @@ def run_job(
     and its tasks begin from nothing. Source: batch snapshots of Flink's OperatorCoordinatorHolder.
     A worker says every `heartbeat_interval_s` seconds that it is there; one that is silent for
     `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark brings up no
-    process for a subtask within so many seconds. `in_front` puts another
+    process for a subtask within this many seconds. `in_front` puts another
     transport between Spark's and the job, for tests: see `epochgate.runtime.testing`.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
@@ -302,7 +302,7 @@ def _check_slots(context: Any, parallelism: int) -> None:
             return
         if time.monotonic() >= deadline_s:
             break
-        time.sleep(0.05)  # nobody is told when an executor registers
+        time.sleep(0.05)  # Spark has no notice of an executor's registration to wait for
     raise TooFewSlots(
         f"the job has {parallelism} subtasks, which all run at the same time, and {context.master} "
         f"has {slots} task slots. Give Spark at least {parallelism} cores, lower spark.task.cpus "

@@ -2,8 +2,8 @@
 
 Decides what travels: one zip with the package as this driver runs it, and beside it, for executors
 that lack them, its dependencies in pure Python. Leaves to `bootstrap` what is used of it. Compiled
-code is in the zip as well, since every replaced worker imports anew; another Python version ignores
-it and compiles the sources. Runs on the driver, on the caller's thread.
+code is in the zip as well, since every replaced worker imports again; another Python version
+ignores it and compiles the sources. Runs on the driver, on the caller's thread.
 """
 
 from __future__ import annotations

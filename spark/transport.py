@@ -11,7 +11,7 @@ its connection, which makes it leave at once instead of after Spark's own patien
 Threads: the queue's thread calls the Transport; the wire's thread reports to the inbox; the Spark
 job has a thread; "epochgate-spark-watch" closes, looks for processes that do not come, and nudges
 Spark where it has not noticed a loss; "epochgate-spark-ask" makes the calls into the JVM, so that
-one that does not answer delays nobody.
+one that does not answer delays no other work.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, WireError, new_key
 
 CLOSE_AFTER_KILL_S: Final = 0.02
-"""For Spark's kill to arrive, which nobody confirms: what leaves before counts as a failure."""
+"""For Spark's kill to arrive, which is not confirmed: what leaves before counts as a failure."""
 KILL_PATIENCE_S: Final = 0.5
 NUDGE_AFTER_S: Final = 1.0
 WATCH_INTERVAL_S: Final = 0.2

@@ -59,7 +59,7 @@ class SilentTransport(Transport):
         """The benchmark connects by itself."""
 
     def send(self, subtask: int, identity: int, message: Message) -> None:
-        """Nobody is there."""
+        """Drop the message: no task is connected."""
 
     def flush(self) -> None:
         """Nothing waits."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """A line on stderr that follows a search; nothing when nobody watches."""
+    """A line on stderr that follows a search; nothing without a terminal."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -116,7 +116,7 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="KILLS",
-        help="kill (-9) so many of the job's own workers and executors while it runs",
+        help="kill (-9) this many of the job's own workers and executors while it runs",
     )
     add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
     # For `epochgate soak`: stopped workers among the kills, and a record of them.

@@ -73,7 +73,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--kills", type=int, default=100, metavar="N", help="at least so many (default: 100)")
+    add("--kills", type=int, default=100, metavar="N", help="kill at least N times (default: 100)")
     add(
         "--minutes",
         type=float,

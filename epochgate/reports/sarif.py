@@ -1,7 +1,7 @@
 """Results as SARIF 2.1.0, which code hosts show beside the line that declares the claim.
 
-A result for each claim that does not hold, for a fault or deadlock, and for each row that nobody
-takes; the counterexample is the result's code flow, each step at the row that it took. What a
+A result for each claim that does not hold, for a fault or deadlock, and for each row that no
+step takes; the counterexample is the result's code flow, each step at the row that it took. What a
 search did not get to decide is a notification of the run and no result. The source is OASIS,
 "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", sections 3.13 to 3.52.
 """

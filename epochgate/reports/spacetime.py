@@ -33,7 +33,7 @@ MARGIN_PX = 56
 """Right of the last lane, for its labels."""
 CHARACTER_PX = 7.4
 FLYING_PX = 17
-"""Between the ends of messages that nobody takes out."""
+"""Between the ends of messages that are never received."""
 HUES = 8
 """Colours of machines, after which they repeat."""
 LABEL_CHARACTERS_MAX = 35

@@ -10,7 +10,7 @@ from epochgate.fsm.checker.engines.search import Search, Stopped
 
 REPORT_EVERY_S = 0.5
 FORESIGHT_MAX = 200
-"""A guess at more than so many times the states found is none."""
+"""A forecast beyond this multiple of the states found is not shown."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Budget:
         self._frontiers: list[int] = []
 
     def level(self, frontier: int) -> None:
-        """A new level of so many states begins."""
+        """A new level of `frontier` states begins."""
         self._frontiers.append(frontier)
 
     @property

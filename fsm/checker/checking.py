@@ -1,4 +1,4 @@
-"""Checks a closed system: explores every state, and says what became of each claim."""
+"""Checks a closed system: explores every state, and gives the verdict on each claim."""
 
 from __future__ import annotations
 

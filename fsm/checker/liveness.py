@@ -5,7 +5,7 @@ is broken by a fair run that stays for ever among states where it is not kept. T
 a run comes back to lie in one strongly connected component, and a run can come back to all of them;
 so there is one exactly if for every fair step the component has a state where the step is not
 possible, or takes it. A single state counts as well: where no fair step is possible, standing still
-(stuttering) is fair. A step that changes nothing keeps nobody from standing still, and counts as
+(stuttering) is fair. A step that changes nothing does not end the standing still, and counts as
 taken.
 """
 

@@ -1,4 +1,4 @@
-"""How much memory a search may take if nobody says."""
+"""How much memory a search may take without `max_memory`."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class PropertyResult:
-    """One claim and what became of it; `detail` says why, where that is not plain."""
+    """One claim and its verdict; `detail` gives the reason where the verdict does not."""
 
     kind: str
     name: str
@@ -142,7 +142,7 @@ class Result:
 
     @property
     def untaken(self) -> list[RowCoverage]:
-        """The rows that nobody took and that nobody has excused."""
+        """The rows that no step took and no excuse names."""
         return [row for row in self.coverage if not row.is_taken and not row.excused]
 
     def to_json(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class ClaimBroken(AssertionError):
 
 
 class StateForbidden(ClaimBroken):
-    """Machines hold together what they must not, whoever has led them to it."""
+    """The machines are in a state that a claim forbids."""
 
 
 class StepUnknown(UsageError):
@@ -132,7 +132,7 @@ def _told(fault: BaseException) -> str:
 
 
 class _Loop:
-    """Watches for a promise that a schedule never keeps, and for whoever waits while it repeats."""
+    """Watches for a promise that a schedule never keeps, and for steps that wait as it repeats."""
 
     def __init__(self, stage: Stage, promise: Property) -> None:
         self._stage, self._promise = stage, promise
@@ -182,7 +182,7 @@ def play_on(
         raise StepUnknown(
             f"{type(stage.system).__name__} has no step {unknown[0]!r}; its steps are "
             f"{', '.join(stage.steps)}. The schedule belongs to another system or to other "
-            f"constants; check this one and write its schedule anew"
+            f"constants; check this one and write its schedule again"
         )
     numbered = [(f"step {n} of {len(schedule)}, {s}", s) for n, s in enumerate(schedule, 1)]
     if cycle is None:

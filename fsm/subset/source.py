@@ -39,6 +39,7 @@ def definition(function: Callable[..., Any]) -> ast.FunctionDef:
     except (KeyError, SyntaxError) as error:
         raise DeclarationError(
             f"{code.co_filename}:{code.co_firstlineno}: the source of {function.__qualname__} "
-            f"cannot be read, so nobody can say whether it stays within the checked subset; put "
-            f"it into a file, or declare the class with `unchecked=True` and do without the check"
+            f"cannot be read and checked to stay within the subset; put "
+            f"the function into a file, or declare the class with `unchecked=True` and do without "
+            f"the check"
         ) from error

@@ -1,5 +1,5 @@
 """The closed job with clients, who ask its coordinators and want their snapshots without
-checkpoints, at any moment: before it begins, while a coordinator starts or is built anew, after it
+checkpoints, at any moment: before it begins, while a coordinator starts or is rebuilt, after it
 has failed the job, and after the end.
 """
 
@@ -74,15 +74,15 @@ class AskedJob(ClosedJob):
         **untaken.left_to("endings", "person.stop", "person.give_up"),
         **untaken.left_to(
             "epochgate",
-            "holder.fail_job: the first call since the last restore has won",
-            "holder.fail_job: everything goes down already",
-            "request.submit: the one under way may not cover it",
-            "request.submit_periodic: the last one is not over; the timer asks again",
-            "request.settle: the checkpoint is over, and another is wanted",
+            "holder.fail_job: only the first failure since the last restore counts",
+            "holder.fail_job: all attempts go down already",
+            "request.submit: the checkpoint under way may not cover this request",
+            "request.submit_periodic: the last request is not over; the timer asks again",
+            "request.settle: the checkpoint is over, and another one is requested",
         ),
         **untaken.left_to(
             "batch",
-            "batch_snapshot.ask: one is being taken, of an earlier moment",
+            "batch_snapshot.ask: an earlier snapshot is still under way",
             "batch_snapshot.confirm",
             "batch_snapshot.fail",
             "batch_snapshot.lose",
@@ -116,7 +116,7 @@ class AskedJob(ClosedJob):
             self.user[0].future > 0 and self.batch_snapshot[0].state != ASKED
         )
 
-    @sometimes("a coordinator answers that was built anew")
+    @sometimes("a coordinator answers that was rebuilt")
     def answers_after_all(self) -> bool:
         return (
             self.lifecycle.restarts > 0

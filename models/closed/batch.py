@@ -87,11 +87,11 @@ class World(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("request", "up", STAY, "may_request", "count_request",          "somebody wants a snapshot"),
+        Row("request", "up", STAY, "may_request", "count_request",          "a client requests a snapshot"),
         Row("send",    "up", STAY, "may_send",    "count_send",             "the coordinator sends"),
         Row("deliver", "up", STAY, "has_sends",   "handle_next",            "the subtask handles the next event"),
-        Row("lose",    "up", STAY, "may_fail",    "lose_all, begin_anew",   "the subtask fails and begins again from nothing"),
-        Row("go_back", "up", STAY, "may_fail",    "cancel, lose_all, begin_anew", "everything goes back to the beginning"),
+        Row("lose",    "up", STAY, "may_fail",    "lose_all, begin_again",  "the subtask fails and begins again from nothing"),
+        Row("go_back", "up", STAY, "may_fail",    "cancel, lose_all, begin_again", "everything goes back to the beginning"),
     )
     # fmt: on
 
@@ -129,7 +129,7 @@ class World(Environment):
             if self.upto[n] > self.handled:
                 self.system.batch_snapshot[self.coordinator].lose(n + 1)
 
-    def begin_anew(self) -> None:
+    def begin_again(self) -> None:
         self.sent = 0
         self.handled = 0
         for n in range(self.system.S):
@@ -194,7 +194,7 @@ class BatchJob(ClosedSystem):
     def is_late(self) -> bool:
         return self.answer[0].state == OPEN and self.batch_snapshot[0].number > 1
 
-    @always("nobody is answered who has not asked")
+    @always("no client is answered that has not asked")
     def is_asked(self) -> bool:
         return self.world[0].answered <= self.world[0].requests
 
@@ -205,6 +205,6 @@ class BatchJob(ClosedSystem):
     def has_answered(self) -> bool:
         return self.world[0].answered == self.world[0].requests
 
-    @terminal("nobody waits, and no future is open")
+    @terminal("no client waits, and no future is open")
     def is_at_rest(self) -> bool:
         return self.has_answered() and all(self.answer[n].state != OPEN for n in range(self.S))

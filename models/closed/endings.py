@@ -38,7 +38,7 @@ class EndingJob(ClosedJob):
     UNTAKEN: ClassVar[dict[str, str]] = {
         **untaken.LEFT_TO_TALKING,
         **untaken.EXCUSED,
-        "lifecycle.checkpoint_over: the job ended with it": "commits take their time",
+        "lifecycle.checkpoint_over: the job has ended with this checkpoint": "commits take their time",
     }
     slow_commits: int
 
@@ -67,7 +67,7 @@ class EndingJob(ClosedJob):
     def closes_coordinators(self) -> bool:
         return not self.has_ended() or all(self.user[c].is_closed for c in range(self.coordinators))
 
-    @always("an ended job has told what became of every send")
+    @always("an ended job has told the outcome of every send")
     def decides_sends(self) -> bool:
         return not self.has_ended() or all(
             self.sender[c, s].undecided == 0
@@ -90,8 +90,8 @@ class EndingJob(ClosedJob):
     def has_given_up(self) -> bool:
         return self.committer.state == GIVEN_UP
 
-    @leads_to("whoever ends the job sees it end", then="has_ended")
-    def is_ended_by_somebody(self) -> bool:
+    @leads_to("a user who ends the job sees it end", then="has_ended")
+    def is_ended_by_user(self) -> bool:
         return self.person.state == DONE
 
     @leads_to("a checkpoint in doubt ends the job", then="has_ended")

@@ -152,7 +152,7 @@ class ClosedJob(Job, ClosedSystem):
     def leaves_nothing_behind(self) -> bool:
         return self.lifecycle.state != FINISHED or self.lifecycle.connected == 0
 
-    @always("whoever has taken a part of a checkpoint is told what became of it")
+    @always("a task or coordinator with a part in a checkpoint is told its outcome")
     def tells_ends(self) -> bool:
         return not self.checkpoint.is_over() or (
             all(

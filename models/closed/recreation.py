@@ -3,7 +3,7 @@
 The job resets its coordinator and calls it at every moment; closes end in time, fail, or come too
 late; a successor may fail to be made. The claims are that a call reaches the coordinator of the
 generation that it was meant for, all of them in their order, that a successor is made only when
-nobody waits for the close of the one before, and that after the last reset there is a coordinator.
+no close of an earlier one is awaited, and that after the last reset there is a coordinator.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Inners(Environment):
     """For each call, which generation was current when it was made."""
     is_closing: list[bool] = Array(Bool(), "R")
     has_timer: list[bool] = Array(Bool(), "R")
-    """The patience for a close is not over; nobody stops the timer of one that has ended."""
+    """The timeout of a close is not over; the timer of a close that has ended is not stopped."""
     is_awaited: bool = Bool()
     """The job waits for the close of the newest one that was replaced."""
     failures: int = Int("F")
@@ -144,7 +144,7 @@ class Inners(Environment):
         self.system.recreation.close()
 
     def restore(self, generation: int) -> None:
-        assert generation == 0, "nobody but the first is restored again"
+        assert generation == 0, "only the first is restored in place"
 
     def start(self, generation: int) -> None:
         pass
@@ -220,7 +220,7 @@ class RecreatedJob(ClosedSystem):
     def has_caught_up(self) -> bool:
         return self.recreation.state == CAUGHT_UP and self.inners.heard > 1
 
-    @always("nobody waits between two steps for a successor to be made")
+    @always("between two steps no successor waits to be made")
     def is_made_at_once(self) -> bool:
         return self.recreation.state != MAKING
 

@@ -219,7 +219,7 @@ class Sources(ClosedSystem):
     }
 
     UNTAKEN: ClassVar[dict[str, str]] = {
-        "assignment.register: another attempt of the subtask reads the same from the beginning": BY_READERS,
+        "assignment.register: another attempt reads the same splits from the beginning": BY_READERS,
         "assignment.lost: another reader of the subtask is there": BY_READERS,
     }
 

@@ -75,21 +75,21 @@ class TalkingJob(ClosedJob):
     def is_not_running(self) -> bool:
         return not self.is_running()
 
-    @leads_to("whoever waits for a checkpoint learns what became of it", then="is_served")
+    @leads_to("a client that waits for a checkpoint learns its outcome", then="is_served")
     def is_requested(self) -> bool:
         return not self.is_served()
 
     def is_answered(self) -> bool:
         return not self.requester.is_waiting
 
-    @leads_to("whoever asks for a checkpoint gets one that begins after that", then="is_answered")
+    @leads_to("a client that asks for a checkpoint gets one that begins later", then="is_answered")
     def is_asked_for_another(self) -> bool:
         return self.requester.is_waiting
 
     def has_built_coordinators(self) -> bool:
         return all(self.holder[c].state != BROKEN for c in range(self.coordinators))
 
-    @leads_to("a coordinator that could not start is built anew", then="has_built_coordinators")
+    @leads_to("a coordinator that could not start is rebuilt", then="has_built_coordinators")
     def has_broken_coordinator(self) -> bool:
         return not self.has_built_coordinators()
 

@@ -8,22 +8,22 @@ first list has nothing that is taken, and that all else is.
 from __future__ import annotations
 
 NOWHERE: dict[str, str] = {
-    "lifecycle.checkpoint_over: the job ended with it": (
+    "lifecycle.checkpoint_over: the job has ended with this checkpoint": (
         "what a checkpoint holds up goes on once it is over, and ends the job then"
     ),
-    "holder.fail_job: building it anew would not help": "that takes two failures",
-    "holder.attempt_ready: it has to be built anew first": "nothing runs while it is built",
-    "holder.subtask_reset: it has to be built anew first": "nothing runs while it is built",
-    "checkpoint.trigger_next: a request was chosen, and nobody has to be asked first": (
+    "holder.fail_job: the error is fatal: rebuilding would not help": "that takes two failures",
+    "holder.attempt_ready: the coordinator must be rebuilt first": "nothing runs while it is built",
+    "holder.subtask_reset: the coordinator must be rebuilt first": "nothing runs while it is built",
+    "checkpoint.trigger_next: a request was chosen; there is no coordinator to ask": (
         "there is a coordinator"
     ),
-    "gateway.renew: a new attempt starts without marks; what was held was meant for the old": (
+    "gateway.renew: a new attempt starts unmarked; held events were for the old": (
         "the failure of the old attempt has aborted the checkpoint, which reopened the gateway"
     ),
     "snapshot.succeed: a gateway is not marked any more, so it cannot be closed": (
         "what reopens the gateway of a checkpoint without a snapshot cancels the snapshot first"
     ),
-    "task.event: an event before it is missing": "no message is lost among others on a wire that lives",
+    "task.event: an event before this one is missing": "no message is lost among others on a wire that lives",
 }
 
 
@@ -106,15 +106,15 @@ LEFT_TO_ENDINGS = left_to(
 LEFT_TO_ASKED = left_to(
     "asked",
     "holder.adopt_batch_snapshot",
-    "holder.fail_job: no coordinator could start",
-    "holder.fail_job: restoring it would not help",
-    "holder.start_failed: no coordinator could start",
+    "holder.fail_job: the error is fatal: no coordinator could start",
+    "holder.fail_job: the error is fatal: a restore would not help",
+    "holder.start_failed: the error is fatal: no coordinator could start",
     "user.fail_for_good",
     "user.fail_to_start_for_good",
     "holder.batch_snapshot",
     "holder.client_request",
-    "holder.reset: all state goes back to the beginning, a snapshot without a checkpoint",
-    "holder.reset: the coordinator begins anew from a snapshot without a checkpoint",
+    "holder.reset: the job goes back to the batch snapshot it began from",
+    "holder.reset: the coordinator is rebuilt from the batch snapshot",
     "holder.start: the job begins from a snapshot without a checkpoint",
     "request.submit: the job has ended",
     "request.submit_periodic: the job has ended",
@@ -132,27 +132,26 @@ LEFT_TO_OTHERS = {
         "commit",
         "committer.adopt",
         "committer.committed: a newer checkpoint was completed meanwhile",
-        "committer.committed: it answers an earlier commit",
+        "committer.committed: the answer is to an earlier commit",
         "committer.committed: no commit is under way",
-        "committer.due: the next commit covers it too",
+        "committer.due: the next commit covers this checkpoint too",
         "committer.due: the job goes down",
-        "committer.refused: it answers an earlier commit",
+        "committer.refused: the answer is to an earlier commit",
         "committer.refused: no commit is under way",
-        "committer.retry_later: it answers an earlier commit",
+        "committer.retry_later: the answer is to an earlier commit",
         "committer.retry_later: no commit is under way",
-        "committer.retry_later: the sink could not do it now",
+        "committer.retry_later: the sink could not commit now",
     ),
     **left_to(
         "endings",
         "committer.carry: a driver may die before it knows what was committed",
-        "committer.refused: trying again would not help",
-        "committer.retry_later: it could not do it in any of the tries allowed",
+        "committer.refused: the sink refuses: a retry would not help",
+        "committer.retry_later: the sink could not commit in any allowed try",
         "lifecycle.reconsider: the sink has not committed the last checkpoint",
     ),
     **left_to(
         "resuming",
-        "checkpoint.restore: "
-        "the store holds a completed checkpoint; ids go on after the newest it ever held",
+        "checkpoint.restore: the store holds a completed checkpoint",
         "holder.reset: the job begins from a checkpoint",
         "store.lose_answer",
     ),

@@ -154,7 +154,7 @@ class Subtask(Machine):
         self.system.checkpoint.acknowledge(self.subtask, checkpoint)
 
     def pass_barrier_on(self, checkpoint: int) -> None:
-        """All subtasks are sources: nobody waits for this one's barrier."""
+        """All subtasks are sources: no other subtask waits for this one's barrier."""
 
 
 class Checkpoint(Machine):

@@ -34,8 +34,9 @@ class JobConfiguration:
     commit_retries_max: int = 10
     commit_retry_delay_s: float = 1.0
     concurrent_attempts_max: int = 1
-    """So many processes of one subtask may be attempts of it at once, as Spark's speculation starts
-    them; the first to reach the end of its input ends the others. Only without checkpointing.
+    """How many processes of one subtask may be attempts of it at once, as Spark's speculation
+    starts them; the first to reach the end of its input ends the others. Only without
+    checkpointing.
     """
     coordinator_call_warn_s: float | None = 1.0
     """A coordinator's call that takes longer is named in the report's warnings; None: never."""

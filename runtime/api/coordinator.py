@@ -2,7 +2,7 @@
 given to work with.
 
 Source: Apache Flink's OperatorCoordinator, its Context, Provider and SubtaskGateway (section 5 of
-docs/protocol.md); docs/contract.md lists name by name what became of each. All calls of a
+docs/protocol.md); docs/contract.md lists the counterpart of each name. All calls of a
 coordinator are made on the event queue's thread, one at a time; what it does in them must not
 block: a call that takes longer than `coordinator_call_warn_s` is named in the job's warnings. Per
 subtask the order is: ready, failed, then reset of the subtask or of everything, then ready again.

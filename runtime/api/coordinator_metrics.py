@@ -1,8 +1,8 @@
 """The figures of one coordinator, beside those of the tasks in the job's report.
 
-Decides nothing. A counter is counted by the coordinator, a gauge is read when somebody looks: on
-the looker's thread, so it must return a number that is there and wait for nothing. When the job is
-over each keeps the value it had. Source: the metric group of Apache Flink's
+Decides nothing. A counter is counted by the coordinator, a gauge is read when its figure is
+looked up: on the reader's thread, so it must return a number that is there and wait for nothing.
+When the job is over each keeps the value it had. Source: the metric group of Apache Flink's
 OperatorCoordinator.Context.
 """
 

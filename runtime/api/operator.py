@@ -29,8 +29,8 @@ class Work(Enum):
 
 
 def no_receipts(event: Any) -> SendFuture:
-    """Refuse: whoever made this context gives no receipts."""
-    raise FatalTaskError(f"nobody here gives a receipt for {event!r}")
+    """Refuse: the maker of this context gives no receipts."""
+    raise FatalTaskError(f"no receipt is given here for {event!r}")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A coordinator made anew at every reset, for those whose threads and clients cannot be taken back.
+"""A coordinator recreated at every reset, for those whose threads and clients cannot be taken back.
 
 Decides nothing: the machine `Recreation` says which coordinator a call is for, when it has to wait,
 and when the successor is made. What the shell adds is what each of that means: an old coordinator
@@ -7,7 +7,7 @@ within a time limit; a successor is created, restored and, if the job has begun,
 
 A close that takes too long or raises fails the job, because what it holds may still be in use; the
 successor is made nevertheless, and the next reset makes another. So does a successor that cannot be
-made; until then calls come to nothing. Everything but the closing happens on the queue's thread.
+made; until then calls are dropped. Everything but the closing happens on the queue's thread.
 Source: Apache Flink's RecreateOnResetOperatorCoordinator.
 """
 
@@ -36,7 +36,7 @@ class CoordinatorNotClosed(EpochgateError):
 
 
 class RecreateOnReset(CoordinatorProvider):
-    """Makes what `provider` makes, anew at every reset.
+    """Makes the coordinator of `provider`, and another one at every reset.
 
     `provider.create` is called on the queue's thread; a coordinator's `close` on another one, and
     it has `close_timeout_s` seconds before the job fails and goes on without waiting.
@@ -92,7 +92,7 @@ class Inner:
 class Call:
     """A call of the job: made at once, later, or, when it is dropped, never.
 
-    `is_asked` by a client, who is told what becomes of it instead of the job.
+    `is_asked` by a client, which is told the outcome instead of the job.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class Inners:
 
     def replace(self, generation: int) -> None:
         old, machine = self.current, self.machine
-        old.fence("the job went back to a checkpoint, and its coordinator is made anew")
+        old.fence("the job went back to a checkpoint, and its coordinator is recreated")
         self.current = Inner(self._context)
         if old.coordinator is None:
             self._context.post(self.fire, machine.closed, generation)

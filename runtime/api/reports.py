@@ -1,4 +1,4 @@
-"""What a job has to say: live figures for whoever watches, its history, and its result."""
+"""A job's reports: live figures, its history, and its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The future of a coordinator's snapshot, which notices when nobody can complete it any more."""
+"""The future of a coordinator's snapshot, which notices when no code can complete it any more."""
 
 from __future__ import annotations
 

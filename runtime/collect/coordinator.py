@@ -1,7 +1,7 @@
 """The collect sink's coordinator: asks the subtasks for rows, and learns which of them are final.
 
-Decides how much each subtask may send: so many rows beyond those that the client has consumed; and
-that a subtask which waits for room in a job without periodic checkpoints gets one. Leaves to
+Decides how much each subtask may send: a number of rows beyond those that the client has consumed;
+and that a subtask which waits for room in a job without periodic checkpoints gets one. Leaves to
 `CollectedRows` which rows are handed over. It needs no state of its own: after a restart of the
 driver the operators tell what they hold. Runs on the job's queue.
 
@@ -133,7 +133,7 @@ class CollectSinkProvider(CoordinatorProvider):
     for it in the driver; one row may always be. `uncheckpointed`: rows are handed over as they
     come, at least once, instead of once their checkpoint is complete, exactly once.
 
-    Until somebody collects, the subtasks wait as soon as their buffers are full. Raises
+    Until a client collects, the subtasks wait as soon as their buffers are full. Raises
     CollectMisconfigured.
     """
 

@@ -19,7 +19,7 @@ class NothingToCollect(UsageError):
 
 
 class AlreadyCollected(UsageError):
-    """Somebody collects these rows already; each row is handed over once."""
+    """A client collects these rows already; each row is handed over once."""
 
 
 class BufferFull(UsageError):

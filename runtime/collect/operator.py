@@ -76,7 +76,7 @@ class CollectSinkOperator(Operator):
     # what a program calls
 
     def has_room(self, rows: int = 1) -> bool:
-        """Whether the next piece of work may make so many rows; if not, it returns `Work.IDLE`.
+        """Whether the next piece of work may make `rows` rows; if not, it returns `Work.IDLE`.
 
         Raises CollectMisconfigured for more than the buffer ever holds.
         """
@@ -99,7 +99,7 @@ class CollectSinkOperator(Operator):
         """
         if len(self._rows) >= self._rows_max:
             raise BufferFull(
-                f"the buffer for collected rows holds {self._rows_max} rows that nobody has "
+                f"the buffer for collected rows holds {self._rows_max} rows that are not "
                 "consumed yet, and the program adds more. Return Work.IDLE while has_room() is "
                 "false; ask has_room(rows) if one piece of work makes several"
             )

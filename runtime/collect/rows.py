@@ -1,4 +1,4 @@
-"""The rows of a running job on their way from its coordinator to whoever iterates over them.
+"""The rows of a running job on their way from its coordinator to the client that iterates.
 
 Decides which rows may be handed over, and that each is handed over once: a subtask's rows are
 numbered, those below the number that it had at the last completed checkpoint are final, and what an
@@ -33,7 +33,7 @@ class SubtaskRows:
     """The rows of one subtask that have arrived and are not consumed."""
 
     consumed: int
-    """The number of the first row that nobody has consumed, and of the first in `rows`."""
+    """The number of the first row that is not consumed, and of the first in `rows`."""
     final: int
     """Rows below this number are in a completed checkpoint."""
     rows: deque[bytes] = field(default_factory=deque)
@@ -51,14 +51,14 @@ class CollectedRows(Iterator[Any]):
     by `stop`; raises RowsIncomplete, after the last row that is final, when it has failed or was
     canceled. As a context manager it is closed at the end of the block.
 
-    For one client. What a client leaves is closed: from then on the job's rows are consumed by
-    nobody and dropped, so that the job goes on; leaving the block of the job itself cancels it.
+    For one client. What a client leaves is closed: from then on the job's rows are dropped
+    without being consumed, so that the job goes on; leaving the block of the job itself cancels it.
     """
 
     def __init__(self, parallelism: int, *, uncheckpointed: bool) -> None:
         self.is_uncheckpointed = uncheckpointed
         self.is_collected = False
-        """Somebody has asked for these rows."""
+        """A client has asked for these rows."""
         self.on_consumed: Callable[[], None] = lambda: None
         """Called on the client's thread when rows were consumed that the tasks should know of."""
         self._subtasks: dict[int, SubtaskRows] = {}

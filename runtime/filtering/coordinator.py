@@ -2,7 +2,7 @@
 
 Decides when the data is whole (every subtask has reported), and that a subtask which reports again
 after a failure must report the same, since splits may have been left out by it. Its state is the
-reports so far. After a reset of the job, whoever listens was reset too, so whole data is given once
+reports so far. After a reset of the job, the listeners were reset too, so whole data is given once
 more. Runs on the job's queue.
 
 Listeners are found in the coordinators' store under their keys, as the coordinator of a source puts

@@ -31,7 +31,7 @@ class BatchSnapshotRefused(UsageError):
 
 
 class BatchSnapshotFailed(EpochgateError):
-    """A snapshot without a checkpoint came to nothing; the message says why."""
+    """A snapshot without a checkpoint has failed; the message says why."""
 
 
 class BatchSnapshotRequest(Future[bytes]):

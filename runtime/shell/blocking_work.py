@@ -30,7 +30,7 @@ class BlockingWork(Protocol):
     ) -> None:
         """Work of one lane runs in order, one at a time; queue thread only.
 
-        `is_guest`: the lane runs code of a coordinator, for which nobody waits without end.
+        `is_guest`: the lane runs code of a coordinator, and waits for it are bounded.
         """
         ...
 

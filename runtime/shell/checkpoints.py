@@ -103,7 +103,7 @@ class Checkpoints:
             reject(future, JobOver("the checkpoint was asked for after the job's end"))
 
     def forget_requests(self, reason: str) -> None:
-        """The job is over: nobody will be served any more."""
+        """The job is over: no request will be served any more."""
         waiting = [
             *self._requests,
             *(future for served in self._served.values() for future in served),

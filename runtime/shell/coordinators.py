@@ -224,7 +224,7 @@ class Coordinators:
         self._refuse(
             number,
             request,
-            f"could not start and is not built anew yet; ask again after the restart. The last "
+            f"could not start and is not rebuilt yet; ask again after the restart. The last "
             f"failure: {self._master.last_failure()}",
         )
 

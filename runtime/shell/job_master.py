@@ -191,7 +191,7 @@ class JobMaster:
         self.result.set_result(JobResult(state, reason, self.report, checkpoint))
 
     def forget_requests(self, reason: str) -> None:
-        """The job is over: nobody is answered any more, and no figure changes."""
+        """The job is over: no request is answered any more, and no figure changes."""
         self.checkpoints.forget_requests(reason)
         self.coordinators.requests.close(reason)
         for number in range(len(self.configuration.providers)):
@@ -209,7 +209,7 @@ class JobMaster:
         self.store.close()
 
     def _refuse_late(self) -> None:
-        """Nobody processes events any more: whoever waits for one of them must learn it."""
+        """No events are processed any more: callers that wait for one of them must be told."""
         for _, arguments in self.queue.abandon():
             for argument in arguments:
                 if isinstance(argument, SendFuture):

@@ -51,7 +51,7 @@ class JobLoop:
         try:
             while not self.master.is_over:
                 self._burst()
-        except Exception as error:  # whatever it is, nobody may wait for this job for ever
+        except Exception as error:  # after any error: no caller may wait for this job for ever
             logger.exception("the job's queue has stopped")
             self._crash(error)
         finally:

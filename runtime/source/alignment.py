@@ -3,11 +3,11 @@
 Decides how far each may read: the least watermark in the group and the drift allowed on top. The
 group spans all sources of the job that name it, through the coordinators' store; its members are
 their readers. A reader reports in
-answer to an announcement, so that nobody but the coordinators needs a clock:
+answer to an announcement, so that only the coordinators need a clock:
 
     coordinator  -- align, limit -->  reader  -- watermark, value, is idle -->  coordinator
 
-A reader that is idle or has ended holds nobody back; one that is gone keeps its last watermark
+A reader that is idle or has ended holds no other back; one that is gone keeps its last watermark
 until its successor reports. Announcements go to readers that are there; one that gets lost is made
 up for by the next. Source: Apache Flink's watermark alignment in SourceCoordinator. Runs on the
 queue's thread.
@@ -60,7 +60,7 @@ class AlignmentGroup:
         self._watermarks[source, subtask] = watermark
 
     def release(self, source: Aligner, subtask: int) -> None:
-        """A reader has nothing to read, so that nobody waits for it."""
+        """A reader has nothing to read, so that no other waits for it."""
         self._watermarks.pop((source, subtask), None)
 
     def forget(self, source: Aligner) -> None:
@@ -69,7 +69,7 @@ class AlignmentGroup:
             del self._watermarks[member]
 
     def minimum(self) -> int | None:
-        """The least watermark, none when nobody has one."""
+        """The least watermark; none when no reader has one."""
         return min(self._watermarks.values(), default=None)
 
 
@@ -105,11 +105,11 @@ class Aligner:
         return None if minimum is None else minimum + self._alignment.drift
 
     def forget(self) -> None:
-        """All readers go back, and will report anew."""
+        """All readers go back, and will report again."""
         self._group.forget(self)
 
     def close(self) -> None:
-        """Announce no more, and hold nobody back."""
+        """Announce no more, and hold no reader back."""
         self._is_closed = True
         self.forget()
 

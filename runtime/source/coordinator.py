@@ -2,7 +2,7 @@
 
 Decides the order in which the enumerator hears of readers, requests, resets and checkpoints, and
 that it never hears of anything before its start or after its end. Its checkpoint is the
-enumerator's state and nothing else: readers register anew, and what was assigned is in their own
+enumerator's state and nothing else: readers register again, and what was assigned is in their own
 state. A reset of the whole job makes another enumerator; whatever the old one had under way is
 fenced off. Source: Apache Flink's SourceCoordinator (section 5 of docs/protocol.md). Runs on the
 queue's thread.
@@ -257,7 +257,7 @@ class SourceCoordinator(OperatorCoordinator):
         return SourceStateRefused(
             f"the state of {self._context.operator_id!r} in checkpoint {checkpoint_id} {what}; it "
             "was written by another version of epochgate, or by another kind of operator. Resume "
-            "with what wrote it, or start anew with an empty checkpoint directory"
+            "with what wrote it, or start again with an empty checkpoint directory"
         )
 
     def supports_batch_snapshot(self) -> bool:

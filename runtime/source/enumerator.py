@@ -35,7 +35,7 @@ class ReaderInfo:
 class SplitEnumeratorContext(Protocol):
     """What an enumerator may use; on the queue's thread, except `post` and `fail_job`.
 
-    It belongs to one enumerator. Once that was replaced, its calls and results come to nothing, and
+    It belongs to one enumerator. Once that was replaced, its calls and results are dropped, and
     assigning or sending raises EnumeratorReplaced.
     """
 
@@ -136,7 +136,7 @@ class SplitEnumerator(ABC):
     @abstractmethod
     def add_splits_back(self, splits: list[SourceSplit], subtask: int) -> None:
         """These were given to the subtask after the checkpoint that it has gone back to, in this
-        order: nobody reads them now. Not called when there are none.
+        order: no reader has them now. Not called when there are none.
         """
 
     @abstractmethod

@@ -4,8 +4,8 @@ each.
 Decides when to ask for another split: one ahead, so that no round trip is waited for; which split's
 turn it is; and that one whose watermark is above the alignment's limit waits. Its state is the
 splits at hand with the position in each. Whether more will come is not part of it: a restored
-reader registers anew and is told again. Source: Apache Flink's SourceOperator. Runs in the task, on
-its only thread.
+reader registers again and is told again. Source: Apache Flink's SourceOperator. Runs in the task,
+on its only thread.
 
     def work(self) -> Work:
         return self.source.step(self.write)
@@ -109,7 +109,7 @@ class SourceOperator(Operator):
             raise SourceStateRefused(
                 f"the state of reader {self.context.subtask} of {self.context.operator_id!r} has "
                 f"format {version!r}, expected {FORMAT_VERSION} or {FORMAT_WITH_READER}. "
-                "Resume with the epochgate that wrote it, or start anew with an empty checkpoint "
+                "Resume with the epochgate that wrote it, or start again with an empty checkpoint "
                 "directory"
             )
         for split_id, value, position in splits:

@@ -1,8 +1,8 @@
 """An enumerator for most sources: a queue of splits, filled by looking, emptied by who asks.
 
-Decides who gets a split (whoever waits longest), and that a split found twice is given out once.
-Leaves to its `look` what splits there are. Its state is the queue, the ids of all splits that were
-ever found, and whether it has looked. Runs on the queue's thread; `look` elsewhere.
+Decides who gets a split (the reader that waits longest), and that a split found twice is given out
+once. Leaves to its `look` what splits there are. Its state is the queue, the ids of all splits that
+were ever found, and whether it has looked. Runs on the queue's thread; `look` elsewhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class SplitQueueEnumerator(SplitEnumerator):
     """Gives each reader that asks the next split, and no more than one at a time.
 
     `look` returns the splits that are there, those known included; it may block. `every_s`: look
-    again so many seconds after each look, for ever; none: look once, and end when all is read.
+    again `every_s` seconds after each look, for ever; none: look once, and end when all is read.
     `state` is what `snapshot_state` returned.
     """
 

@@ -107,5 +107,5 @@ class Source(ABC):
         raise SourceStateRefused(
             f"the checkpoint holds state of version {version} of {type(self).__name__}, which "
             f"reads version {self.state_version}. Resume with the code that wrote it, override "
-            "upgrade_state, or start anew with an empty checkpoint directory"
+            "upgrade_state, or start again with an empty checkpoint directory"
         )

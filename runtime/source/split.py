@@ -1,7 +1,7 @@
 """A split: a part of a source that one reader reads from beginning to end, and its plain form.
 
 Whatever travels or is kept is packed here, so that a value that is not plain is refused where it
-comes from, in simulation as in production, and nobody shares a mutable value with somebody else.
+comes from, in simulation as in production, and no two owners share a mutable value.
 Pure; driver and tasks.
 """
 

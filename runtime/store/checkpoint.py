@@ -30,7 +30,7 @@ class CompletedCheckpoint:
     checkpoint_id: from 0, increasing over the life of the job.
     job_id: which job; a checkpoint is never restored into another one.
     run_id: which start of the job's driver took it.
-    created_at: seconds since 1970, handed in by whoever took the checkpoint.
+    created_at: seconds since 1970, handed in by the taker of the checkpoint.
     coordinators: operator id -> state of its coordinator; none if it had no state.
     subtasks: subtask -> operator id -> state.
     committables: subtask -> what it handed over for this checkpoint, as plain values.

@@ -156,7 +156,7 @@ class HeldDirectory:
             raise CheckpointFormatUnknown(
                 f"the checkpoint directory {self._directory} has version {found.version}, and this "
                 f"epochgate reads version {DIRECTORY_VERSION}. Resume the job with the epochgate "
-                "that wrote it, or start it anew with an empty checkpoint directory"
+                "that wrote it, or start it again with an empty checkpoint directory"
             )
         if found.job_id != self._job_id:
             raise CheckpointOfAnotherJob(

@@ -88,7 +88,7 @@ def decode_checkpoint(
     if version != FORMAT_VERSION:
         raise CheckpointFormatUnknown(
             f"checkpoint {source} has format version {version}, and this epochgate reads version "
-            f"{FORMAT_VERSION}. Resume the job with the epochgate that wrote it, or start it anew "
+            f"{FORMAT_VERSION}. Resume the job with the epochgate that wrote it, or start it again "
             "with an empty checkpoint directory"
         )
     try:

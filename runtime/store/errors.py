@@ -39,7 +39,7 @@ class CheckpointDamaged(CheckpointStoreError):
 
 
 class NoWholeCheckpoint(CheckpointStoreError):
-    """Checkpoints were taken, and none can be read: starting anew would repeat their rows."""
+    """Checkpoints were taken, and none can be read: a start without one would repeat their rows."""
 
 
 class CheckpointFormatUnknown(CheckpointStoreError, UsageError):

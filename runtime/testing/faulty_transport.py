@@ -28,7 +28,7 @@ from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 
 @dataclass(frozen=True)
 class Fault:
-    """What becomes of the `at`-th message with `tag` that goes `to` one side.
+    """The fate of the `at`-th message with `tag` that goes `to` one side.
 
     Messages are counted from 1, for each subtask by itself, over all its processes. "repeated": it
     comes twice in a row. "late", only to the driver: it comes right after the next message of the

@@ -23,7 +23,7 @@ FATES = {
     "confirm": ("late", "repeated", "lost", "garbled"),
     "event": ("lost",),
 }
-"""What can become of the next message with this tag: `event` on the way to a task, the others on
+"""The possible fates of the next message with this tag: `event` on the way to a task, the others on
 the way to the driver. `late` and `repeated` leave a copy that arrives by a step of its own."""
 
 HEARD_MAX = 16
@@ -132,7 +132,7 @@ class InProcessTransport(Transport):
             process.loss_reason = reason
 
     def doom(self, tag: str, fate: str) -> None:
-        """Decide what becomes of the next message with `tag` that would arrive.
+        """Decide the fate of the next message with `tag` that would arrive.
 
         Raises ValueError for what is not in `FATES`.
         """
@@ -141,7 +141,7 @@ class InProcessTransport(Transport):
         self.fates[tag].append(fate)
 
     def repeat(self, position: int) -> None:
-        """Let a message of `heard` arrive once more, whoever speaks for its subtask now."""
+        """Let a message of `heard` arrive once more, after a change of process too."""
         subtask, identity, message = self.heard[position]
         self.inbox.received(subtask, identity, [list(message)])
 
@@ -177,7 +177,7 @@ class InProcessTransport(Transport):
         return steps
 
     def step(self, kind: str, identity: int) -> bool:
-        """Let one thing happen; False when it came to nothing (an idle, silent subtask)."""
+        """Let one thing happen; False when nothing did (an idle, silent subtask)."""
         if kind == "late":
             subtask, sender, message = self.late.pop(identity)
             self.inbox.received(subtask, sender, [message])

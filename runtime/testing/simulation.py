@@ -1,5 +1,5 @@
 """A whole job in one thread: job master, processes, store and clock, moved one elementary step at a
-time by whoever tests it.
+time by the test.
 
 Meant for fuzzing coordinators, operators and committers of one's own: everything that can happen to
 a job in production is a method here, and nothing happens unless it is called. What outlives the
@@ -32,7 +32,7 @@ from epochgate.runtime.testing.in_process import InProcessTransport, Step
 
 ROUNDS_MAX = 2000
 ROUNDS_PER_INSTANT = 50
-"""So many rounds may pass before time moves on although work is left, as a source without end."""
+"""How many rounds may pass before time moves on although work is left, as a source without end."""
 
 
 class Stuck(EpochgateError):
@@ -48,7 +48,7 @@ class SimulatedJob:
     `configure` makes the configuration of each start (0, 1, ...) with fresh providers and a fresh
     restart strategy; `program` makes what each process of a subtask runs; `committer` opens the
     committer of each start. `job` may be a variant of the machines; `prepare` sees each job master
-    before it starts; so many checkpoints are `retained`. `in_front` puts another transport
+    before it starts; `retained` is how many checkpoints are kept. `in_front` puts another transport
     between each start's own and the job, such as a `FaultyTransport`.
     """
 
@@ -116,7 +116,7 @@ class SimulatedJob:
         return self.master.blocking
 
     def drain(self, events_max: int | None = None) -> int:
-        """Let the job master process what is in its queue, or at most so many events."""
+        """Let the job master process what is in its queue, or at most `events_max` events."""
         return self.master.queue.drain(events_max)
 
     def steps(self) -> list[Step]:
@@ -124,7 +124,7 @@ class SimulatedJob:
         return self.transport.steps()
 
     def step(self, step: Step) -> bool:
-        """Move one message, or let one process work; False when that came to nothing."""
+        """Move one message, or let one process work; False when nothing happened."""
         return self.transport.step(*step)
 
     def run_blocking(self) -> bool:

@@ -68,7 +68,7 @@ _Stamp = tuple[int, int]
 
 
 class FileEnumeration:
-    """The files of one source, and the splits of them that nobody has yet.
+    """The files of one source, and the splits of them that no reader has yet.
 
     source: a directory, a glob pattern (`**` for any depth) or a file. format: none to go by the
     extension. schema: none to take the first file's (Parquet always takes it). projection: the
@@ -133,7 +133,7 @@ class FileEnumeration:
 
     @property
     def pending(self) -> Sequence[FileSplit]:
-        """The splits that nobody has, in the order in which they will be given out."""
+        """The splits that no reader has, in the order in which they will be given out."""
         return tuple(self._pending)
 
     @property

@@ -9,8 +9,8 @@ that continuing reads again at most one row group or one block (and, compressed,
 part before). Rows already taken are never yielded again, whatever the sizes of batches are then.
 
 With "skip", the rest of a bad split is left out and recorded. Other splits of the file are read
-by whoever has them, and recorded there if they are bad as well, so the rows that are taken do not
-depend on which subtask got which split.
+by the subtasks that have them, and recorded there if they are bad as well, so the rows that are
+taken do not depend on which subtask got which split.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ReadBatch:
 class SplitReader:
     """Reads splits of one source, each batch with at most `batch_rows` rows.
 
-    `block_bytes`: so many bytes of a text file are read at once. Raises ValueError unless both are
+    `block_bytes`: how many bytes of a text file are read at once. Raises ValueError unless both are
     at least 1.
     """
 

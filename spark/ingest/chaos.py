@@ -111,7 +111,7 @@ class Chaos:
                 self._pause(self._chance.random() * self._delay_s_max)
                 self._strike(kind)
             self._await_progress(last_checkpoint_id)
-        except Exception as error:  # noqa: BLE001  told to whoever looks at the outcome
+        except Exception as error:  # noqa: BLE001  the outcome reports it
             self.error = error
         finally:
             for _, process in self._stopped.values():

@@ -22,7 +22,7 @@ class Pace:
         self._due_s = 0.0
 
     def note(self, rows: int) -> None:
-        """So many rows were processed just now."""
+        """`rows` rows were processed just now."""
         if self._rows_per_s is not None:
             self._due_s = max(self._due_s, self._clock()) + rows / self._rows_per_s
 

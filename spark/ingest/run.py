@@ -1,6 +1,6 @@
 """Ingestion on a Spark session: starts it, and says how it goes and what it came to.
 
-Decides what is shown of a job to whoever watches it. Leaves the checks to `plan`, the job to
+Decides which figures of a job are shown. Leaves the checks to `plan`, the job to
 `epochgate.spark.job`. Runs on the driver; a handle may be used from any thread.
 
     from epochgate.spark.ingest import ingest

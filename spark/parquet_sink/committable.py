@@ -4,7 +4,7 @@ Decides: names of staged and of visible files, and the plain form of a committab
 Leaves to others: writing (`staging`) and committing (`target`). Used in tasks and on the driver.
 
 A staged file is named by subtask, attempt, sequence and run, so no two writers share a name, and
-an attempt that was replaced but still writes can only add files that nobody refers to.
+an attempt that was replaced but still writes can only add files that no committable names.
 """
 
 from __future__ import annotations

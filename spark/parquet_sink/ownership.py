@@ -124,7 +124,7 @@ class TargetOwnership:
     def _mark(self, restored_checkpoint: int | None) -> None:
         if restored_checkpoint is not None:
             raise TargetBehind(self.path, restored_checkpoint)
-        # Whatever a former target of this name has left beside it belongs to nobody now.
+        # Files that a former target of this name has left beside it have no owner now.
         for name in ("staged", "prepared"):
             self._files.remove_tree(os.path.join(self.working_directory, name))
         self._files.make_directory(self.path)

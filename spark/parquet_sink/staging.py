@@ -1,4 +1,4 @@
-"""Writes a subtask's output to staged Parquet files that nobody reads before their commit.
+"""Writes a subtask's output to staged Parquet files that are not read before their commit.
 
 Decides: when a row group and a file end, and what a file is called. Leaves to others: the barrier
 that calls `prepare_commit`, carrying committables to the driver, and showing them (`target`).

@@ -1,7 +1,7 @@
 """Makes each checkpoint's staged files visible in the target directory by one atomic rename.
 
 Decides: who may write to a target, and the order of a commit's steps. Leaves to others: when a
-checkpoint may be committed (once it is durably complete), and what becomes of errors.
+checkpoint may be committed (once it is durably complete), and how errors are handled.
 Lives on the driver. A commit reads and renames files, so call it off the protocol thread, always on
 the same one. The rules are those of a global committer: commits are idempotent, and a commit that
 was interrupted anywhere is completed by asking for it again.

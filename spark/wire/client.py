@@ -352,7 +352,7 @@ class TaskChannel:
         if self._heartbeat_value is not None:
             packed = pack_message(["heartbeat", self._heartbeat_value()], self._frame_bytes_max)
         if not self._send_lock.acquire(blocking=False):
-            return  # Somebody is sending, which tells the driver as much.
+            return  # Another thread is sending, which tells the driver as much.
         try:
             if self._closed_reason is None:
                 if packed is None:

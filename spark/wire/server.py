@@ -7,7 +7,7 @@ and `close` belong to any other thread. The work of a turn is proportional to th
 are ready; only the watch over heartbeats goes through all of them, once per interval.
 
 Decides who may stay connected, and when a silent task counts as lost. Leaves to its listener what
-messages mean and which attempt is the current one. It binds the driver's address only, lets nobody
+messages mean and which attempt is the current one. It binds the driver's address only, lets no task
 in without the run's key, and bounds what strangers can hold: their number (the oldest goes first)
 and their time.
 
@@ -184,7 +184,7 @@ class TaskServer:
             self._wake()
 
     def _wake(self) -> None:
-        # A full pipe wakes as well, and a closed one has nobody left to wake.
+        # A full pipe wakes as well, and a closed one has no reader to wake.
         with self._wake_lock, contextlib.suppress(OSError):
             self._wake_write.send(b"\0")
 

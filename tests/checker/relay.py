@@ -220,6 +220,6 @@ class Relay(ClosedSystem):
 class Confused(Relay):
     """Holds where it must not."""
 
-    @always("nobody crosses a line")
+    @always("no runner crosses a line")
     def is_uncrossed(self) -> bool:
         return self.crowd.crossed == 0

@@ -47,8 +47,8 @@ class Visitor(Machine):
     leave: Trigger
 
     ROWS = (
-        Row("ask", IDLE, WANTING, None, None, "somebody comes"),
-        Row("enter", WANTING, INSIDE, "is_free", "lock", "nobody is inside"),
+        Row("ask", IDLE, WANTING, None, None, "a visitor comes"),
+        Row("enter", WANTING, INSIDE, "is_free", "lock", "no visitor is inside"),
         Row("leave", INSIDE, IDLE, None, "unlock", "the visit is over"),
     )
 
@@ -106,8 +106,8 @@ class House(ClosedSystem):
     def is_visited(self) -> bool:
         return any(self.visitor[v].is_inside() for v in range(self.visitors))
 
-    @sometimes("somebody is inside")
-    def somebody_is_inside(self) -> bool:
+    @sometimes("a visitor is inside")
+    def a_visitor_is_inside(self) -> bool:
         return self.is_visited()
 
 
@@ -134,10 +134,10 @@ class UnfairHouse(PoliteHouse):
 
 
 class QuietHouse(House):
-    """Nobody has to come."""
+    """No visitor has to come."""
 
-    @eventually("somebody comes")
-    def somebody_came(self) -> bool:
+    @eventually("a visitor comes")
+    def a_visitor_came(self) -> bool:
         return self.door.is_locked
 
 
@@ -200,7 +200,7 @@ class OutOfRange(Counting):
 
 
 class Posting(Counter):
-    """Posts at every tick what nobody fetches."""
+    """Posts at every tick what is never fetched."""
 
     def add(self) -> None:
         self.count += 1
@@ -214,7 +214,7 @@ class Overflowing(Counting):
 
 
 class Fetching(Counter):
-    """Fetches what nobody has posted."""
+    """Fetches what was never posted."""
 
     def add(self) -> None:
         self.count = self.posted.pop()
@@ -386,7 +386,7 @@ class RaisingProperty(Counting):
 
     @always("nothing, and it fails")
     def looks_too_far(self) -> bool:
-        assert self.counter.count < 3, "nobody looks further than this"
+        assert self.counter.count < 3, "the search looks no further than this"
         return True
 
 

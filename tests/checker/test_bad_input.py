@@ -115,7 +115,7 @@ def test_a_name_that_leads_nowhere_is_refused(members: dict[str, Any], message: 
 
 
 class Caller(Machine):
-    """Its trigger has an argument, so nobody can take it as a step."""
+    """Its trigger has an argument, so it cannot be taken as a step."""
 
     STATES = (ON,)
     INITIAL = ON
@@ -123,14 +123,14 @@ class Caller(Machine):
 
     system: Any
 
-    ROWS = (Row("tick", ON, STAY, None, "hear", "somebody speaks"),)
+    ROWS = (Row("tick", ON, STAY, None, "hear", "a speaker speaks"),)
 
     def hear(self, number: int) -> None:
         pass
 
 
 def test_a_step_without_its_arguments_is_refused() -> None:
-    with pytest.raises(DeclarationError, match=r"one\.tick takes number, but nobody gives"):
+    with pytest.raises(DeclarationError, match=r"one\.tick takes number, but a step gets no"):
         closed(Caller)
 
 

@@ -29,7 +29,7 @@ VIOLATIONS: tuple[tuple[type[ClosedSystem], str, str, int], ...] = (
         5,
     ),
     (small.Deadlocked, "deadlock", "deadlock: no step is possible, but not: it has stopped", 5),
-    (small.RaisingProperty, "assertion", "the system: nobody looks further than this", 3),
+    (small.RaisingProperty, "assertion", "the system: the search looks no further than this", 3),
 )
 
 

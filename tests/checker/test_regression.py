@@ -105,7 +105,7 @@ def test_machines_of_ones_own_fail_as_they_did_in_the_search(
     ("steps", "why"),
     [
         (("visitor[0].ask", "visitor[1].ask", "visitor[1].enter"), "it does not lead back"),
-        (("visitor[0].ask",), "somebody who may enter is put off for ever"),
+        (("visitor[0].ask",), "a visitor who may enter is put off for ever"),
         (("visitor[0].ask", "visitor[0].enter", "visitor[0].leave"), "the promise is kept"),
     ],
 )
@@ -124,10 +124,10 @@ class Door(Machine):
     STATES = ("shut", "ajar", "open")
     INITIAL = "shut"
     ROWS = (
-        Row("push", "shut", "ajar", None, None, "somebody comes"),
-        Row("pull", "ajar", "shut", None, None, "somebody leaves"),
+        Row("push", "shut", "ajar", None, None, "a guest comes"),
+        Row("pull", "ajar", "shut", None, None, "a guest leaves"),
         Row("push", "ajar", "open", "may_open", None, "more of them come"),
-        Row("pull", "open", "ajar", None, None, "somebody leaves"),
+        Row("pull", "open", "ajar", None, None, "a guest leaves"),
     )
 
     def may_open(self) -> bool:
@@ -223,7 +223,7 @@ def test_a_schedule_of_another_system_is_refused() -> None:
         play(small.UnfairHouse(), "lift.rise")
 
 
-def test_a_system_that_nobody_can_import_is_refused(tmp_path: Path) -> None:
+def test_a_system_that_cannot_be_imported_is_refused(tmp_path: Path) -> None:
     class Local(small.UnfairHouse):
         """Declared within a function."""
 

@@ -120,14 +120,14 @@ def test_junit_has_a_suite_for_each_system_and_a_case_for_each_claim() -> None:
     house, unfair = tree
     assert [case.get("name") for case in house.iter("testcase")] == [
         "always: who is inside has locked the door",
-        "sometimes: somebody is inside",
+        "sometimes: a visitor is inside",
         "no fault and no deadlock",
         "every row is taken",
     ]
     (case,) = (case for case in unfair.iter("testcase") if case.find("failure") is not None)
     assert case.get("name") == "leads_to: the first visitor gets in"
     assert case.get("file") == "tests/checker/small_systems.py"
-    assert "2. visitor[1].ask: somebody comes" in (case.findtext("failure") or "")
+    assert "2. visitor[1].ask: a visitor comes" in (case.findtext("failure") or "")
 
 
 def test_junit_tells_a_fault_of_no_claim_with_its_trace() -> None:
@@ -152,7 +152,7 @@ def test_sarif_of_what_holds_has_rules_and_no_results() -> None:
     assert run["results"] == []
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [
         "house/is_locked_when_visited",
-        "house/somebody_is_inside",
+        "house/a_visitor_is_inside",
     ]
 
 

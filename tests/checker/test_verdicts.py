@@ -29,7 +29,7 @@ def test_a_claim_about_what_never_happens_is_vacuous(system: type[small.Counting
     assert (result.verdict, result.exit_code) == (Verdict.VACUOUS, 3)
 
 
-def test_a_row_that_nobody_takes_makes_a_check_vacuous() -> None:
+def test_a_row_that_no_step_takes_makes_a_check_vacuous() -> None:
     result = check(type("Jam", (small.Deadlocked,), {"may_end": None, "has_stopped": None}))
     assert result.verdict is Verdict.VACUOUS
     assert [row.trigger for row in result.untaken] == ["stop"]

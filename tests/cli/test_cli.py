@@ -150,7 +150,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
-def test_progress_is_silent_when_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with console.progress("files") as bars:
         task = bars.add_task("reading", total=2)
         bars.advance(task, 2)

@@ -6,7 +6,7 @@ import pytest
 
 from epochgate import cli
 from epochgate.runtime.testing.fuzzing.stateful import JobUnderFuzzing
-from tests.stateful.broken import JobThatTellsNobody
+from tests.stateful.broken import JobThatTellsNoCoordinator
 
 pytestmark = pytest.mark.fuzz
 
@@ -26,7 +26,7 @@ def test_a_session_that_finds_nothing_says_what_it_has_covered(
 def test_a_broken_invariant_is_shown_as_a_schedule_and_can_be_replayed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(JobUnderFuzzing, "job", JobThatTellsNobody)
+    monkeypatch.setattr(JobUnderFuzzing, "job", JobThatTellsNoCoordinator)
     assert cli.main(["fuzz", "--seed", "5"]) == 1
     first = capsys.readouterr().out
     assert "the shortest schedule found:\n    1. Shape(coordinators=1, subtasks=1" in first

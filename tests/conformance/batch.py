@@ -1,7 +1,7 @@
 """A snapshot without a checkpoint: its machine, and the sends that it waits for.
 
 Decides nothing: it counts for the machine which sends are on their way when the future completes,
-and tells it of each what became of it, as the runtime does.
+and tells it the outcome of each, as the runtime does.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Batch(BatchSnapshotPort):
         fire(self._machine.succeed, number, len(self._asker.undecided), state)
 
     def decided(self, send: Send) -> None:
-        """It is known what became of a send."""
+        """The outcome of a send is known."""
         if number := self._awaited.pop(send, 0):
             fire(self._machine.confirm if send.is_ok else self._machine.lose, number)
 

@@ -50,7 +50,7 @@ def first_difference(flink: Lines, ours: Lines) -> tuple[int, list[str], list[st
 
 @dataclass
 class Comparison:
-    """What became of many schedules."""
+    """The outcomes of many schedules."""
 
     compared: int = 0
     commands: int = 0

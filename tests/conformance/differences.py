@@ -44,7 +44,7 @@ DIFFERENCES = (
         EARLY_OPENING,
         hazard="D1",
         breaks="I2: an event sent after the snapshot of an older checkpoint reaches the subtask "
-        "before that checkpoint's barrier. Or the older one fails, although nobody aborted it.",
+        "before that checkpoint's barrier. Or the older one fails, although it was not aborted.",
         flink="An abort of the current triggering names no checkpoint: each gateway reopens for "
         "the newest one that it is still marked for, also when another is being triggered.",
         ours="An abort names its checkpoint, here the one that was triggered last; a gateway that "

@@ -53,7 +53,7 @@ class Attempt(Machine):
 
 
 class Checkpoint(Machine):
-    """What becomes of the coordinator's parts."""
+    """Takes the coordinators' parts, complete or failed."""
 
     STATES = (THERE,)
     INITIAL = THERE

@@ -35,7 +35,7 @@ class Overtaking(LaneGateway, unchecked=True):
 
 
 class Keeping(LaneGateway):
-    """A gateway that is renewed forgets what it held, and tells nobody."""
+    """A gateway that is renewed forgets what it held, and tells no sender."""
 
     def drop_held(self) -> None:
         self.held.clear()

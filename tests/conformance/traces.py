@@ -2,7 +2,7 @@
 
     python -m tests.conformance.traces
 
-writes golden/ anew from the real holder, which `make conformance` installs, for a person to review.
+writes golden/ again from the real holder, which `make conformance` installs, for a review.
 A trace is a line `# kind seed`, then for each command a line `command -> line | line`.
 """
 

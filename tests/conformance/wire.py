@@ -22,7 +22,7 @@ class Send:
 
 
 class Answer:
-    """The step in which the holder hears what became of a call."""
+    """The step in which the holder hears the outcome of a call."""
 
     __slots__ = ("has_fault", "lines", "send")
 

@@ -53,8 +53,8 @@ class World(SenderPort, SnapshotPort, SurroundingsPort):
         self.wires = [Wire(self._call) for _ in range(subtasks)]
         self.unanswered: dict[str, deque[Send]] = {}
         self.undecided: dict[Send, None] = {}
-        """Sends that have gone through a gateway, and whose senders do not know what became of
-        them."""
+        """Sends that have gone through a gateway, and whose senders do not know their
+        outcome."""
         self.queue: deque[Any] = deque()
         self.newest = 0
         self.batch = Batch(self)

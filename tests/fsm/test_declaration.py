@@ -58,7 +58,7 @@ def declare(*rows: Row, **attributes: Any) -> type[Machine]:
     return declared("Door", body)
 
 
-PUSH = Row("push", "open", "shut", None, None, "somebody leans on it")
+PUSH = Row("push", "open", "shut", None, None, "a visitor leans on it")
 
 
 def test_a_sound_declaration_is_accepted() -> None:
@@ -182,7 +182,7 @@ def test_a_subclass_runs_its_own_table_and_its_own_callbacks() -> None:
 
 
 def test_a_subclass_may_add_rows_that_leave_an_inherited_terminal_state() -> None:
-    mend = Row("mend", "broken", "locked", None, None, "somebody has tools")
+    mend = Row("mend", "broken", "locked", None, None, "a smith has tools")
     mended = declared("Mended", {"ROWS": (*Turnstile.ROWS, mend)}, Turnstile)
     assert mended.accepted("broken") == ("hit", "mend")
 
@@ -195,7 +195,7 @@ def system(**attributes: Any) -> type[System]:
 class Clerk(Machine):
     STATES = ("here",)
     INITIAL = "here"
-    ROWS = (Row("ask", "here", STAY, None, None, "somebody is curious"),)
+    ROWS = (Row("ask", "here", STAY, None, None, "a visitor is curious"),)
 
 
 class Ledger(Clerk):

@@ -45,7 +45,7 @@ def test_a_reflexive_row_runs_its_actions_and_comes_back(turnstile: Turnstile) -
 
 def test_an_ignored_event_changes_nothing_and_says_so(turnstile: Turnstile) -> None:
     before = turnstile.values()
-    assert turnstile.push("somebody") is Outcome.IGNORED
+    assert turnstile.push("visitor") is Outcome.IGNORED
     assert turnstile.values() == before
 
 
@@ -65,8 +65,8 @@ def test_a_refused_trigger_changes_nothing_and_names_what_is_accepted(turnstile:
 
 def test_each_callback_gets_as_many_arguments_as_it_takes(turnstile: Turnstile) -> None:
     turnstile.pay(2)
-    turnstile.push("somebody")  # `count` takes the person, `report` nothing
-    assert turnstile.values()["queue"] == ["somebody"]
+    turnstile.push("visitor")  # `count` takes the person, `report` nothing
+    assert turnstile.values()["queue"] == ["visitor"]
     assert [effect.arguments for effect in turnstile.system.effects] == [(1,)]
 
 

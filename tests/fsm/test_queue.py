@@ -172,7 +172,7 @@ def test_timers_fire_like_a_sorted_list(timers: list[tuple[int, bool]]) -> None:
     assert log == sorted(expected)
 
 
-def test_a_post_wakes_whoever_sleeps(queue: EventQueue) -> None:
+def test_a_post_wakes_the_sleeping_thread(queue: EventQueue) -> None:
     woken: list[int] = []
     queue.wake = lambda: woken.append(len(woken))
     queue.post(note([], 1))

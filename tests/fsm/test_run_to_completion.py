@@ -39,8 +39,8 @@ class Speaker(Machine, unchecked=True):
     INITIAL = AWAKE
     ROWS = (
         Row("open", AWAKE, STAY, None, "greet, pass_on, close", "a debate begins"),
-        Row("answer", AWAKE, STAY, None, "reply", "somebody was asked"),
-        Row("thank", AWAKE, STAY, None, "murmur", "somebody was answered"),
+        Row("answer", AWAKE, STAY, None, "reply", "a speaker was asked"),
+        Row("thank", AWAKE, STAY, None, "murmur", "a speaker was answered"),
         Row("fail", AWAKE, STAY, None, "break_off", "words fail"),
         Row("hush", AWAKE, STAY, "is_never", None, "this row never holds"),
     )

@@ -65,7 +65,7 @@ class Clerk(Machine):
     system: Office
     count: int = Int("limit")
     desk: Wire = output(Wire)
-    ROWS = (Row("ask", ON, STAY, None, "act", "somebody asks"),)
+    ROWS = (Row("ask", ON, STAY, None, "act", "a client asks"),)
 
     def act(self) -> None:
         self.count = 1

@@ -68,9 +68,9 @@ class Door(Machine):
     pull: Trigger
 
     ROWS = (
-        Row("push", OPEN, SHUT, "may_push", "act", "somebody leans on it"),
+        Row("push", OPEN, SHUT, "may_push", "act", "a visitor leans on it"),
         Row("push", OPEN, STAY, "not may_push", None, "it is held"),
-        Row("pull", SHUT, OPEN, None, None, "somebody comes"),
+        Row("pull", SHUT, OPEN, None, None, "a visitor comes"),
     )
 
     def may_push(self, number: int) -> bool:
@@ -245,7 +245,7 @@ REFUSED = [
     ("x = any(w for w in range(2))", 0, "`w` is an int where a bool is needed"),
     ("x = TABLE", 0, "the name 'TABLE' is neither a local nor a constant"),
     ("x = self", 0, "the name 'self' is neither"),
-    ("x = nobody", 0, "the name 'nobody' is neither"),
+    ("x = unknown", 0, "the name 'unknown' is neither"),
     ("x += 1", 0, "the local 'x' has no value yet"),
     ("x = 1\nx = True", 1, "the local 'x' is an int, but here it gets a bool"),
     ("number", 0, "this expression does nothing"),

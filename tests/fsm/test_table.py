@@ -20,7 +20,7 @@ def test_every_pair_has_one_cell_in_order() -> None:
     ]
 
 
-def test_what_becomes_of_a_pair() -> None:
+def test_each_pair_is_taken_ignored_or_refused() -> None:
     assert handling(Turnstile) == {
         ("locked", "pay"): Handling.TAKEN,
         ("locked", "push"): Handling.TAKEN,

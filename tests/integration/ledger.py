@@ -1,7 +1,7 @@
-"""What operators write down while they run, and an account of it that trusts nobody.
+"""What operators write down while they run, and an account drawn from these entries alone.
 
-Each attempt writes down, entry by entry, what happens to it, whatever becomes of the attempt. The
-account is drawn up from these entries alone, in plain Python: what an attempt began with must be
+Each attempt writes down, entry by entry, what happens to it, however the attempt ends. The
+account trusts no machine and is plain Python: what an attempt began with must be
 what an earlier attempt had at one of its snapshots, and what the last one has in the end is the
 outcome. On Spark the entries are lines of files; in simulation they stay in memory.
 
@@ -40,7 +40,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def is_told(self, word: str) -> bool:
-        """Whether somebody has left this word."""
+        """Whether this word was left."""
 
 
 class LedgerInMemory(Ledger):
@@ -55,7 +55,7 @@ class LedgerInMemory(Ledger):
         if attempt in attempts:
             raise FileExistsError(f"attempt {attempt} of {operator_id} {subtask} was here before")
         attempts[attempt] = []
-        # As text, since what is written stays as it was, whatever becomes of the values.
+        # As text, since what is written stays as it was, however the values change.
         return lambda entry: attempts[attempt].append(json.dumps(entry))
 
     def attempts(self, operator_id: str, subtask: int) -> list[list[Entry]]:
@@ -80,7 +80,7 @@ class LedgerInFiles(Ledger):
         path.touch(exist_ok=False)
 
         def write(entry: Entry) -> None:
-            # Opened each time: nobody can be relied on to close it.
+            # Opened each time: no process can be relied on to close it.
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry) + "\n")
 

@@ -17,7 +17,7 @@ from tests.integration.mailbox import Mailbox
 
 STEPS_MAX = 200_000
 LEAP_S_MAX = 100.0
-"""Time leaps no further while something else can happen: whoever starts is given time to."""
+"""Time leaps no further while something else can happen: what starts is given time."""
 EVENTS_AT_ONCE_MAX = 4
 WORK_SHARES = (0.02, 0.1, 0.4)
 TIME_SHARES = (0.01, 0.05, 0.2)

@@ -292,7 +292,7 @@ class SequenceOperator(Operator):
         deadline_s = time.monotonic() + SNAPSHOT_PATIENCE_S
         while not self._ledger.is_told(word):
             if time.monotonic() > deadline_s:
-                raise TimeoutError(f"nobody said {word} within {SNAPSHOT_PATIENCE_S} s")
+                raise TimeoutError(f"{word} was not said within {SNAPSHOT_PATIENCE_S} s")
             time.sleep(0.002)
 
 

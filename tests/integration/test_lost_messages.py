@@ -4,11 +4,11 @@ No connection loses one message alone: a connection that breaks fails its attemp
 this happens. It is what remains if a program, ours or another, drops one.
 
 Events of a coordinator are numbered, so a lost one is missed as soon as the next arrives: the
-attempt fails, and its subtask restarts. The last one is missed by nobody but the checkpoint, which
+attempt fails, and its subtask restarts. The last one is missed only by the checkpoint, which
 waits for its confirmation; and while it waits, the events behind it are held back. So it takes the
 checkpoint's whole timeout until the next event arrives, or, when there is none, until more
 checkpoints than are tolerated have failed and everything restarts. Where no checkpoint can begin,
-nobody misses anything: the tests that are expected to fail say so.
+no loss is noticed: the tests that are expected to fail say so.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def test_whatever_is_lost_last_the_job_stops_once_it_has_restarted(tag: str) -> 
     assert job.master.report.global_restarts == 1
 
 
-@pytest.mark.xfail(reason="no checkpoint waits for the event, and nobody else misses it")
+@pytest.mark.xfail(reason="no checkpoint waits for the event, and nothing else misses it")
 def test_without_checkpoints_a_lost_last_event_is_missed_as_well() -> None:
     script, job = running(checkpoint_interval_s=None)
     lose(job, "event")

@@ -1,4 +1,4 @@
-"""Coordinators made anew at every reset, on every interleaving, and what breaks that."""
+"""Coordinators recreated at every reset, on every interleaving, and what breaks that."""
 
 from __future__ import annotations
 

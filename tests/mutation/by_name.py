@@ -1,6 +1,6 @@
 """Mutants that nothing finds but a test of the runtime that is named here.
 
-Whoever breaks the machine in these ways sees exactly this test fail: it is run in a process of its
+A machine that is broken in these ways makes exactly this test fail: it is run in a process of its
 own, as it stands and then with the mutant planted.
 """
 

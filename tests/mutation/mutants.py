@@ -234,7 +234,7 @@ def _width(callback: FunctionType | None) -> int:
 def _with_nothing(rows: list[Row], trigger: str, longest: FunctionType | None) -> dict[str, object]:
     """Let a row do nothing with the trigger's arguments, which no other callback names any more.
 
-    Returns the action; whoever fires the trigger goes on to give them all.
+    Returns the action; callers of the trigger go on to give them all.
     """
     name = f"do_nothing_at_{trigger}"
     position = next((i for i, row in enumerate(rows) if row.trigger == trigger), None)

@@ -1,4 +1,4 @@
-"""What became of a mutant, and whether that is what the reasons say."""
+"""The outcome of a mutant, and whether the reasons say the same."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """A broken machine in the place of the right one, for whatever test runs meanwhile.
 
 `planted` breaks the classes themselves, so that every job, worker and variant that is made from
-them meanwhile is broken too, whoever makes it. As a plugin of pytest,
+them meanwhile is broken too. As a plugin of pytest,
 
     pytest -p tests.mutation.planted --mutant "request: submit from chosen: without note_more" TESTS
 
 this module runs each test as it stands, and again with each of the mutants in place; with
-`--mutants-out FILE` it writes what became of them: mutant -> test -> how it failed, for the tests
+`--mutants-out FILE` it writes their outcomes: mutant -> test -> how it failed, for the tests
 that fail with the mutant and pass without it. With `--mutants-once` a mutant that has failed a test
 is not planted any more.
 """
@@ -38,7 +38,7 @@ SECONDS_MAX = 10
 
 
 class Restless(Exception):
-    """A job has had so many effects that it will have them for ever."""
+    """A job has had more effects than any job that ends."""
 
 
 class Bounded(deque[Any]):

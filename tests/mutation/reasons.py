@@ -1,6 +1,6 @@
 """Which mutants are not found by the checker, the runtime or both, and why.
 
-What neither finds is equivalent: nobody could tell it from the right machine. Rows that no closed
+What neither finds is equivalent: no run tells it from the right machine. Rows that no closed
 system takes have their reasons in `epochgate.models.closed.untaken`.
 """
 
@@ -34,7 +34,7 @@ EQUIVALENT: dict[str, str] = {
     ),
     "attempt.adopt: `identity > self.newest` -> `identity >= self.newest`": EQUAL,
     "checkpoint.forget_parts: `self.coordinators_due = 0` -> `self.coordinators_due = 1`": (
-        "the count is read while the checkpoint is triggering, and begins anew with the next"
+        "the count is read while the checkpoint is triggering, and is set again with the next"
     ),
     "assignment: ready from any state but returned when has_free_place: regardless of "
     "has_free_place": ("a subtask has as many places as it may have attempts at once"),
@@ -60,7 +60,7 @@ EQUIVALENT: dict[str, str] = {
     ),
     "checkpoint: coordinator_ready from triggering when is_current and is_last_coordinator: "
     "without count_coordinator": (
-        "the count is read while the checkpoint is triggering, and begins anew with the next"
+        "the count is read while the checkpoint is triggering, and is set again with the next"
     ),
     "snapshot: succeed from asked when is_current and may_close and has_in_flight: regardless "
     "of is_current": MARKED,
@@ -83,7 +83,7 @@ EQUIVALENT: dict[str, str] = {
 }
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
     "attempt.send_restore: `self.scheduler.starting(self.number)` -> `pass`": (
-        "in the closed jobs the time for a start runs out at any moment, whoever measures it"
+        "in the closed jobs the time for a start runs out at any moment, measured or not"
     ),
     "assignment: list_all from any state but returned when not may_miss_some: without "
     "list_assigned": ("the list is handed out, and changes nothing in the closed system"),
@@ -161,7 +161,7 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "recreation.skip_one: `self.generation += 1` -> `pass`": NUMBER,
     "recreation: reset from deferred: without skip_one": NUMBER,
     "snapshot: confirm from confirming when is_last: without count_down": (
-        "the count is read while the snapshot waits, and begins anew with the next: there are "
+        "the count is read while the snapshot waits, and is set again with the next: there are "
         "only more states"
     ),
 }

@@ -1,4 +1,4 @@
-"""The table of what became of the body mutants, which pytest prints at the end."""
+"""The table of the outcomes of the body mutants, which pytest prints at the end."""
 
 from __future__ import annotations
 

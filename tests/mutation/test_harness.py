@@ -184,7 +184,7 @@ def test_what_cannot_be_told_apart_has_to_have_a_reason(monkeypatch: pytest.Monk
 
 def test_a_reason_for_a_mutant_that_is_found_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = one("take_all", "`self.count = 0` -> `pass`")
-    monkeypatch.setitem(EQUIVALENT, mutant.name, "nobody looks")
+    monkeypatch.setitem(EQUIVALENT, mutant.name, "the count is not read")
     assert "is in ['EQUIVALENT'] and belongs to ['UNSEEN_BY_THE_RUNTIME']" in judge(mutant).surprise
 
 

@@ -11,8 +11,8 @@ from epochgate.runtime.testing.simulation import SimulatedJob
 def let_anything_happen(
     job: SimulatedJob, seed: int, moves: int, *client: Callable[[], None]
 ) -> None:
-    """So many moves of messages, processes, time, and of the client by any of its calls; a few of
-    them are faults.
+    """Make `moves` moves of messages, processes, time, and of the client by any of its calls; a
+    few of them are faults.
     """
     choice = random.Random(seed)
     faults, eagerness = choice.choice([0.002, 0.005, 0.01]), choice.choice([0.3, 3.0])
@@ -43,7 +43,7 @@ def let_something_fail(job: SimulatedJob, choice: random.Random) -> None:
     elif kind == "cut" and alive:
         job.transport.cut(choice.choice(alive))
     elif kind == "lose" and job.master.configuration.checkpoint_interval_s is not None:
-        # Without a later event or checkpoint nobody would notice.
+        # Without a later event or checkpoint the loss would not be noticed.
         job.transport.doom("event", "lost")
     elif kind == "late":
         job.transport.doom("acknowledge", choice.choice(["late", "repeated", "lost"]))

@@ -64,8 +64,8 @@ class ArchiveProvider(CoordinatorProvider):
 
 
 class Writer(Operator):
-    """Writes letters, keeps those without a receipt, and sends these again after a restore; so many
-    may be without one at a time.
+    """Writes letters, keeps those without a receipt, and sends these again after a restore; at most
+    `window` may be without one at a time.
     """
 
     def __init__(self, letters: int, window: int) -> None:

@@ -1,4 +1,4 @@
-"""A simulated job whose coordinator is made anew at every reset; each keeps what it was told."""
+"""A simulated job whose coordinator is recreated at every reset; each keeps what it was told."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Maker(CoordinatorProvider):
 
 
 class Staged:
-    """A simulated job with a coordinator that is made anew; up unless told otherwise."""
+    """A simulated job with a coordinator that is recreated; up unless told otherwise."""
 
     def __init__(self, *, is_up: bool = True, subtasks: int = 1, **settings: Any) -> None:
         self.maker = Maker()

@@ -291,7 +291,7 @@ def test_a_job_begins_from_one_and_goes_back_to_it() -> None:
     master.close()
 
 
-def test_a_coordinator_that_cannot_go_back_to_one_is_made_anew_and_goes_back_to_it() -> None:
+def test_a_coordinator_that_cannot_go_back_to_one_is_rebuilt_and_goes_back_to_it() -> None:
     script, clock = (
         Script(errors={"reset_to_checkpoint": [OSError("no such table")]}),
         VirtualClock(),

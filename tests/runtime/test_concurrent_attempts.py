@@ -302,7 +302,7 @@ def test_a_finisher_that_dies_before_the_checkpoint_that_ends_the_job_is_made_up
     assert run.job.master.job.vertex[0].attempts == 2  # type: ignore[attr-defined]  # concurrent
 
 
-def test_a_coordinator_made_anew_at_each_reset_hears_of_every_attempt() -> None:
+def test_a_coordinator_recreated_at_each_reset_hears_of_every_attempt() -> None:
     run = Run(recreated=True)
     run.job.transport.launch(0)
     run.job.flow(held=("tell", "work"))
@@ -380,7 +380,7 @@ def test_concurrent_attempts_and_checkpointing_exclude_each_other() -> None:
         JobConfiguration("job", 1, checkpoint_interval_s=None, concurrent_attempts_max=0)
 
 
-def test_nobody_gets_a_checkpoint_among_concurrent_attempts() -> None:
+def test_no_request_gets_a_checkpoint_among_concurrent_attempts() -> None:
     run = Run()
     wanted = run.job.master.request_checkpoint()
     assert isinstance(wanted.exception(timeout=0), NoCheckpointAmongAttempts)

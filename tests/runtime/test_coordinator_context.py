@@ -145,7 +145,7 @@ def test_a_checkpoint_asked_for_after_the_end_is_refused() -> None:
         wanted.result(timeout=0)
 
 
-def test_cancelling_a_request_for_a_checkpoint_hurts_nobody() -> None:
+def test_cancelling_a_request_for_a_checkpoint_harms_no_other() -> None:
     job = up()
     wanted = job.master.request_checkpoint()
     assert wanted.cancel()
@@ -303,7 +303,7 @@ def test_a_send_to_an_attempt_that_is_gone_fails_its_future_and_nothing_else() -
     job.transport.kill(1)
     job.settle()
     wanted = job.master.request_checkpoint()
-    lost = old.send_event("for whoever listens")
+    lost = old.send_event("for any listener")
     job.settle(wanted.done)
     assert isinstance(lost.exception(), EventLost)
     assert wanted.result(timeout=0) == 1

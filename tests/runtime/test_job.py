@@ -118,7 +118,7 @@ def test_a_coordinator_that_raises_in_a_reset_is_reset_again(place: str) -> None
     assert checkpointed(job) == 2
 
 
-def test_a_coordinator_that_cannot_start_is_made_anew() -> None:
+def test_a_coordinator_that_cannot_start_is_rebuilt() -> None:
     script = Script(errors={"start": [OSError("no such table")]})
     job = up(script)
     assert job.master.job.holder[0].state == "started"
@@ -129,7 +129,7 @@ def test_a_coordinator_that_cannot_start_is_made_anew() -> None:
     assert checkpointed(job) == 1
 
 
-def test_a_coordinator_that_fails_the_job_while_it_is_made_is_made_anew() -> None:
+def test_a_coordinator_that_fails_the_job_while_it_is_made_is_rebuilt() -> None:
     class Hesitant(ScriptedCoordinator):
         def __init__(self, context: CoordinatorContext, script: Script) -> None:
             super().__init__(context, script)
@@ -154,7 +154,7 @@ def test_a_coordinator_that_never_starts_fails_the_job_with_its_reason() -> None
     assert script.calls.count("close") == script.calls.count("start")
 
 
-def test_a_coordinator_that_fails_the_job_while_it_starts_is_made_anew() -> None:
+def test_a_coordinator_that_fails_the_job_while_it_starts_is_rebuilt() -> None:
     class Hesitant(ScriptedCoordinator):
         def start(self) -> None:
             super().start()

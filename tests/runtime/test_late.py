@@ -1,4 +1,4 @@
-"""What comes late or twice to a running job: nothing comes of it, and nobody is refused.
+"""What comes late or twice to a running job changes nothing, and is not refused.
 
 Each test lets a message, a timer or a future of the past reach the job master's queue, as any of
 them may in production, and holds that all machines stand where they stood, that no user code was

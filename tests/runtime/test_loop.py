@@ -1,4 +1,4 @@
-"""The thread that drains a job's queue, and what becomes of those who come too late."""
+"""The thread that drains a job's queue, and how callers that come too late are answered."""
 
 from __future__ import annotations
 

@@ -105,11 +105,11 @@ def test_an_operator_without_a_coordinator_is_told_so() -> None:
     class Lonely(WritingProgram):
         @property
         def operators(self) -> Mapping[str, Operator]:
-            return {"nobody": self.writer}
+            return {"orphan": self.writer}
 
     job = SimulatedJob(
         lambda _: JobConfiguration("lonely", 1, (), checkpoint_interval_s=None),
         lambda _: Lonely(1),
     )
     job.settle(lambda: job.is_over)
-    assert "operator 'nobody' has no coordinator to send '0-1' to" in str(job.result.reason)
+    assert "operator 'orphan' has no coordinator to send '0-1' to" in str(job.result.reason)

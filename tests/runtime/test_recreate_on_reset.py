@@ -1,4 +1,4 @@
-"""A coordinator that is made anew at every reset, and how the old one is kept from doing harm."""
+"""A coordinator that is recreated at every reset, and how the old one is kept from doing harm."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_job_that_resumes_restores_the_first_coordinator_before_it_starts() ->
     assert len(staged.maker.made) == 2
 
 
-def test_a_close_that_takes_too_long_fails_the_job_and_holds_nobody_up() -> None:
+def test_a_close_that_takes_too_long_fails_the_job_and_holds_no_successor_up() -> None:
     staged = Staged(close_timeout_s=7.0)
     staged.reset(0, b"state")
     staged.job.flow(("blocking",))

@@ -118,7 +118,7 @@ def test_an_operator_speaks_and_its_receipt_is_held_behind_the_snapshot() -> Non
     assert [speaker.receipts for speaker in process.worker.program.speakers.values()] == [1]
 
 
-def test_a_coordinator_that_could_not_start_is_made_anew() -> None:
+def test_a_coordinator_that_could_not_start_is_rebuilt() -> None:
     stage = stage_after(TalkingJob(), "launch.launch")
     first = stage.job.coordinator(0)
     for step in ("user[0].fail_to_start", "restarter.back_off", "user[0].get_ready"):

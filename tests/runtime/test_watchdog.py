@@ -139,7 +139,7 @@ def test_a_call_that_hangs_is_named_with_its_stack_while_it_hangs() -> None:
     assert "hearing.heard.wait(10)" in warning
 
 
-def test_a_job_without_a_limit_names_nobody() -> None:
+def test_a_job_without_a_limit_names_no_coordinator() -> None:
     job = Live(Script(), coordinator_call_warn_s=None)
     job.end()
     assert job.loop.master.report.warnings == []

@@ -194,7 +194,7 @@ class TransportContract:
     def test_a_killed_process_is_lost_once_with_a_reason(self, two: TransportHarness) -> None:
         inbox, identities = self._up(two)
         two.kill(identities[1])
-        self._expect(two, lambda: bool(inbox.losses), "nobody said that it is gone")
+        self._expect(two, lambda: bool(inbox.losses), "no loss was reported")
         two.pump(lambda: len(inbox.losses) > 1, 0.2)
         assert [(subtask, who) for subtask, who, _ in inbox.losses] == [(1, identities[1])]
         assert inbox.losses[0][2]
@@ -206,13 +206,13 @@ class TransportContract:
         two.transport.end(0, identities[0], "by order of the test")
         two.transport.send(0, identities[0], ["event", 0, 1, "late"])
         two.transport.flush()
-        self._expect(two, lambda: bool(inbox.losses), "nobody said that it is gone")
+        self._expect(two, lambda: bool(inbox.losses), "no loss was reported")
         assert self._echoed(inbox, identities[0]) == []
 
     def test_sending_to_a_process_that_is_gone_is_no_error(self, two: TransportHarness) -> None:
         inbox, identities = self._up(two)
         two.kill(identities[0])
-        self._expect(two, lambda: bool(inbox.losses), "nobody said that it is gone")
+        self._expect(two, lambda: bool(inbox.losses), "no loss was reported")
         two.transport.send(0, identities[0], ["finish"])
         two.transport.end(0, identities[0], "once more")
         two.transport.flush()
@@ -222,7 +222,7 @@ class TransportContract:
     ) -> None:
         inbox, identities = self._up(two)
         two.kill(identities[0])
-        self._expect(two, lambda: bool(inbox.losses), "nobody said that it is gone")
+        self._expect(two, lambda: bool(inbox.losses), "no loss was reported")
         two.transport.deploy(0, 1)
         two.transport.flush()
         self._expect(

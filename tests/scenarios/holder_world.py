@@ -22,7 +22,7 @@ class HolderWorld:
         self.lines += self._shell.answer(command)
 
     def do_up(self, subtasks: int) -> None:
-        """Start the coordinator and let so many subtasks run."""
+        """Start the coordinator and let this many subtasks run."""
         self.say("start")
         for subtask in range(subtasks):
             self.say(f"running {subtask}")

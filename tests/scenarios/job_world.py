@@ -235,7 +235,7 @@ class JobWorld:
         self.simulated.transport.cut(identity)
 
     def do_launch(self, subtask: int) -> None:
-        """A process comes up that nobody asked for."""
+        """A process comes up that was not asked for."""
         self.lines.append(f"process {self.simulated.transport.launch(subtask)}")
 
     def do_repeat(self, position: int) -> None:
@@ -246,7 +246,7 @@ class JobWorld:
         self.simulated.drain()
 
     def do_doom(self, tag: str, fate: str) -> None:
-        """What becomes of the next message of a kind."""
+        """Decide the fate of the next message of a kind."""
         self.simulated.transport.doom(tag, fate)
 
     def do_fail_store(self, is_stored: str = "not_stored") -> None:

@@ -26,7 +26,7 @@ PHRASES: dict[str, Callable[..., str | None]] = {
     "gateway.sender.turned_away": lambda c, s, e: f"op{c} to {s}: {e} turned away",
     "holder.user.start": lambda c: f"op{c}: start",
     "holder.user.unfit": lambda c: f"op{c}: not started",
-    "holder.user.rebuild": lambda c: f"op{c}: made anew",
+    "holder.user.rebuild": lambda c: f"op{c}: rebuilt",
     "holder.user.close": lambda c: f"op{c}: close",
     "holder.user.reset_to": lambda c, n: f"op{c}: reset to checkpoint {n}",
     "snapshot.user.checkpoint": lambda c, n: f"op{c}: asked for checkpoint {n}",
@@ -150,7 +150,7 @@ class MachinesWorld:
         self.lines.append(f"{gateway.state}, holds {list(gateway.held)}")
 
     def do_fire(self, machine: str, *arguments: Any) -> None:
-        """Fire `machine.trigger` or `machine[i,j].trigger` and say what became of it."""
+        """Fire `machine.trigger` or `machine[i,j].trigger` and print its outcome."""
         path, _, trigger = machine.rpartition(".")
         name, _, rest = path.partition("[")
         index = tuple(int(part) for part in rest.rstrip("]").split(",") if part)

@@ -3,7 +3,7 @@
 A file is prose and blocks. A block is one or more command lines, a line `----`, and output up to
 the next empty line. The first word of the first command makes the world: `machines`, `job` or
 `holder`, with its constants. With EPOCHGATE_REFRESH_SCENARIOS=1 the expected output is written
-anew, for a person to review; where CI is set, that is refused.
+again, for a person to review; where CI is set, that is refused.
 """
 
 from __future__ import annotations

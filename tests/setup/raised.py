@@ -19,7 +19,7 @@ from epochgate.errors import InvariantBroken
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated
 
 OWN_FAULTS = (AssertionError, InvariantBroken, InvariantViolated, StopIteration)
-"""What nobody who calls has brought about, or has to handle."""
+"""What no caller has brought about, or has to handle."""
 Errors = set[type[BaseException]]
 
 

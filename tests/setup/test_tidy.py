@@ -23,6 +23,13 @@ BANNED_TEXTS = {
     r"org|pythonhosted\.|repo1\.maven|index-"
     r"url|find-"
     r"links",
+    "a word in place of a noun or of a technical term": r"(?i)(?<![a-z])(?:ane"
+    r"w|nobo"
+    r"dy|whoe"
+    r"ver|someb"
+    r"ody|bec(?:omes?|ame) o"
+    r"f|(?:comes?|came|coming) to noth"
+    r"ing)(?![a-z])",
     "work left undone": r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b",
 }
 # Text that is not ours: the licence, and what tools write.

@@ -73,7 +73,7 @@ class TwoSpeedsProgram(Program):
     """Reads `eager` as far as it may, and `slow` a record at a time; raises when the eager one is
     further ahead than the drift, or was never held back.
 
-    The eager one begins when both were told a limit: before that nobody knows of the slow one.
+    The eager one begins when both were told a limit: before that the slow one is unknown.
     """
 
     def __init__(self, eager: Source, slow: Source, drift: int) -> None:

@@ -110,7 +110,7 @@ class DeskCoordinator(NumberCoordinator):
             case "checkpoint":
                 return self.context.checkpoints.request()
             case ["send to the past", subtask]:
-                return outcome(self.lost[subtask].send_event("for nobody"))
+                return outcome(self.lost[subtask].send_event("for a lost attempt"))
             case "object":
                 return object()
             case "never":
@@ -122,7 +122,7 @@ class DeskCoordinator(NumberCoordinator):
 
 
 def outcome(sent: SendFuture) -> Future[str]:
-    """What became of a send, as an answer; the coordinator's calls are on the queue's thread."""
+    """The outcome of a send, as an answer; the coordinator's calls are on the queue's thread."""
     told: Future[str] = Future()
     sent.add_done_callback(lambda done: told.set_result(type(done.exception()).__name__))
     return told
@@ -190,7 +190,7 @@ def played(spark: Any) -> Played:
     return Played(provider, answers, figures, result, committer.problems(2, LAST), job)
 
 
-def test_a_coordinator_that_cannot_start_is_made_anew(played: Played) -> None:
+def test_a_coordinator_that_cannot_start_is_rebuilt(played: Played) -> None:
     first, second = played.provider.made
     assert (first.is_over, first.gateways) == (True, {})
     assert second.is_over

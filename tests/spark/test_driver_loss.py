@@ -1,4 +1,4 @@
-"""What becomes of a job whose Spark goes away under it: it fails, with the reason, and soon."""
+"""A job whose Spark goes away under it fails, with the reason, and soon."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def connected_workers(driver: psutil.Process) -> list[psutil.Process]:
 
 
 def kill_workers(driver: subprocess.Popen[str], seed: int, kills: int) -> int:
-    """Kill so many at moments drawn from the seed, each once three work; how many were hit."""
+    """Kill workers at moments drawn from the seed, each once three work; how many were hit."""
     choice, hit = random.Random(seed), 0
     deadline_s = time.monotonic() + WAIT_S
     while hit < kills and driver.poll() is None and time.monotonic() < deadline_s:

@@ -124,7 +124,7 @@ def wait_for_checkpoints(job: JobHandle, count: int) -> None:
     wait_for(lambda: job.status().last_checkpoint_id >= goal, "checkpoints")
 
 
-def test_a_coordinator_made_anew_at_every_reset_loses_and_repeats_nothing(spark: Any) -> None:
+def test_a_coordinator_recreated_at_every_reset_loses_and_repeats_nothing(spark: Any) -> None:
     provider, committer = AnsweringProvider(150), RangeCommitter()
     provider.is_held.set()
     with run_job(
@@ -150,7 +150,7 @@ def test_a_coordinator_made_anew_at_every_reset_loses_and_repeats_nothing(spark:
     assert all(made.is_over for made in provider.made)
 
 
-def test_a_job_that_somebody_else_cancels_in_spark_fails(spark: Any) -> None:
+def test_a_job_that_another_user_cancels_in_spark_fails(spark: Any) -> None:
     with number_job(spark, 100) as job:
         job.wait_until_running()
         spark.sparkContext.cancelAllJobs()
@@ -281,13 +281,13 @@ def test_a_program_that_executors_cannot_import_fails_the_job_and_names_the_modu
     spark: Any,
 ) -> None:
     def factory(subtask: int) -> NumberProgram:
-        import a_module_that_nobody_has  # type: ignore[import-not-found]
+        import a_module_that_does_not_exist  # type: ignore[import-not-found]
 
-        return NumberProgram(a_module_that_nobody_has.last)
+        return NumberProgram(a_module_that_does_not_exist.last)
 
     result = NumberJob(spark, 5, factory=factory).handle.wait(60)
     assert result.state == "failed"
-    assert "needs the module 'a_module_that_nobody_has'" in str(result.reason)
+    assert "needs the module 'a_module_that_does_not_exist'" in str(result.reason)
 
 
 def test_what_cannot_be_pickled_is_refused_before_the_job_starts(spark: Any) -> None:

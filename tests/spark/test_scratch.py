@@ -89,7 +89,7 @@ def test_what_is_left_of_a_folder_is_found_again(temporary: Path) -> None:
     assert not folder.exists()
 
 
-def test_one_start_removes_so_many_folders(temporary: Path) -> None:
+def test_one_start_removes_a_bounded_number_of_folders(temporary: Path) -> None:
     for number in range(ABANDONED_REMOVED_MAX + 1):
         abandoned(temporary, f"{number:02}")
     remove_abandoned(temporary)

@@ -127,15 +127,15 @@ class JobThatStaysShut(Job):
     checkpoint: Checkpoint = machines(CheckpointThatStaysShut)
 
 
-class AttemptThatTellsNobody(Attempt):
+class AttemptThatTellsNoCoordinator(Attempt):
     """A coordinator does not learn that a subtask went back."""
 
     def reset_coordinators(self) -> None:
         """Forgotten."""
 
 
-class JobThatTellsNobody(Job):
-    attempt: list[Attempt] = machines(AttemptThatTellsNobody)
+class JobThatTellsNoCoordinator(Job):
+    attempt: list[Attempt] = machines(AttemptThatTellsNoCoordinator)
 
 
 class AttemptOfAnyProcess(Attempt):
@@ -185,10 +185,10 @@ BROKEN: dict[str, tuple[type[Job], tuple[str, ...]]] = {
     "a late acknowledgement ignores its checkpoint": (JobOfAnyAcknowledgement, ("I1", "output")),
     "held events go to the next attempt": (JobThatHandsOn, ("I3", "I4")),
     "sends to the past are delivered": (JobOfAnyAttempt, ("I3",)),
-    "nobody waits for what is on its way": (JobWithoutWaiting, ("I1", "I6")),
+    "no checkpoint waits for what is on its way": (JobWithoutWaiting, ("I1", "I6")),
     "a repeated acknowledgement counts": (JobThatCountsTwice, ("I1", "I6")),
     "an abort leaves the gateways shut": (JobThatStaysShut, ("I5", "I6")),
-    "a coordinator is not told of a reset": (JobThatTellsNobody, ("I1", "contract")),
+    "a coordinator is not told of a reset": (JobThatTellsNoCoordinator, ("I1", "contract")),
     "a checkpoint in doubt is announced as aborted": (JobThatAbortsInDoubt, ("I8",)),
     "a checkpoint in doubt is announced as completed": (JobThatCompletesInDoubt, ("I8", "output")),
     "the ledger is in no checkpoint": (JobWithoutStoredLedger, ("ledger", "output")),

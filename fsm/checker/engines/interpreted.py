@@ -1,7 +1,7 @@
 """The machines themselves as a target: the oracle that compiled targets are compared with.
 
-A packed state is put into a real system, the real trigger is fired, and what became of it is packed
-again. Several thousand states a second.
+A packed state is put into a real system, the real trigger is fired, and the resulting state is
+packed again. Several thousand states a second.
 """
 
 from __future__ import annotations

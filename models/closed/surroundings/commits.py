@@ -139,9 +139,9 @@ class Checkpoint(Environment):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("begin",   NONE,   SAVING, "may_begin", "gather, save",              "every part is there"),
-        Row("persist", SAVING, SAVED,  None,        "store",                     "it is durable, and nobody knows"),
-        Row("fail",    SAVING, NONE,   "may_fail",  "spend_failure, abort",      "it could not be made durable"),
-        Row("hear",    SAVED,  NONE,   "has_driver", "complete",                 "the driver knows that it is durable"),
+        Row("persist", SAVING, SAVED,  None,        "store",                     "the checkpoint is durable, and the driver does not know"),
+        Row("fail",    SAVING, NONE,   "may_fail",  "spend_failure, abort",      "the checkpoint could not be made durable"),
+        Row("hear",    SAVED,  NONE,   "has_driver", "complete",                 "the driver knows that the checkpoint is durable"),
         Row("forget",  ANY,    NONE,   None,        "clear, go_back",            "the driver is gone"),
     )
     # fmt: on
@@ -241,7 +241,7 @@ class Driver(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("end",    UP,   DOWN,     "has_given_up and is_settled", "forget",                     "the store has said what became of the checkpoint"),
+        Row("end",    UP,   DOWN,     "has_given_up and is_settled", "forget",                     "the store has reported the checkpoint's outcome"),
         Row("die",    UP,   DOWN,     "may_die",                     "spend_failure, forget",      "the driver is killed"),
         Row("start",  DOWN, UP,       None,                          "adopt_ledger, commit_again", "the next driver begins from the newest stored checkpoint"),
         Row("finish", UP,   FINISHED, "is_done",                     None,                         "the last checkpoint is completed, and everything is committed"),

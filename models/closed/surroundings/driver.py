@@ -168,7 +168,7 @@ class Requester(Environment):
     system: ClosedJob
 
     is_waiting: bool = Bool()
-    """Somebody has asked for a checkpoint, and none has begun since."""
+    """A client has asked for a checkpoint, and none has begun since."""
 
     want: Trigger
     ask: Trigger
@@ -176,7 +176,7 @@ class Requester(Environment):
     # fmt: off
     ROWS = (
         Row("want", "wanting", STAY, "is_wanting and is_idle", "submit",     "the interval is over"),
-        Row("ask",  "wanting", STAY, "is_wanting",             "submit_now", "somebody wants a checkpoint besides the periodic ones, as for a savepoint"),
+        Row("ask",  "wanting", STAY, "is_wanting",             "submit_now", "a client requests a checkpoint besides the periodic ones, as for a savepoint"),
     )
     # fmt: on
 
@@ -391,7 +391,7 @@ class Budget(Environment):
 
 
 class Person(Environment):
-    """Whoever started the job, and may stop or cancel it; or a fault that nothing can mend."""
+    """The user of the job, who may stop or cancel it; or a fault that no restart repairs."""
 
     STATES = ("content", DONE)
     INITIAL = "content"

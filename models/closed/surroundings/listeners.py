@@ -172,8 +172,8 @@ class Sends(Environment):
 
     # fmt: off
     ROWS = (
-        Row("send",      "sending", STAY, "may_send",                   "send_event",      "it may be for an attempt that is gone"),
-        Row("send_late", "sending", STAY, "may_send and is_place_anew", "send_to_first",   "it is for the first attempt of a place that has another now"),
+        Row("send",      "sending", STAY, "may_send",                   "send_event",      "a coordinator sends; the attempt may be gone"),
+        Row("send_late", "sending", STAY, "may_send and is_place_reused", "send_to_first",   "the event is for the first attempt of a place that has another now"),
     )
     # fmt: on
 
@@ -183,7 +183,7 @@ class Sends(Environment):
             and self.system.user[self.coordinator].number[self.subtask] > 0
         )
 
-    def is_place_anew(self) -> bool:
+    def is_place_reused(self) -> bool:
         """The first attempt of a subtask is always at its first place."""
         return (
             self.subtask % self.system.concurrent == 0

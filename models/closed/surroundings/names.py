@@ -5,8 +5,8 @@ Attempts are compared for being the same, processes for which is newer; what the
 no difference. With `renumbered` the current attempt is called 0 again once its process restores,
 and its process 1, or 2 when it has replaced another. Without, numbers are those of production.
 
-Checkpoints and events are counted, so what is under way has to be over before they can be counted
-anew: `wrap` does that, and lets a job of bounded numbers go on for ever.
+Checkpoints and events are counted, so what is under way has to be over before the count can
+restart: `wrap` does that, and lets a job of bounded numbers go on for ever.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ class Process(Environment):
 
     `down` holds 0 for finish, n for barrier n, and above that an event with its number and value;
     `up` holds what the present process has said, INITIALIZE to FATAL, above that acknowledgements,
-    final acknowledgements, declined checkpoints and operator events. Two things happen in one step here, because nobody
-    can tell when the process did its part: a restore is handled when it is sent, unless the process
+    final acknowledgements, declined checkpoints and operator events. Two things happen in one step here, because no
+    machine can tell when the process did its part: a restore is handled when it is sent, unless the process
     dies silently, and an event when its confirmation arrives, which is after everything that the
     process said before.
     """
@@ -76,7 +76,7 @@ class Process(Environment):
     snapshot_receipts: list[int] = Array(Int("said"), "coordinators")
     completed_receipts: list[int] = Array(Int("said"), "coordinators")
     is_owed_an_end: bool = Bool()
-    """It has taken its part of a checkpoint, and was not told what became of that."""
+    """The task has taken its part of a checkpoint, and was not told the checkpoint's outcome."""
     is_unwanted: bool = Bool()
     """A process has to be told to leave in this step; never so between two steps."""
 

@@ -74,7 +74,7 @@ class User(Environment):
     is_restored: bool = Bool()
     """It has state, and is about to start."""
     is_owed_an_end: bool = Bool()
-    """It was asked for a snapshot, and was not told what became of the checkpoint."""
+    """The coordinator was asked for a snapshot, and was not told the checkpoint's outcome."""
 
     get_ready: Trigger
     fail_to_start: Trigger

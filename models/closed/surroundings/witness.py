@@ -84,8 +84,7 @@ class ToldWire(Wire):
 class Resumption(Launch):
     """The driver begins, perhaps from what an earlier run has left.
 
-    That run may have told everybody that the checkpoint is completed, or nobody: if it ended in
-    doubt about it.
+    That run has announced the checkpoint as completed, or has ended in doubt and announced nothing.
     """
 
     system: ResumingJob

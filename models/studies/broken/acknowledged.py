@@ -31,7 +31,7 @@ class HastyCheckpoint(Checkpoint):
     # fmt: on
 
     def proceed_if_settled(self) -> None:
-        """Nobody waits."""
+        """Do nothing: a hasty checkpoint waits for no events."""
 
 
 class NotWaiting(Acknowledged):

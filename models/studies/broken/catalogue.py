@@ -61,7 +61,7 @@ BROKEN: dict[str, Broken] = {
     ),
     "flink.d2": Broken(
         hazards.SkippedReopening,
-        "a gateway that nobody will reopen is open",
+        "a gateway that will not be reopened is open",
         14,
         "snapshot.future pending.inject task.vanish task.back_off main.run task.align",
     ),

@@ -38,7 +38,7 @@ class SilentAttempt(ConcurrentAttempt):
 
 
 class MissingReset(ConcurrentAttempts):
-    """A subtask starts again, and nobody takes back what it was told."""
+    """A subtask starts again, and no coordinator takes back what it was told."""
 
     attempt: list[Attempt] = machines(SilentAttempt)
 
@@ -73,13 +73,13 @@ class RepeatingVertex(ExecutionVertex):
     """Counts attempts from 0 with each restart of the subtask."""
 
     ROWS = tuple(
-        Row("restart", row.source, row.dest, row.when, "count_anew", row.because)
+        Row("restart", row.source, row.dest, row.when, "count_from_zero", row.because)
         if row.trigger == "restart"
         else row
         for row in ExecutionVertex.ROWS
     )
 
-    def count_anew(self) -> None:
+    def count_from_zero(self) -> None:
         self.attempts = 0
 
 
@@ -90,7 +90,7 @@ class RepeatedNumbers(ConcurrentAttempts):
 
 
 class OverlookingVertex(ExecutionVertex):
-    """Forgets who waits beside the attempt that has reached the end."""
+    """Forgets the process that waits beside the attempt that has reached the end."""
 
     def take_waiting(self) -> None:
         pass

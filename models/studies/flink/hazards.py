@@ -135,7 +135,7 @@ class SkippedReopening(StreamedFlink):
 
     snapshot: list[Snapshot] = machines(SurvivingSnapshot)
 
-    @always("a gateway that nobody will reopen is open")
+    @always("a gateway that will not be reopened is open")
     def is_reopened(self) -> bool:
         return all(self.is_reopened_at(s) for s in range(self.N))
 
@@ -305,7 +305,7 @@ class FinishingTask(Task):
 
 
 class UnreachedReopening(Flink):
-    """D6: a finished subtask acknowledges no savepoint, whose completion nobody is told of: its gateway
+    """D6: a finished subtask acknowledges no savepoint, whose completion is not announced: its gateway
     stays closed, and the next event to it holds up every checkpoint.
     """
 

@@ -202,7 +202,7 @@ class Snapshot(Machine):
 
         Row("hear",   WAITING,   DONE,      "not is_lost and not has_more",     "report",               "all sends have arrived"),
         Row("hear",   WAITING,   STAY,      "not is_lost and has_more",         None,                   "there are more"),
-        Row("hear",   WAITING,   FAILED,    "is_lost",                          "fail",                 "a send has failed, and nobody knows whether it arrived"),
+        Row("hear",   WAITING,   FAILED,    "is_lost",                          "fail",                 "a send has failed, and may have arrived"),
         Ignore("hear", FAILED,              None,                                                       "it has failed already"),
     )
     # fmt: on

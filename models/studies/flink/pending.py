@@ -1,7 +1,7 @@
 """Flink's checkpoint coordinator: the triggering of checkpoints, one after the other, and those that
 are pending.
 
-The first `savepoints` ids are plain savepoints: nobody is told that one is completed, and none is
+The first `savepoints` ids are plain savepoints: their completion is not announced, and none is
 restored from. Without `periodic` there is no scheduler whose stop aborts what is pending when a
 subtask fails: that happens only when the subtask is restored.
 

@@ -1,7 +1,7 @@
 """The fuzzed job: what can be done to it, one method each, with the schedule in words; and the end,
 in which everything must come right.
 
-Whoever drives it draws the choices: Hypothesis (`stateful`), or a plain loop. Each method says in
+Its caller draws the choices: Hypothesis (`stateful`), or a plain loop. Each method says in
 `schedule` what it did; `check` holds the record against I1 to I3 and I8, `finale` also asks for I4
 to I6.
 """
@@ -269,7 +269,7 @@ class FuzzedJob:
         self.simulated.transport.cut(identity)
 
     def intrude(self, subtask: int) -> None:
-        """A process comes up that nobody asked for."""
+        """A process comes up that was not asked for."""
         identity = self.simulated.transport.launch(subtask)
         self.say(f"process {identity} of subtask {subtask} comes up uninvited")
 
@@ -419,7 +419,7 @@ class FuzzedJob:
 
     def _expect_all_futures_done(self) -> None:
         if waiting := [future.event for future in self.record.futures if not future.done()]:
-            raise InvariantViolated("I4", f"nobody will ever hear what became of {waiting}")
+            raise InvariantViolated("I4", f"the outcome of {waiting} will never be told")
 
     def _expect_open_gateways(self) -> None:
         gateways = self.simulated.master.job.gateway

@@ -72,7 +72,7 @@ def _is_restoring(job: ScriptedJob, subtask: int) -> bool:
 
 
 def _take_back(job: ScriptedJob, subtask: int) -> list[Message]:
-    """It restored at once; with what it said taken back, nobody can tell. Returns that."""
+    """Take back what the process said when it restored, which hides that it did; returns that."""
     process = job.living(subtask)
     assert process is not None
     said = list(process.to_driver)
@@ -226,7 +226,7 @@ def _end(how: str) -> Action:
         job.is_person_done = True
         getattr(job.master, how)(*(["the schedule gives it up"] if how == "fail" else []))
 
-    return Action(do, lambda job: not job.is_person_done, "somebody ends the job once")
+    return Action(do, lambda job: not job.is_person_done, "the user ends the job once")
 
 
 ACTIONS: dict[str, Action] = {
@@ -253,7 +253,7 @@ ACTIONS: dict[str, Action] = {
     "process.arrive": Action(
         lambda job, s: job.connect(s),
         lambda job, s: job.newcomer(s) and not job.living(s),
-        "nobody has asked for a process since the last one came, or that one lives",
+        "no process was asked for since the last one came, or that one lives",
     ),
     "process.tell": Action(
         lambda job, s: job.tell(s),

@@ -95,7 +95,7 @@ class ScriptedCoordinator(CountingCoordinator):
 
 
 class ScriptedProvider(CoordinatorProvider):
-    """Makes one coordinator, anew when it is asked again, and keeps it in `coordinator`."""
+    """Makes one coordinator, another one when asked again, and keeps the last in `coordinator`."""
 
     def __init__(self, number: int, run: str, record: Record) -> None:
         self._number, self._run, self._record = number, run, record

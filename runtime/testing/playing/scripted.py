@@ -79,7 +79,7 @@ class ScriptedJob:
         """How much of the budget of failures is spent."""
         self.is_person_done = False
         self.starting: set[int] = set()
-        """Coordinators whose start has come to an end that nobody knows yet."""
+        """Coordinators whose start has ended, which the driver has not heard yet."""
         self.questions: dict[int, list[Future[Any]]] = {c: [] for c in range(self.coordinators)}
         """What clients have asked each coordinator."""
         self.snapshots: dict[int, list[Future[bytes]]] = {c: [] for c in range(self.coordinators)}
@@ -147,7 +147,7 @@ class ScriptedJob:
         return max(found, default=None)
 
     def connect(self, subtask: int) -> None:
-        """A process speaks for the subtask, one that nobody asked for if need be."""
+        """A process speaks for the subtask, one that was not asked for if need be."""
         identity = self.newcomer(subtask) or self.transport.launch(subtask)
         self.identities[subtask].append(identity)
         self.transport.step("connect", identity)

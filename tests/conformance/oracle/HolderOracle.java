@@ -84,7 +84,7 @@ public final class HolderOracle {
         OUT.flush();
     }
 
-    /** Gateways are registered only if there is a checkpoint coordinator; nobody calls this one. */
+    /** Gateways are registered only if there is a checkpoint coordinator; this one is never called. */
     private static CheckpointCoordinator instanceWithoutConstruction() {
         try {
             Field field = sun.misc.Unsafe.class.getDeclaredField("theUnsafe");

@@ -1,4 +1,4 @@
-"""The oracle: deterministic, begun anew by each schedule, and plain about what it lacks."""
+"""The oracle: deterministic, restarted by each schedule, and plain about what it lacks."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_an_uncheckpointed_row_is_handed_over_at_once() -> None:
     assert [row[1] for row in job.seen] == [1, 2, 3, 4, 5]
 
 
-def test_nobody_makes_more_rows_than_the_client_takes() -> None:
+def test_no_subtask_makes_more_rows_than_the_client_takes() -> None:
     job = CountingJob(1000, checkpoint_interval_s=0.5, **SMALL)
     for _ in range(20):
         job.flow()
@@ -137,7 +137,7 @@ def test_a_full_buffer_asks_once_what_others_have_made_is_consumed() -> None:
     assert job.complete_problems() == []
 
 
-def test_what_an_attempt_begins_with_is_final_even_if_nobody_said_so() -> None:
+def test_what_an_attempt_begins_with_is_final_even_without_a_notice() -> None:
     rows = CollectedRows(1, uncheckpointed=False)
     rows.begin(0, 0, 0)
     rows.receive(0, 0, [b"\x07", b"\x08", b"\x09"])
@@ -201,7 +201,7 @@ def test_a_client_on_a_thread_of_its_own_waits_for_rows() -> None:
     assert job.complete_problems() == []
 
 
-def test_a_killed_driver_loses_no_row_that_nobody_has_seen() -> None:
+def test_a_killed_driver_loses_no_row_that_the_client_has_not_seen() -> None:
     job = CountingJob(60, checkpoint_interval_s=0.5, **SMALL)
     for _ in range(3):
         job.settle(lambda: len(job.master.report.completed()) == 3)
@@ -222,7 +222,7 @@ def test_a_program_that_does_not_ask_for_room_is_stopped() -> None:
     for row in range(2):
         operator.collect(row)
     assert not operator.has_room()
-    with pytest.raises(BufferFull, match="holds 2 rows that nobody has consumed"):
+    with pytest.raises(BufferFull, match="holds 2 rows that are not consumed"):
         operator.collect(2)
 
 

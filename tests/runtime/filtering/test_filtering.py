@@ -252,6 +252,6 @@ def test_data_says_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("listening_ids", ["source", []])
-def test_a_build_side_that_nobody_listens_to_is_refused(listening_ids: Any) -> None:
+def test_a_build_side_without_a_listener_is_refused(listening_ids: Any) -> None:
     with pytest.raises(FilteringMisconfigured, match="name at least one listener, in a list"):
         DynamicFilteringProvider(BUILD, listening_ids)

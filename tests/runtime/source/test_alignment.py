@@ -1,4 +1,4 @@
-"""Readers far ahead wait for the slowest of their group, and nobody waits for who has nothing.
+"""Readers far ahead wait for the slowest of their group, and never for one with nothing to read.
 
 The tests of restarts, of readers that end and of announcements that get lost are about faults that
 Apache Flink once had (its alignment task ran twice, died of a restarting reader, or waited for a
@@ -57,7 +57,7 @@ def test_the_sources_of_one_group_wait_for_each_other_and_for_no_others() -> Non
 
 
 @pytest.mark.parametrize("is_other", [False, True])
-def test_a_reader_that_is_idle_or_has_ended_holds_nobody_back(is_other: bool) -> None:
+def test_a_reader_that_is_idle_or_has_ended_holds_no_other_back(is_other: bool) -> None:
     job = aligned()
     fast = job.registered(0)
     slow_job = aligned("other", beside=job) if is_other else job
@@ -118,7 +118,7 @@ def test_an_announcement_that_is_lost_does_no_harm() -> None:
     gateway = job.registered(0)
     job.say(0, "watermark", 10, False)
     job.context.tick()
-    # Its attempt fails with the event on the wire: nobody looks at the future that fails.
+    # Its attempt fails with the event on the wire: no code looks at the future that fails.
     job.failed(0, back_to=NO_CHECKPOINT)
     again = job.registered(0, attempt=1)
     job.context.tick()
@@ -177,7 +177,7 @@ def test_an_alignment_that_cannot_be_meant_is_refused(drift: int, every_s: float
         WatermarkAlignment("orders", drift, every_s)
 
 
-def test_the_end_of_a_source_that_was_made_anew_forgets_nothing_of_its_successor() -> None:
+def test_the_end_of_a_source_that_was_recreated_forgets_nothing_of_its_successor() -> None:
     before = aligned()
     after = aligned(beside=before)
     gateway = after.registered(0)

@@ -318,7 +318,7 @@ def test_a_reader_without_anything_to_read_is_idle_one_announcement_later() -> N
     assert task.announced(limit=None) == [["watermark", None, True]]
 
 
-def test_a_split_that_waits_for_data_holds_nobody_back() -> None:
+def test_a_split_that_waits_for_data_holds_no_other_back() -> None:
     task = Task()
     task.give(a=[10, *[None] * 9], b=[50, 60])
     task.step()

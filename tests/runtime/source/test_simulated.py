@@ -63,7 +63,7 @@ class RangeJob(SimulatedJob):
         )
 
     def settle_at(self, numbers: int) -> None:
-        """Let everything happen until so many numbers are committed."""
+        """Let everything happen until `numbers` numbers are committed."""
         self.settle(lambda: len(self.table.numbers()) >= numbers)
 
     def end(self) -> JobResult:

@@ -93,7 +93,7 @@ def test_what_another_coordinator_left_before_the_start_is_heard_first() -> None
     assert job.context.coordinator_store.get("filter") is job.coordinator
 
 
-def test_a_coordinator_made_anew_takes_the_place_of_the_one_before() -> None:
+def test_a_recreated_coordinator_takes_the_place_of_the_one_before() -> None:
     before = HandJob(listening_id="filter").started()
     store = before.context.coordinator_store
     after = HandJob(context=HandContext(store=store), listening_id="filter").started()

@@ -22,7 +22,7 @@ STEPS = [
     ("rename", "checkpoint-*.epochgate", "after"),
     # Its files are half gathered for the commit.
     ("rename", "part-*.parquet", "after"),
-    # It is visible, and nobody knows.
+    # The checkpoint is visible, and not announced.
     ("rename", "checkpoint-????????????", "after"),
 ]
 

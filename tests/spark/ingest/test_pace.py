@@ -7,7 +7,7 @@ import pytest
 from epochgate.spark.ingest.pace import PAUSE_S_MAX, Pace
 
 
-def test_so_many_rows_per_second_on_average() -> None:
+def test_the_limit_of_rows_per_second_holds_on_average() -> None:
     now_s = 100.0
     pace = Pace(1000, lambda: now_s)
     rows = 0

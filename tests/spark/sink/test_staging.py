@@ -1,4 +1,4 @@
-"""What a writer hands over is complete and durable; what it does not hand over is nobody's."""
+"""What a writer hands over is complete and durable; what it does not hand over has no owner."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Recorder:
     def nothing_was_lost(self) -> bool:
         return self._lost.empty()
 
-    def nobody_came_in(self) -> bool:
+    def no_task_came_in(self) -> bool:
         return self._connected.empty() and self._messages.empty()
 
     def no_message_waits(self) -> bool:

@@ -1,4 +1,4 @@
-"""The handshake: who holds the key is let in, on both sides, and nobody else is."""
+"""The handshake: a holder of the key is let in, on both sides, and no other is."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_a_wrong_key_fails_on_both_sides_and_reaches_no_listener() -> None:
         with pytest.raises(AuthenticationFailed, match="check that this task belongs to this run"):
             TaskChannel.connect(wire.server.address, new_key(), {})
         assert isinstance(wire.recorder.next_refusal(), AuthenticationFailed)
-        assert wire.recorder.nobody_came_in()
+        assert wire.recorder.no_task_came_in()
 
 
 def test_a_server_without_the_key_is_refused_by_the_task() -> None:
@@ -86,7 +86,7 @@ def test_garbage_before_the_handshake_is_refused_while_tasks_work_on(garbage: by
         assert isinstance(wire.recorder.next_refusal(), ProtocolMismatch)
         connection.send(["still here"])
         assert receive_count(channel, 1) == [["still here"]]
-        assert wire.recorder.nobody_came_in()
+        assert wire.recorder.no_task_came_in()
 
 
 def test_another_program_on_the_port_is_named_as_such() -> None:
@@ -146,7 +146,7 @@ def test_a_peer_without_a_proper_hello_is_refused(payload: bytes) -> None:
             sock.sendall(sealed_frame(payload, FrameSeal(session.from_task)))
             read_to_the_end(sock)
         assert isinstance(wire.recorder.next_refusal(), HelloInvalid)
-        assert wire.recorder.nobody_came_in()
+        assert wire.recorder.no_task_came_in()
 
 
 def test_a_hello_under_another_sessions_key_is_forged() -> None:
