@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
+from epochgate.models.closed.surroundings.unasked import Unasked
 
 if TYPE_CHECKING:
     from epochgate.models.closed.concurrent import ConcurrentAttempts
 
 
-class Coordinator(Environment):
+class Coordinator(Unasked):
     """A user's coordinator, and what it knows of each place: port `user` of its holder.
 
     In a state of its own as little as the claims need: they are in what it is told.
@@ -65,10 +66,7 @@ class Coordinator(Environment):
         self.system.holder[self.coordinator].started()
 
     def unfit(self) -> None:
-        pass
-
-    def answer_if_unfit(self) -> None:
-        """It never is: it fails the job only while that runs."""
+        """The coordinator fails the job only while the job runs, so it is never unfit to start."""
 
     def rebuild(self) -> None:
         pass
@@ -83,31 +81,7 @@ class Coordinator(Environment):
             self.is_reset_due[v] = False
 
     def reset_to_batch_snapshot(self) -> None:
-        """It never is: the job was given none."""
-
-    def cancel_batch_snapshot(self) -> None:
-        """None is under way: no client asks for one."""
-
-    def client_request(self, request: int) -> None:
-        pass
-
-    def batch_snapshot(self, request: int) -> None:
-        pass
-
-    def refuse_early(self, request: int) -> None:
-        pass
-
-    def refuse_broken(self, request: int) -> None:
-        pass
-
-    def refuse_failing(self, request: int) -> None:
-        pass
-
-    def refuse_periodic(self, request: int) -> None:
-        pass
-
-    def refuse_late(self, request: int) -> None:
-        pass
+        """The job was given no snapshot without a checkpoint."""
 
     def checkpoint(self, checkpoint: int) -> None:
         self.asked_for = checkpoint

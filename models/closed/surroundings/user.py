@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from epochgate.fsm import STAY, Bool, Ignore, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.closed.surroundings.sends import Sends
+from epochgate.models.closed.surroundings.unasked import Unasked
 from epochgate.models.holder import STARTED
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Sender(Sends):
         self.sent = self.completed_sent
 
 
-class User(Environment):
+class User(Unasked):
     """A user's coordinator: takes its time for snapshots, may fail them, may fail the job."""
 
     INDEX = ("coordinator",)
@@ -204,30 +205,6 @@ class User(Environment):
         assert self.system.checkpoint.completed == 0, (
             "a coordinator goes back to a completed checkpoint, if there is one"
         )
-
-    def cancel_batch_snapshot(self) -> None:
-        pass
-
-    def client_request(self, request: int) -> None:
-        pass
-
-    def batch_snapshot(self, request: int) -> None:
-        pass
-
-    def refuse_early(self, request: int) -> None:
-        pass
-
-    def refuse_broken(self, request: int) -> None:
-        pass
-
-    def refuse_failing(self, request: int) -> None:
-        pass
-
-    def refuse_periodic(self, request: int) -> None:
-        pass
-
-    def refuse_late(self, request: int) -> None:
-        pass
 
     def checkpoint(self, checkpoint: int) -> None:
         self.asked_for = checkpoint
