@@ -20,12 +20,21 @@ import stat
 from dataclasses import dataclass
 from typing import Protocol
 
+from epochgate.errors import UsageError
+
 AnyPath = str | os.PathLike[str]
 
 TEMPORARY_SUFFIX = ".epochgate-temporary"
 """Ends the name of a file that `write_bytes_durably` has not renamed; a crash may leave some."""
 
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What NFS without its lock service, some FUSE file systems, and Lustre without `flock` answer."""
+
 _temporary_numbers = itertools.count()
+
+
+class LocksRefused(UsageError):
+    """The file system has no locks: nothing would keep two drivers apart."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,10 @@ class FileSystem(Protocol):
         """What is there, links followed."""
 
     def try_lock(self, path: AnyPath) -> FileLock | None:
-        """Take the exclusive lock whose file is `path` (created if missing); none if it is held."""
+        """Take the exclusive lock whose file is `path` (created if missing); none if it is held.
+
+        Raises `LocksRefused` where the file system has no locks.
+        """
 
 
 class ComposedOperations:
@@ -260,10 +272,21 @@ class LocalFileSystem(ComposedOperations):
     def try_lock(self, path: AnyPath) -> FileLock | None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.lock_exclusively(descriptor)
         except OSError as error:
             os.close(descriptor)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 return None
+            if error.errno in _NO_LOCKS:
+                raise LocksRefused(
+                    f"the file system of {os.fspath(path)} refuses locks ({error.strerror}), "
+                    "without which two drivers could write there at once. Mount it with locks "
+                    "(NFS: version 4, or version 3 with its lock service and without nolock; "
+                    "Lustre: with flock), or use a directory on another file system"
+                ) from error
             raise
         return _LocalLock(descriptor)
+
+    def lock_exclusively(self, descriptor: int) -> None:
+        """Lock an open file at once; OSError with EWOULDBLOCK if another has it."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -86,6 +86,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="of the files (default: by their extension)",
     )
     add("--columns", metavar="A,B,...", help="read these columns only")
+    add(
+        "--port",
+        type=int,
+        default=0,
+        metavar="PORT",
+        help="on which the driver listens for its tasks, for a firewall that lets known ports "
+        "through (default: any free one)",
+    )
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
     _add_what_may_fail(parser)
 
@@ -183,6 +191,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         restart=arguments.restart or RESTART,
         rows_per_second=arguments.rows_per_second,
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
+        port=arguments.port,
     )
 
 

@@ -9,28 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from epochgate.runtime.api.receipts import Receipt, RegisteredEvent
+from epochgate.runtime.api.receipts import Receipt
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.api.transport import Message
+from epochgate.runtime.shell.task_messages import MessageMalformed, MessageReader
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
-
-ARGUMENT_COUNTS = {
-    "initialize": 0,
-    "run": 0,
-    "confirm": 2,
-    "event": 2,
-    "registered_event": 3,
-    "acknowledge": 4,
-    "decline": 2,
-    "ended": 0,
-    "failed": 2,
-    "finished": 0,
-    "metrics": 1,
-}
-NUMBERED = ("confirm", "event", "registered_event", "acknowledge", "decline")
 
 
 class Places(Protocol):
@@ -53,6 +39,7 @@ class Tasks:
         self._start_timeout_s = master.configuration.attempt_start_timeout_s
         self._start_reason = f"it did not run within {self._start_timeout_s:g} s of its start"
         self._transport: Places = master.transport
+        self._read = MessageReader(len(master.configuration.providers)).read
         self._on_wire = master.coordinators.on_wire
         self._waiting, self._release = master.coordinators.waiting, master.coordinators.release
         master.job.bind("attempt", "task", self)
@@ -127,58 +114,12 @@ class Tasks:
 
     def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
         """Enqueue what each message means."""
-        post, attempt = self._post, self._attempts[subtask]
+        post, attempt, read = self._post, self._attempts[subtask], self._read
+        sender = self._master.subtask_of(subtask)
         for message in messages:
-            problem = _problem(message)
-            if problem is not None:
-                post(attempt.fail, identity, f"it sent a malformed message: {problem}", False)
-                continue
-            tag = message[0]
-            if tag == "confirm":
-                post(attempt.confirm, identity, message[1], message[2])
-            elif tag == "event":
-                post(attempt.operator_event, identity, message[1], message[2])
-            elif tag == "registered_event":
-                registered = RegisteredEvent(message[2], message[3])
-                post(attempt.operator_event, identity, message[1], registered)
-            elif tag == "acknowledge":
-                parts = (message[3], message[4])
-                post(attempt.acknowledge, identity, message[1], message[2], parts)
-            elif tag == "decline":
-                reason = f"{self._name(subtask)} declined it: {shortened(message[2])}"
-                post(attempt.decline, identity, message[1], reason)
-            elif tag == "failed":
-                reason = shortened(message[1])
-                reason = f"{self._name(subtask)}: {reason}" if message[2] else reason
-                post(attempt.fail, identity, reason, message[2])
-            elif tag == "metrics":
-                post(attempt.metrics, identity, message[1])
+            try:
+                trigger, arguments = read(sender, message)
+            except MessageMalformed as error:
+                post(attempt.fail, identity, f"it sent a malformed message: {error}", False)
             else:
-                post(getattr(attempt, SIMPLE_TRIGGERS[tag]), identity)
-
-    def _name(self, subtask: int) -> str:
-        return f"subtask {self._master.subtask_of(subtask)}"
-
-
-SIMPLE_TRIGGERS = {
-    "initialize": "initialize",
-    "run": "run",
-    "ended": "end_of_input",
-    "finished": "finish",
-}
-
-
-def _problem(message: Any) -> str | None:
-    """What is wrong with the form of a message from a task; its sender is authenticated, its code
-    may be broken.
-    """
-    if not isinstance(message, list) or not message:
-        return f"a {type(message).__name__} instead of a list that begins with a tag"
-    tag, arguments = message[0], message[1:]
-    if tag not in ARGUMENT_COUNTS:
-        return f"the unknown tag {tag!r}"
-    if len(arguments) != ARGUMENT_COUNTS[tag]:
-        return f"{tag!r} with {len(arguments)} arguments instead of {ARGUMENT_COUNTS[tag]}"
-    if tag in NUMBERED and not isinstance(arguments[0], int):
-        return f"{tag!r} with {arguments[0]!r} where a number belongs"
-    return None
+                post(getattr(attempt, trigger), identity, *arguments)

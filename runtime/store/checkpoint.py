@@ -66,6 +66,16 @@ def problem_of(checkpoint: CompletedCheckpoint) -> str | None:
     return next(_problems(checkpoint), None)
 
 
+def problem_of_values(values: list[Any], where: str) -> str | None:
+    """The first thing in a list that no checkpoint can hold, or none.
+
+    >>> problem_of_values([{"a": [1, b"c"]}], "committables")
+    >>> problem_of_values([{b"a": 1}], "committables")
+    "committables[0] has the key b'a', expected a str or an int of 64 bits"
+    """
+    return next(_plain_problems(values, where, 0), None)
+
+
 def _problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
     if not _is_id(checkpoint.checkpoint_id):
         yield f"checkpoint_id is {checkpoint.checkpoint_id!r}, expected an int from 0"

@@ -82,7 +82,7 @@ class HeldDirectory:
         """Lock `directory` and look at its claim; nothing is written but an empty lock file.
 
         Raises `CheckpointStoreInUse`, `CheckpointOfAnotherJob`, `CheckpointFormatUnknown`,
-        `OSError`.
+        `LocksRefused`, `OSError`.
         """
         self._file_system = file_system
         self._directory = directory

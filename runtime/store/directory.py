@@ -80,7 +80,8 @@ class DirectoryCheckpointStore:
         """Open `path`, creating it if missing; `clock` gives seconds, for durations only.
 
         Raises `CheckpointStoreInUse`, `CheckpointOfAnotherJob`, `CheckpointFormatUnknown`,
-        `CheckpointStoreFull`, `CheckpointStoreUnusable`; `ValueError` if `retained` is less than 1.
+        `CheckpointStoreFull`, `CheckpointStoreUnusable`, `LocksRefused`; `ValueError` if `retained`
+        is less than 1.
         """
         if retained < 1:
             raise ValueError(f"retained is {retained}, and at least 1 checkpoint must be")

@@ -21,6 +21,7 @@ RESTART = "rate:20,1m,200ms"
 BATCH_ROWS = 65_536
 FOLLOW_EVERY_S = 1.0
 SOURCE_SHOWN_MAX = 60
+PORT_MAX = 65_535
 
 
 class IngestMisconfigured(UsageError):
@@ -36,8 +37,10 @@ class IngestOptions:
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     columns: those to read, none for all. on_bad_file: "fail", or "skip" to leave it out and record
     it. restart: as `parse_restart_strategy` reads it. rows_per_second: of the whole job, none for
-    as many as it can. heartbeat_timeout_s: a worker that is silent for so long is replaced. Raises
-    IngestMisconfigured, InvalidRestartStrategy or TransformNotCallable.
+    as many as it can. heartbeat_timeout_s: a worker that is silent for so long is replaced.
+    port: on which the driver listens for its tasks, 0 for a free one.
+
+    Raises IngestMisconfigured, InvalidRestartStrategy or TransformNotCallable.
     """
 
     source: str
@@ -53,6 +56,7 @@ class IngestOptions:
     restart: str = RESTART
     rows_per_second: float | None = None
     heartbeat_timeout_s: float = 10.0
+    port: int = 0
     batch_rows: int = BATCH_ROWS
     split_bytes_target: int = SPLIT_BYTES_TARGET
     checkpoint_timeout_s: float = 600.0
@@ -68,6 +72,10 @@ class IngestOptions:
                 raise IngestMisconfigured(f"{name} is {getattr(self, name)}; it must be 1 or more")
         if self.rows_per_second is not None:
             self._expect_positive("rows_per_second")
+        if not 0 <= self.port <= PORT_MAX:
+            raise IngestMisconfigured(
+                f"port is {self.port}; choose one from 1024 to {PORT_MAX}, or 0 for a free one"
+            )
         if self.format is not None:
             self._expect_one_of("format", get_args(Format))
         self._expect_one_of("on_bad_file", get_args(OnBadFile))

@@ -130,6 +130,7 @@ def start_plan(spark: Any, plan: IngestPlan) -> IngestHandle:
             store=plan.store,
             committer=plan.committer,
             by_value=traveling_modules(plan.options.transform),
+            port=plan.options.port,
             heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
             heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),
         )

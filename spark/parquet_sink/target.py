@@ -112,7 +112,8 @@ class ParquetTarget:
         A missing or empty directory is created and marked. With `withdraw_newer`, checkpoints newer
         than the restored one are taken out of the target, newest first, each atomically.
         Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
-        `TargetAhead`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem` or `DiskFull`;
+        `TargetAhead`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem`, `LocksRefused` or
+        `DiskFull`;
         nothing is changed then.
         """
         with self._translating():

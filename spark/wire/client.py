@@ -49,7 +49,7 @@ from epochgate.spark.wire.handshake import (
     check_magic,
     checked_key,
 )
-from epochgate.spark.wire.listening import peer_name, tune
+from epochgate.spark.wire.listening import addresses_of, connected_to, peer_name, tune
 from epochgate.spark.wire.outgoing import Outgoing
 from epochgate.spark.wire.sealing import FrameSeal
 
@@ -366,7 +366,7 @@ class TaskChannel:
 
 def _connected_socket(address: tuple[str, int], timeout_s: float) -> socket.socket:
     try:
-        return socket.create_connection(address, timeout=timeout_s)
+        return connected_to(addresses_of(*address), timeout_s)
     except (OSError, OverflowError, UnicodeError) as error:
         raise CannotConnect(
             f"cannot reach the driver at {peer_name(address)} within {timeout_s} s: {error}. Check "

@@ -1,16 +1,20 @@
-"""Sockets made ready: bound for the driver, tuned for both sides.
+"""Sockets made ready: bound for the driver, connected for the tasks, tuned for both sides.
 
-Decides socket options and the wording of a failed bind. Runs on the caller's thread.
+Decides which addresses of a name are listened on and tried, socket options, and the wording of a
+failed bind. Runs on the caller's thread.
 """
 
 from __future__ import annotations
 
 import errno
 import socket
-from typing import Any, Final
+import time
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
 
 from epochgate.spark.wire.errors import CannotBind
 
+FREE_PORT_TRIES_MAX: Final = 20
 _BACKLOG: Final = 4096
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 _WHAT_TO_DO: Final = {
@@ -21,32 +25,110 @@ _WHAT_TO_DO: Final = {
 }
 
 
-def bound_socket(host: str, port: int) -> socket.socket:
-    """A non-blocking socket that listens; port 0 takes any free one. Raises `CannotBind`."""
+Address: TypeAlias = tuple[socket.AddressFamily, Any]
+"""A family, and an address of it as sockets take it."""
+
+
+def addresses_of(host: str, port: int) -> list[Address]:
+    """All addresses of a name, in the resolver's order, each once. Raises OSError, UnicodeError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
+
+
+def bound_sockets(host: str, port: int) -> list[socket.socket]:
+    """Non-blocking sockets that listen on all addresses of `host` that this machine has, on the
+    same port; port 0 takes one that is free on all of them. Raises `CannotBind`.
+    """
     if not 0 <= port <= 65535:
         raise CannotBind(
             f"port {port} does not exist; choose one from 1024 to 65535, or 0 for a free one."
         )
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        addresses = addresses_of(host, port)
     except (socket.gaierror, UnicodeError) as error:
         raise CannotBind(
             f"the driver's host {host!r} is not known here ({error}). "
             "Set spark.driver.bindAddress to an address of this machine."
         ) from error
-    sock = socket.socket(family, kind, protocol)
+    return bound_to(addresses, host, port)
+
+
+def bound_to(addresses: Sequence[Address], host: str, port: int) -> list[socket.socket]:
+    """As `bound_sockets`, with the addresses of `host` known.
+
+    An address that this machine does not have is passed over while there is another, because the
+    tasks try all of them too. A port that another program has on one of them is an error: tasks
+    would reach that program.
+    """
+    tries = FREE_PORT_TRIES_MAX if port == 0 and len(addresses) > 1 else 1
+    for _ in range(tries):
+        sockets, failures = _bound_where_possible(addresses, port)
+        taken = [error for error in failures if error.errno == errno.EADDRINUSE]
+        if sockets and not taken:
+            return sockets
+        for sock in sockets:
+            sock.close()
+    error = (taken or failures)[0]
+    hint = _WHAT_TO_DO.get(error.errno or 0, "Check host and port.")
+    names = ", ".join(peer_name(address) for _, address in addresses)
+    where = f"{host}:{port}" + (f" ({names})" if len(addresses) > 1 else "")
+    raise CannotBind(f"cannot listen on {where}: {error.strerror}. {hint}") from error
+
+
+def _bound_where_possible(
+    addresses: Sequence[Address], port: int
+) -> tuple[list[socket.socket], list[OSError]]:
+    sockets: list[socket.socket] = []
+    failures: list[OSError] = []
+    for family, (host, _, *scope) in addresses:
+        try:
+            sockets.append(
+                _bound(family, (host, port, *scope), is_one_of_several=len(addresses) > 1)
+            )
+        except OSError as error:
+            failures.append(error)
+        else:
+            port = sockets[-1].getsockname()[1]
+    return sockets, failures
+
+
+def _bound(family: socket.AddressFamily, address: Any, *, is_one_of_several: bool) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_one_of_several and family == socket.AF_INET6:
+            # Else "::" would take the port of "0.0.0.0" away.
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind(address)
         sock.listen(_BACKLOG)
         sock.setblocking(False)
-    except OSError as error:
+    except OSError:
         sock.close()
-        hint = _WHAT_TO_DO.get(error.errno or 0, "Check host and port.")
-        raise CannotBind(f"cannot listen on {host}:{port}: {error.strerror}. {hint}") from error
+        raise
     return sock
+
+
+def connected_to(addresses: Sequence[Address], timeout_s: float) -> socket.socket:
+    """A socket connected to the first address that answers; each gets an equal share of the time
+    that is left. Raises OSError, which names each address and what it failed with.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    failures: list[str] = []
+    for number, (family, address) in enumerate(addresses):
+        share_s = (deadline_s - time.monotonic()) / (len(addresses) - number)
+        sock: socket.socket | None = None
+        try:
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock.settimeout(max(0.001, share_s))
+            sock.connect(address)
+            sock.settimeout(timeout_s)
+        except OSError as error:
+            if sock is not None:
+                sock.close()
+            failures.append(f"{peer_name(address)}: {error}")
+        else:
+            return sock
+    raise OSError("; ".join(failures))
 
 
 def tune(sock: socket.socket) -> None:

@@ -7,7 +7,7 @@ and `close` belong to any other thread. The work of a turn is proportional to th
 are ready; only the watch over heartbeats goes through all of them, once per interval.
 
 Decides who may stay connected, and when a silent task counts as lost. Leaves to its listener what
-messages mean and which attempt is the current one. It binds the driver's address only, lets no task
+messages mean and which attempt is the current one. It binds the driver's addresses only, lets no task
 in without the run's key, and bounds what strangers can hold: their number (the oldest goes first)
 and their time.
 
@@ -33,7 +33,7 @@ from epochgate.spark.wire.connection import Connection
 from epochgate.spark.wire.errors import CannotBind, HandshakeTimedOut, WireError, WireSettingInvalid
 from epochgate.spark.wire.frames import FRAME_BYTES_MAX, FRAME_BYTES_MIN
 from epochgate.spark.wire.handshake import checked_key
-from epochgate.spark.wire.listening import bound_socket, peer_name, tune
+from epochgate.spark.wire.listening import bound_sockets, peer_name, tune
 
 OUTGOING_BYTES_MAX: Final = 256 * 1024 * 1024
 _READ_BYTES: Final = 256 * 1024
@@ -129,7 +129,7 @@ class TaskServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """(host, port) as bound; only after `start`."""
+        """(host, port) as bound, the first of several; only after `start`."""
         if self._address is None:
             raise WireSettingInvalid(
                 "the server has no address before start(); call start() first."
@@ -147,16 +147,16 @@ class TaskServer:
                 )
             self._wake_read, self._wake_write = socket.socketpair()
             try:
-                self._listening = bound_socket(self._host, self._port)
+                self._listening = bound_sockets(self._host, self._port)
             except CannotBind:
                 self._wake_read.close()
                 self._wake_write.close()
                 raise
-            self._address = self._listening.getsockname()[:2]
+            self._address = self._listening[0].getsockname()[:2]
             self._wake_read.setblocking(False)
             self._wake_write.setblocking(False)
             self._selector = selectors.DefaultSelector()
-            self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+            self._watch_for_arrivals()
             self._selector.register(self._wake_read, selectors.EVENT_READ, self._drain_wakeups)
             self._thread = threading.Thread(target=self._run, name="epochgate-wire", daemon=True)
             self._thread.start()
@@ -235,17 +235,25 @@ class TaskServer:
                 connection.sock, events, partial(self._connection_ready, connection)
             )
 
-    def _accept(self, ready: int) -> None:
+    def _watch_for_arrivals(self) -> None:
+        for listening in self._listening:
+            accept = partial(self._accept, listening)
+            self._selector.register(listening, selectors.EVENT_READ, accept)
+
+    def _accept(self, listening: socket.socket, ready: int) -> None:
+        if self._accept_paused:
+            return
         for _ in range(_ACCEPTS_PER_TURN):
             try:
-                sock, address = self._listening.accept()
+                sock, address = listening.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
                 # Out of descriptors: the socket stays readable, so look away until the next watch.
                 _log.error("cannot accept connections for now: %s (see ulimit -n)", error)
                 self._accept_paused = True
-                self._selector.unregister(self._listening)
+                for each in self._listening:
+                    self._selector.unregister(each)
                 return
             self._welcome(sock, peer_name(address))
 
@@ -415,7 +423,7 @@ class TaskServer:
                 connection.beat()
         if self._accept_paused:
             self._accept_paused = False
-            self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+            self._watch_for_arrivals()
 
     def _free_everything(self) -> None:
         for arrival in list(self._arrivals):
@@ -425,7 +433,8 @@ class TaskServer:
             connection.close(self._closing_reason)
             self._dismiss(connection, self._closing_reason)
         self._selector.close()
-        self._listening.close()
+        for listening in self._listening:
+            listening.close()
         with self._wake_lock:
             self._wake_read.close()
             self._wake_write.close()

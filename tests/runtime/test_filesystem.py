@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 from pathlib import Path
 
 import pytest
 
-from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, FileSystem, LocalFileSystem
+from epochgate.errors import UsageError
+from epochgate.runtime.filesystem import (
+    TEMPORARY_SUFFIX,
+    FileSystem,
+    LocalFileSystem,
+    LocksRefused,
+)
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
+from tests.runtime.store.mediums import FileSystemWithoutLocks
 
 
 @pytest.fixture(params=["local", "faulty without a fault"])
@@ -64,6 +72,18 @@ def test_a_lock_is_held_once_until_it_is_released(files: FileSystem, tmp_path: P
     second = files.try_lock(tmp_path / "lock")
     assert second is not None
     second.release()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_file_system_without_locks_is_refused_and_named(tmp_path: Path, number: int) -> None:
+    descriptors = os.listdir("/proc/self/fd")
+    with pytest.raises(
+        LocksRefused, match=rf"{os.strerror(number)}.*two drivers.*Mount it"
+    ) as told:
+        FileSystemWithoutLocks(number).try_lock(tmp_path / "lock")
+    assert str(tmp_path / "lock") in str(told.value)
+    assert isinstance(told.value, UsageError)
+    assert os.listdir("/proc/self/fd") == descriptors
 
 
 def test_a_crash_at_any_step_of_a_durable_write_leaves_the_old_or_the_new_bytes(

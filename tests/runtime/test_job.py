@@ -235,20 +235,6 @@ def test_a_future_that_fails_or_is_cancelled_fails_its_checkpoint(is_cancelled: 
     assert script.calls[-1] in ("aborted", "operator aborted", "work")
 
 
-GARBAGE: list[Any] = [None, "confirm", [], ["sing"], ["confirm", 1], ["acknowledge", "x", 1, 2, 3]]
-
-
-@pytest.mark.parametrize("garbage", GARBAGE, ids=str)
-def test_a_task_that_talks_nonsense_loses_its_attempt(garbage: Any) -> None:
-    script = Script()
-    job = up(script)
-    job.transport.inbox.received(0, 1, [garbage])
-    job.settle()
-    assert job.master.report.regional_restarts == 1
-    assert "it sent a malformed message" in job.master.report.failures[0].reason
-    assert checkpointed(job) == 1
-
-
 def test_a_store_that_fails_costs_a_checkpoint_and_leaves_a_warning() -> None:
     job = up(Script())
     job.store.fail_next_save()

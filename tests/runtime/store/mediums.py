@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -37,6 +39,16 @@ def checkpoint_of(checkpoint_id: int, job_id: str = JOB) -> CompletedCheckpoint:
         finished=[0, 2],
         properties={"nested": {"1": [], 2: {}}, "text": "é"},
     )
+
+
+class FileSystemWithoutLocks(LocalFileSystem):
+    """A mount whose `flock` always fails with this errno."""
+
+    def __init__(self, number: int = errno.ENOLCK) -> None:
+        self.number = number
+
+    def lock_exclusively(self, descriptor: int) -> None:
+        raise OSError(self.number, os.strerror(self.number))
 
 
 class Medium(Protocol):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from epochgate.runtime.filesystem import AnyPath, LocalFileSystem
+from epochgate.runtime.filesystem import AnyPath, LocalFileSystem, LocksRefused
 from epochgate.runtime.store import (
     CheckpointFormatUnknown,
     CheckpointStoreInUse,
@@ -21,7 +21,7 @@ from epochgate.runtime.store import (
     DirectoryCheckpointStore,
 )
 from epochgate.runtime.store.claim import Claim
-from tests.runtime.store.mediums import JOB, checkpoint_of
+from tests.runtime.store.mediums import JOB, FileSystemWithoutLocks, checkpoint_of
 
 
 def _open(directory: Path, file_system: LocalFileSystem | None = None) -> DirectoryCheckpointStore:
@@ -94,6 +94,13 @@ def test_a_fenced_driver_whose_save_fails_does_not_take_back_the_others_file(
         old.save(CompletedCheckpoint(2, JOB, "old run", 0.0, parallelism=1))
     with _open(tmp_path) as successor:
         assert successor.latest() == checkpoint_of(2)
+
+
+def test_a_directory_without_locks_is_refused_and_claimed_by_nobody(tmp_path: Path) -> None:
+    with pytest.raises(LocksRefused, match=r"driver\.lock"):
+        _open(tmp_path, FileSystemWithoutLocks())
+    assert os.listdir(tmp_path) == ["driver.lock"]
+    _open(tmp_path).close()
 
 
 OTHER_DRIVER = """

@@ -188,6 +188,8 @@ def test_a_pattern_beside_the_target_is_fine(tmp_path: Path) -> None:
         ("--transform", "no_colon"),
         ("--chaos", "-1"),
         ("--format", "xml"),
+        ("--port", "-1"),
+        ("--port", "65536"),
     ],
 )
 def test_an_option_that_cannot_be_meant(

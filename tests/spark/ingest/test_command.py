@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,21 @@ def test_a_followed_source_until_ctrl_c_and_on_from_there(tmp_path: Path) -> Non
     out, err = again.communicate(timeout=90)
     assert again.returncode == 0, err
     assert "100 rows committed" in out
+    assert visible(tmp_path / "out") == rows
+
+
+def test_the_driver_listens_on_the_port_that_it_is_given(tmp_path: Path) -> None:
+    rows = write_source(tmp_path, files=1, rows=100)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = command(tmp_path, "--port", str(port))
+        _, err = refused.communicate(timeout=90)
+    assert refused.returncode == 2
+    assert "Traceback" not in err
+    assert f"cannot listen on 127.0.0.1:{port}" in err
+    again = command(tmp_path, "--port", str(port))
+    _, err = again.communicate(timeout=90)
+    assert again.returncode == 0, err
     assert visible(tmp_path / "out") == rows
 
 

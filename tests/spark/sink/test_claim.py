@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from epochgate.errors import UsageError
-from epochgate.runtime.filesystem import AnyPath, LocalFileSystem
+from epochgate.runtime.filesystem import AnyPath, LocalFileSystem, LocksRefused
 from epochgate.spark.parquet_sink import (
     Committable,
     ParquetTarget,
@@ -27,6 +27,7 @@ from epochgate.spark.parquet_sink import (
     TargetTakenOver,
     TargetVersionUnknown,
 )
+from tests.runtime.store.mediums import FileSystemWithoutLocks
 
 
 def staged(target: ParquetTarget, run: str, row: int) -> list[Committable]:
@@ -78,6 +79,12 @@ def test_a_target_that_may_not_be_written_is_named(tmp_path: Path, number: int) 
 
     with pytest.raises(TargetNotWritable, match=r"\.out\.epochgate.*permissions"):
         ParquetTarget(tmp_path / "out", "job", "r1", files=ReadOnly()).claim(None)
+
+
+def test_a_target_without_locks_is_refused_and_not_marked(tmp_path: Path) -> None:
+    with pytest.raises(LocksRefused, match=r"\.out\.epochgate/lock refuses locks"):
+        ParquetTarget(tmp_path / "out", "job", "r1", files=FileSystemWithoutLocks()).claim(None)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_url_is_not_a_target() -> None:

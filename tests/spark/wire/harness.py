@@ -81,10 +81,13 @@ class Wire:
         self.key = new_key()
         self.recorder = Recorder()
         listener = settings.pop("listener", self.recorder)
-        defaults: dict[str, Any] = {"heartbeat_interval_s": 0.2, "heartbeat_timeout_s": 10.0}
+        defaults: dict[str, Any] = {
+            "host": "127.0.0.1",
+            "heartbeat_interval_s": 0.2,
+            "heartbeat_timeout_s": 10.0,
+        }
         self.server = TaskServer(
             key=self.key,
-            host="127.0.0.1",
             listener=listener,
             on_refused=self.recorder.refused,
             **{**defaults, **settings},

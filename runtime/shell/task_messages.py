@@ -1,0 +1,199 @@
+"""What a process of a task may say: one table of every message, its arguments, and the trigger of
+the attempt that it becomes.
+
+Decides the form of messages and nothing of their meaning: types, lengths and ranges. The sender of
+a message is authenticated, its code may be broken; what does not have the declared form must not
+get as far as the machines, where it would break the whole job. Runs on the transport's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from epochgate.runtime.api.receipts import RegisteredEvent
+from epochgate.runtime.api.reports import shortened
+from epochgate.runtime.store.checkpoint import CHECKPOINT_ID_MAX, problem_of_values
+
+Check: TypeAlias = Callable[[list[Any]], bool]
+
+INT_MAX = 2**64 - 1
+"""The greatest number that msgpack carries."""
+SHOWN_MAX = 80
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What one argument of a message may be.
+
+    name: what it is, for errors.
+    types: its exact type is one of these, so that no bool passes for an int; none: any plain value.
+    least, most: the range of an int.
+    values: of a map: keys are str, and the exact types of its values are these.
+    is_stored: it becomes part of a checkpoint, and must be what a checkpoint can hold.
+    """
+
+    name: str
+    types: tuple[type, ...] = ()
+    least: int = 0
+    most: int = INT_MAX
+    values: tuple[type, ...] = ()
+    is_stored: bool = False
+
+    def check_at(self, position: int) -> Check | None:
+        """The fastest way to tell whether the value at this position of a message fits; None when
+        every value does.
+        """
+        if self.types == (int,):
+            least, most = self.least, self.most
+            return lambda message: (
+                type(message[position]) is int and least <= message[position] <= most
+            )
+        return (lambda m: self.problem_with(m[position]) is None) if self.types else None
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why `value` does not fit, or None."""
+        if self.types and type(value) not in self.types:
+            return f"{_described(value)} as {self.name}, expected {_named(self.types)}"
+        if self.types == (int,) and not self.least <= value <= self.most:
+            return f"{value} as {self.name}, expected {self.least} to {self.most}"
+        if self.values:
+            for key, held in value.items():
+                if type(key) is not str or type(held) not in self.values:
+                    return (
+                        f"{_described(key)} with {_described(held)} in {self.name}, expected a str "
+                        f"with {_named(self.values)}"
+                    )
+        return problem_of_values(value, self.name) if self.is_stored else None
+
+
+@dataclass(frozen=True)
+class Form:
+    """One message: its arguments, the trigger of the attempt that it becomes, and how its arguments
+    become the trigger's, given the subtask that sent them; None: as they are.
+    """
+
+    trigger: str
+    arguments: tuple[Argument, ...] = ()
+    becomes: Callable[..., tuple[Any, ...]] | None = None
+
+
+NUMBER = Argument("its number", (int,), least=1)
+CHECKPOINT = Argument("a checkpoint", (int,), least=1, most=CHECKPOINT_ID_MAX)
+EVENT = Argument("an event")
+REASON = Argument("a reason", (str,))
+STATES = Argument("the operators' states", (dict,), values=(bytes,))
+COMMITTABLES = Argument("committables", (list,), is_stored=True)
+COUNTERS = Argument("counters", (dict,), values=(int, float))
+
+
+def forms_of(coordinators: int) -> dict[str, Form]:
+    """Every message that a process may send in a job with this many coordinators, by its tag."""
+    coordinator = Argument("a coordinator", (int,), most=coordinators - 1)
+    is_final = Argument("whether it is the last of this subtask", (bool,))
+    is_fatal = Argument("whether no attempt could go on", (bool,))
+    return {
+        "initialize": Form("initialize"),
+        "run": Form("run"),
+        "confirm": Form("confirm", (coordinator, NUMBER)),
+        "event": Form("operator_event", (coordinator, EVENT)),
+        "registered_event": Form("operator_event", (coordinator, NUMBER, EVENT), _registered),
+        "acknowledge": Form(
+            "acknowledge", (CHECKPOINT, is_final, STATES, COMMITTABLES), _acknowledged
+        ),
+        "decline": Form("decline", (CHECKPOINT, REASON), _declined),
+        "ended": Form("end_of_input"),
+        "failed": Form("fail", (REASON, is_fatal), _failed),
+        "finished": Form("finish"),
+        "metrics": Form("metrics", (COUNTERS,)),
+    }
+
+
+def _registered(subtask: int, coordinator: int, number: int, event: Any) -> tuple[Any, ...]:
+    return coordinator, RegisteredEvent(number, event)
+
+
+def _acknowledged(
+    subtask: int,
+    checkpoint: int,
+    is_final: bool,
+    states: dict[str, bytes],
+    committables: list[Any],
+) -> tuple[Any, ...]:
+    return checkpoint, is_final, (states, committables)
+
+
+def _declined(subtask: int, checkpoint: int, reason: str) -> tuple[Any, ...]:
+    return checkpoint, f"subtask {subtask} declined it: {shortened(reason)}"
+
+
+def _failed(subtask: int, reason: str, is_fatal: bool) -> tuple[Any, ...]:
+    reason = shortened(reason)
+    return f"subtask {subtask}: {reason}" if is_fatal else reason, is_fatal
+
+
+class MessageMalformed(Exception):
+    """A message does not have the form that its tag demands; the text says what is wrong."""
+
+
+class MessageReader:
+    """Turns messages into triggers of the attempt, in a job with this many coordinators."""
+
+    def __init__(self, coordinators: int) -> None:
+        self._forms = forms_of(coordinators)
+        self._readings = {
+            tag: (1 + len(form.arguments), _check_of(form), form.trigger, form.becomes)
+            for tag, form in self._forms.items()
+        }
+
+    def read(self, subtask: int, message: Any) -> tuple[str, Sequence[Any]]:
+        """The trigger of the attempt and its arguments behind the identity; MessageMalformed."""
+        if type(message) is not list or not message or type(message[0]) is not str:
+            raise MessageMalformed(
+                f"{_described(message)} instead of a list that begins with a tag"
+            )
+        reading = self._readings.get(message[0])
+        if reading is None:
+            raise MessageMalformed(f"the unknown tag {_described(message[0])}")
+        length, fits, trigger, becomes = reading
+        if len(message) != length or not fits(message):
+            raise MessageMalformed(f"{message[0]!r} with {self._problem(*message)}")
+        return trigger, message[1:] if becomes is None else becomes(subtask, *message[1:])
+
+    def _problem(self, tag: str, *arguments: Any) -> str:
+        declared = self._forms[tag].arguments
+        if len(arguments) != len(declared):
+            return f"{len(arguments)} arguments instead of {len(declared)}"
+        problems = (d.problem_with(a) for d, a in zip(declared, arguments, strict=True))
+        return next(problem for problem in problems if problem is not None)
+
+
+def _fits_any(message: list[Any]) -> bool:
+    return True
+
+
+def _check_of(form: Form) -> Check:
+    fits: Check = _fits_any
+    for position, argument in enumerate(form.arguments, start=1):
+        check = argument.check_at(position)
+        if check is not None:
+            fits = check if fits is _fits_any else _both(fits, check)
+    return fits
+
+
+def _both(one: Check, other: Check) -> Check:
+    return lambda message: one(message) and other(message)
+
+
+def _described(value: Any) -> str:
+    """A value that may be huge, in few words."""
+    if value is None or type(value) in (bool, int, float):
+        return repr(value)
+    if type(value) in (str, bytes) and len(value) <= SHOWN_MAX:
+        return repr(value)
+    return f"a {type(value).__name__} of length {len(value)}"
+
+
+def _named(types: tuple[type, ...]) -> str:
+    return " or ".join(kind.__name__ for kind in types)

@@ -1,0 +1,131 @@
+"""What a process may say to the driver; the wrong messages are made from the declared forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from epochgate.runtime.shell.task_messages import Argument, forms_of
+from epochgate.runtime.store.checkpoint import PLAIN_DEPTH_MAX
+from tests.runtime.scripted import Script, simulated
+
+COORDINATORS = 1
+FORMS = forms_of(COORDINATORS)
+SAMPLES: dict[type, list[Any]] = {
+    type(None): [None],
+    bool: [True, False],
+    int: [0, 1, 7, -1, 2**64 - 1],
+    float: [0.0, 1.0, float("nan")],
+    str: ["", "1"],
+    bytes: [b"", b"1"],
+    list: [[], [1]],
+    dict: [{}, {"1": 1}],
+}
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def wrong(argument: Argument) -> Iterator[Any]:
+    """Values that the argument must not have: every other type, past its range, wrong items."""
+    if not argument.types:
+        return
+    for kind, values in SAMPLES.items():
+        if kind not in argument.types:
+            yield from values
+    if argument.types == (int,):
+        yield from (argument.least - 1, -argument.most - 1, argument.most + 1)
+    if argument.values:
+        yield from ({key: right_items(argument)[0]} for key in (b"op", 1, None))
+        for kind, values in SAMPLES.items():
+            if kind not in argument.values:
+                yield {"op": values[0]}
+                yield {"right": right_items(argument)[0], "op": values[0]}
+    if argument.is_stored:
+        yield from ([{b"key": 1}], nested(PLAIN_DEPTH_MAX), [(1, 2)], [2**64], ["\ud800"])
+
+
+def right_items(argument: Argument) -> list[Any]:
+    return [SAMPLES[kind][0] for kind in argument.values]
+
+
+def right(argument: Argument) -> list[Any]:
+    """Values that the argument may have, its bounds among them."""
+    if argument.types == (int,):
+        return [argument.least, argument.most]
+    if argument.values:
+        return [{}, *({"op": item} for item in right_items(argument))]
+    return [value for kind in argument.types or SAMPLES for value in SAMPLES[kind]]
+
+
+def wrong_messages() -> Iterator[Any]:
+    yield from (value for values in SAMPLES.values() for value in values)
+    yield from ([value] for values in SAMPLES.values() for value in values)
+    for tag, form in FORMS.items():
+        good = [right(argument)[0] for argument in form.arguments]
+        yield [tag, *good, None]
+        for position, argument in enumerate(form.arguments):
+            yield [tag, *good[:position]]
+            yield from ([tag, *good[:position], v, *good[position + 1 :]] for v in wrong(argument))
+
+
+WRONG = list(wrong_messages())
+
+
+def test_every_message_has_wrong_forms() -> None:
+    tags = [message[0] for message in WRONG if isinstance(message, list) and message]
+    assert set(FORMS) <= {tag for tag in tags if isinstance(tag, str)}
+    for tag, form in FORMS.items():
+        least = sum(1 for argument in form.arguments if argument.types) * 10 + 1
+        assert tags.count(tag) >= least, tag
+
+
+@pytest.mark.parametrize("message", WRONG, ids=lambda message: repr(message)[:60])
+def test_a_malformed_message_costs_its_attempt_alone(message: Any) -> None:
+    script = Script()
+    job = simulated(script, subtasks=2)
+    job.settle()
+    job.transport.inbox.received(0, job.master.job.attempt[0].identity, [message])
+    job.settle()
+    report = job.master.report
+    assert (report.regional_restarts, report.global_restarts) == (1, 0)
+    assert report.failures[0].subtask == 0
+    assert report.failures[0].reason.startswith("it sent a malformed message: ")
+    assert len(report.failures[0].reason) < 400
+    assert "event" not in script.calls
+    wanted = job.master.request_checkpoint()
+    job.settle(wanted.done)
+    assert wanted.result(timeout=0) == 1
+
+
+@pytest.mark.parametrize("tag", FORMS)
+def test_every_value_of_the_declared_form_is_taken(tag: str) -> None:
+    form = FORMS[tag]
+    good = [right(argument)[0] for argument in form.arguments]
+    for position, argument in enumerate(form.arguments):
+        for value in right(argument):
+            job = simulated(Script())
+            job.settle()
+            message = [tag, *good[:position], value, *good[position + 1 :]]
+            job.transport.inbox.received(0, job.master.job.attempt[0].identity, [message])
+            job.settle()
+            reasons = [failure.reason for failure in job.master.report.failures]
+            assert not [reason for reason in reasons if "malformed" in reason], message
+
+
+def test_a_malformed_message_is_described_and_not_repeated() -> None:
+    job = simulated(Script())
+    job.settle()
+    identity = job.master.job.attempt[0].identity
+    job.transport.inbox.received(0, identity, [["decline", 1, b"x" * 10_000_000]])
+    job.settle()
+    assert job.master.report.failures[0].reason == (
+        "it sent a malformed message: 'decline' with a bytes of length 10000000 as a reason, "
+        "expected str"
+    )
