@@ -49,6 +49,7 @@ from epochgate.spark.files.layout import (
     UNFINISHED_SUFFIXES,
     describe,
     format_of,
+    has_same_columns,
     infer_schema,
     normal_schema,
     open_bytes,
@@ -387,10 +388,7 @@ class FileEnumeration:
             self._layout, self._first_path = layout, path
             return
         expected = self._layout.schema
-        # The order may differ: columns are read by name.
-        if {(field.name, field.type) for field in schema} != {
-            (field.name, field.type) for field in expected
-        } or len(schema) != len(expected):
+        if not has_same_columns(schema, expected):
             raise SchemaChanged(path, describe(schema), self._first_path, describe(expected))
 
     def _agree_on_names(self, path: str, names: tuple[str, ...]) -> None:

@@ -215,6 +215,22 @@ def normal_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(field.name, field.type) for field in schema])
 
 
+def has_same_columns(one: pa.Schema, other: pa.Schema) -> bool:
+    """Whether names and types agree; the order may differ, because columns are read by name.
+
+    Types are compared by what they hold: names inside a map or a list, which writers choose and
+    which Arrow's own serialized form does not keep, do not count, and a type's hash counts them.
+
+    >>> named = pa.map_(pa.field("k", pa.string(), nullable=False), pa.field("v", pa.int64()))
+    >>> has_same_columns(pa.schema([("m", named)]), pa.schema([("m", pa.map_("string", "int64"))]))
+    True
+    """
+    ones, others = (sorted(schema, key=lambda field: str(field.name)) for schema in (one, other))
+    return [(field.name, field.type) for field in ones] == [
+        (field.name, field.type) for field in others
+    ]
+
+
 def describe(schema: pa.Schema) -> str:
     """A schema on one line.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from epochgate.runtime import JobMisconfigured
@@ -145,3 +147,19 @@ def test_checkpoints_may_be_kept_in_a_directory_of_ones_own(tmp_path: Path) -> N
     assert newest is not None
     assert newest.checkpoint_id == simulated.result.last_checkpoint_id
     assert visible(tmp_path / "out") == rows
+
+
+def test_new_files_with_maps_and_lists_are_taken_by_a_later_start(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pairs = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))
+    for start in range(3):
+        table = pa.table({"x": [2 * start, 2 * start + 1], "props": pairs, "tags": [["t"], []]})
+        # As Spark writes it: without the Arrow schema, which pyarrow would keep in the file.
+        pq.write_table(
+            table,
+            tmp_path / "in" / f"{start}.parquet",
+            store_schema=False,
+            use_compliant_nested_type=start < 2,
+        )
+        finished(SimulatedIngest(options_for(tmp_path)))
+        assert visible(tmp_path / "out") == list(range(2 * start + 2))
