@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from epochgate.errors import UsageError
+from epochgate.spark.files.checkpoint_directory import checkpoint_of
 from epochgate.spark.files.errors import (
     BadFile,
     FileChanged,
@@ -308,8 +309,11 @@ class FileEnumeration:
         return now - since >= self._settle_s
 
     def _format_of(self, path: str) -> tuple[Format, Compression]:
-        below = os.path.dirname(os.path.relpath(path, self.source))
-        if "=" in below and os.path.isdir(self.source):
+        below = os.path.dirname(os.path.relpath(path, self.source)).split(os.sep)
+        # The number of a checkpoint is no data of the target that is read here.
+        if os.path.isdir(self.source) and any(
+            "=" in name and checkpoint_of(name) is None for name in below
+        ):
             raise PartitionedSource(path)
         file_format, compression = format_of(path, self._format)
         if file_format is None:

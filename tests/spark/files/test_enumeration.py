@@ -277,6 +277,14 @@ def test_a_directory_named_column_value_is_refused(tmp_path: Path) -> None:
     assert len(FileEnumeration(tmp_path / "year=2026").discover()) == 1
 
 
+def test_a_target_may_be_the_source_of_another_job(tmp_path: Path) -> None:
+    write(tmp_path / "checkpoint=000000000012" / "a.csv")
+    assert len(FileEnumeration(tmp_path).discover()) == 1
+    write(tmp_path / "checkpoint=12" / "a.csv")
+    with pytest.raises(PartitionedSource, match="checkpoint=12"):
+        FileEnumeration(tmp_path).discover()
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_schema_that_changes_between_files_is_named_with_both(tmp_path: Path, kind: str) -> None:
     if kind == "csv":

@@ -23,7 +23,7 @@ STEPS = [
     # Its files are half gathered for the commit.
     ("rename", "part-*.parquet", "after"),
     # It is visible, and nobody knows.
-    ("rename", "checkpoint-????????????", "after"),
+    ("rename", "checkpoint=????????????", "after"),
 ]
 
 
