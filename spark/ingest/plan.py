@@ -127,6 +127,8 @@ def enumeration_factory(options: IngestOptions) -> Callable[[], FileEnumeration]
             projection=options.columns,
             follow=options.follow,
             on_bad_file=options.on_bad_file,
+            on_changed_file=options.on_changed_file,
+            settle_s=options.settle_s,
             split_bytes_target=options.split_bytes_target,
         )
 
@@ -168,6 +170,7 @@ def _assembled(
             options.transform,
             options.batch_rows,
             options.on_bad_file,
+            options.on_changed_file or options.on_bad_file,
             None if rate is None else rate / options.parallelism,
             files,
         ),

@@ -206,6 +206,11 @@ def test_options_are_checked_for_python_as_well() -> None:
         IngestOptions("in", "")
     with pytest.raises(IngestMisconfigured):
         IngestOptions("in", "out", on_bad_file="explode")  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(IngestMisconfigured, match="on_changed_file is 'explode'; choose from fail"):
+        IngestOptions("in", "out", on_changed_file="explode")  # type: ignore[arg-type]  # the same
+    for settle_s in (-1.0, float("nan")):
+        with pytest.raises(IngestMisconfigured, match="settle_s is"):
+            IngestOptions("in", "out", settle_s=settle_s)
     with pytest.raises(TransformNotCallable):
         IngestOptions("in", "out", transform=3)  # type: ignore[arg-type]  # and here
     with pytest.raises(InvalidRestartStrategy):
