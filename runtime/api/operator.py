@@ -114,7 +114,8 @@ class Program(ABC):
     @abstractmethod
     def work(self) -> Work:
         """Do one bounded piece of work, an Arrow record batch for instance; events and barriers
-        wait meanwhile. Raising fails the attempt, FatalTaskError the job.
+        wait meanwhile. Raising fails the attempt, FatalTaskError the job, and so does returning
+        anything else.
         """
 
     def metrics(self) -> dict[str, int | float]:
