@@ -92,6 +92,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         choices=("parquet", "csv", "jsonl"),
         help="of the files (default: by their extension)",
     )
+    add(
+        "--encoding",
+        default="utf-8",
+        metavar="NAME",
+        help="of CSV and JSON lines files, such as latin-1 or cp1252 (default: utf-8)",
+    )
     add("--columns", metavar="A,B,...", help="read these columns only")
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
     _add_what_may_fail(parser)
@@ -192,6 +198,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         transform=None if arguments.transform is None else load_transform(arguments.transform),
         follow=arguments.follow,
         format=arguments.format,
+        encoding=arguments.encoding,
         columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
         on_bad_file=arguments.on_bad_file,
         on_changed_file=arguments.on_changed_file,

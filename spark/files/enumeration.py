@@ -56,6 +56,7 @@ from epochgate.spark.files.errors import (
 from epochgate.spark.files.finding import find_files
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.layout import (
+    cause_of,
     describe,
     format_of,
     has_same_columns,
@@ -67,6 +68,7 @@ from epochgate.spark.files.layout import (
 from epochgate.spark.files.reader import READ_ERRORS, OnBadFile
 from epochgate.spark.files.records import has_quoted_line_ends
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
+from epochgate.spark.files.text import UTF_8, usable_encoding
 
 STATE_VERSION = 2
 _READABLE_VERSIONS = (1, STATE_VERSION)
@@ -85,7 +87,8 @@ class FileEnumeration:
     columns to read. split_bytes_target: bytes of a file to a split; sample_bytes_max: bytes of the
     first file that its schema is inferred from. follow: whether more files may come; only then may
     there be none. settle_s: seconds, see the module; by default 5 if following, else 0.
-    on_changed_file: see the module; none for the same as on_bad_file. now: seconds since 1970.
+    on_changed_file: see the module; none for the same as on_bad_file. encoding: of text files. now:
+    seconds since 1970.
     Raises `UsageError` for a source that is a URL, and for splits of no byte.
     """
 
@@ -104,6 +107,7 @@ class FileEnumeration:
         settle_s: float | None = None,
         on_bad_file: OnBadFile = "fail",
         on_changed_file: OnChangedFile | None = None,
+        encoding: str = UTF_8,
         now: Callable[[], float] = time.time,
     ) -> None:
         if split_bytes_target < 1:
@@ -125,6 +129,7 @@ class FileEnumeration:
         self._settle_s = (SETTLE_S if follow else 0.0) if settle_s is None else settle_s
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
+        self._encoding = usable_encoding(encoding)
         self._now = now
 
         self._layout: SourceLayout | None = None
@@ -342,7 +347,7 @@ class FileEnumeration:
         except PermissionError as error:
             raise SourceUnreadable(path, error.strerror) from error
         except OSError as error:
-            raise _bad(path, error) from error
+            raise _bad(path, error, "none") from error
 
     def _ranges(
         self, path: str, stamp: Stamp, file_format: Format, compression: Compression
@@ -352,7 +357,7 @@ class FileEnumeration:
                 return self._row_group_ranges(path)
             return self._byte_ranges(path, stamp[0], file_format, compression)
         except READ_ERRORS as error:
-            raise _bad(path, error) from error
+            raise _bad(path, error, compression) from error
 
     def _row_group_ranges(self, path: str) -> list[tuple[int, int]]:
         with pq.ParquetFile(path) as file:
@@ -378,13 +383,18 @@ class FileEnumeration:
         with open_bytes(path, compression) as file:
             if self._layout is None:
                 schema = self._given_schema or infer_schema(
-                    file, file_format, self._header, self._delimiter, self._sample_bytes_max
+                    file,
+                    file_format,
+                    self._header,
+                    self._delimiter,
+                    self._encoding,
+                    self._sample_bytes_max,
                 )
                 if schema is None:
                     return []
                 self._agree(path, file_format, schema)
             if file_format == "csv" and self._header:
-                self._agree_on_names(path, read_header(file, self._delimiter)[0])
+                self._agree_on_names(path, read_header(file, self._delimiter, self._encoding)[0])
             count = -(-size // self._split_bytes_target)
             if compression != "none" or count == 1:
                 return [(0, size)]
@@ -417,8 +427,8 @@ class FileEnumeration:
             raise SchemaChanged(path, ", ".join(names), self._first_path, expected)
 
 
-def _bad(path: str, error: BaseException) -> BadFile:
-    return BadFile(path, path, "the beginning", f"{type(error).__name__}: {error}")
+def _bad(path: str, error: BaseException, compression: Compression) -> BadFile:
+    return BadFile(path, path, "the beginning", cause_of(error, path, compression))
 
 
 def _columns(projection: Sequence[str] | None) -> str:

@@ -32,6 +32,7 @@ from epochgate.spark.files.content import (
 )
 from epochgate.spark.files.errors import BadFile, FileChanged
 from epochgate.spark.files.layout import (
+    cause_of,
     data_start,
     describe,
     open_bytes,
@@ -46,6 +47,7 @@ from epochgate.spark.files.records import (
     record_blocks,
 )
 from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, SplitPosition
+from epochgate.spark.files.text import UTF_8, NotText, as_utf8
 
 OnBadFile = Literal["fail", "skip"]
 
@@ -66,7 +68,8 @@ class ReadBatch:
 class SplitReader:
     """Reads splits of one source, each batch with at most `batch_rows` rows.
 
-    `block_bytes`: so many bytes of a text file are read at once. Raises ValueError unless both are
+    `block_bytes`: so many bytes of a text file are read at once. `encoding`: that of text files, as
+    `usable_encoding` returns it. Raises ValueError unless both are
     at least 1.
     """
 
@@ -78,6 +81,7 @@ class SplitReader:
         block_bytes: int = 4 << 20,
         on_bad_file: OnBadFile = "fail",
         on_changed_file: OnChangedFile = "fail",
+        encoding: str = UTF_8,
     ) -> None:
         if batch_rows < 1 or block_bytes < 1:
             raise ValueError(f"batch_rows={batch_rows} and block_bytes={block_bytes} must be >= 1")
@@ -87,6 +91,7 @@ class SplitReader:
         self._block_bytes = block_bytes
         self._on_bad_file = on_bad_file
         self._on_changed_file = on_changed_file
+        self._encoding = encoding
         self._skipped: list[SkippedFile] = []
 
     def take_skipped(self) -> list[SkippedFile]:
@@ -186,7 +191,9 @@ class SplitReader:
         try:
             with open_bytes(split.path, split.compression) as file:
                 if position is None and split.start == 0:
-                    offset = data_start(file, split.format, layout.header, layout.delimiter)
+                    offset = data_start(
+                        file, split.format, layout.header, layout.delimiter, self._encoding
+                    )
                 elif position is None:
                     offset = first_record_start(file, split.start)
                 file.seek(offset)
@@ -222,17 +229,18 @@ class SplitReader:
         begins to be bad does not depend on where a block began.
         """
         try:
+            text = as_utf8(data, self._encoding, offset)
             if split.format == "csv":
                 table = parse_csv(
-                    data,
+                    text,
                     self._layout.schema.names,
                     self._layout.delimiter,
                     self._layout.schema,
                     self._layout.projection,
                 )
             else:
-                table = parse_json_lines(data, self._layout.schema)
-        except pa.ArrowException as error:
+                table = parse_json_lines(text, self._layout.schema)
+        except (pa.ArrowException, NotText) as error:
             middle = ends.last(data[: len(data) // 2]) or ends.first(data, 0)
             if middle in (0, len(data)):
                 raise _bad(split, f"byte {offset}", error) from error
@@ -251,4 +259,6 @@ class SplitReader:
 
 
 def _bad(split: FileSplit, position: str, error: BaseException) -> BadFile:
-    return BadFile(split.path, split.split_id, position, f"{type(error).__name__}: {error}")
+    return BadFile(
+        split.path, split.split_id, position, cause_of(error, split.path, split.compression)
+    )

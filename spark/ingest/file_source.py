@@ -29,6 +29,7 @@ from epochgate.spark.files import (
 )
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.text import UTF_8
 
 
 def to_source_split(split: FileSplit, layout: SourceLayout) -> SourceSplit:
@@ -84,12 +85,14 @@ class FileSource(Source):
         batch_rows: int,
         on_bad_file: OnBadFile,
         on_changed_file: OnChangedFile = "fail",
+        encoding: str = UTF_8,
     ) -> None:
         self._make_reader = partial(
             SplitReader,
             batch_rows=batch_rows,
             on_bad_file=on_bad_file,
             on_changed_file=on_changed_file,
+            encoding=encoding,
         )
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:

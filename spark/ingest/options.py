@@ -16,6 +16,7 @@ from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.split import Format
+from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.transform_function import require_callable
 
 RESTART = "rate:20,1m,200ms"
@@ -35,14 +36,14 @@ class IngestOptions:
     source: a directory, a file or a glob pattern. checkpoint_directory: none for one beside the
     target. transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
-    columns: those to read, none for all. on_bad_file: "fail", or "skip" to leave it out and record
-    it. on_changed_file: of a file whose content is another than when it was taken: "fail", "skip"
-    to leave the new content out and record it, "new" to take all of it as another file's; none for
-    the same as on_bad_file. settle_s: seconds that a file must have been unmodified before it is
-    taken, by default 5 when following, else 0. restart: as `parse_restart_strategy` reads it.
-    rows_per_second: of the whole job, none for as many as it can. heartbeat_timeout_s: a worker
-    that is silent for so long is replaced. Raises IngestMisconfigured, InvalidRestartStrategy or
-    TransformNotCallable.
+    encoding: of CSV and JSON lines files. columns: those to read, none for all. on_bad_file:
+    "fail", or "skip" to leave it out and record it. on_changed_file: of a file whose content is
+    another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
+    to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
+    file must have been unmodified before it is taken, by default 5 when following, else 0. restart:
+    as `parse_restart_strategy` reads it. rows_per_second: of the whole job, none for as many as it
+    can. heartbeat_timeout_s: a worker that is silent for so long is replaced. Raises
+    IngestMisconfigured, InvalidRestartStrategy, TransformNotCallable or EncodingUnusable.
     """
 
     source: str
@@ -53,6 +54,7 @@ class IngestOptions:
     transform: TransformFunction | None = None
     follow: bool = False
     format: Format | None = None
+    encoding: str = UTF_8
     columns: tuple[str, ...] | None = None
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
@@ -80,6 +82,7 @@ class IngestOptions:
         self._expect_one_of("format", get_args(Format))
         self._expect_one_of("on_bad_file", get_args(OnBadFile))
         self._expect_one_of("on_changed_file", get_args(OnChangedFile))
+        usable_encoding(self.encoding)
         if self.transform is not None:
             require_callable(self.transform, repr(self.transform))
         parse_restart_strategy(self.restart)

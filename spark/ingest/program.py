@@ -79,6 +79,7 @@ class IngestProgramFactory:
     batch_rows: int
     on_bad_file: OnBadFile
     on_changed_file: OnChangedFile
+    encoding: str
     rows_per_s: float | None = None
     files: FileSystem | None = None
 
@@ -93,6 +94,7 @@ class IngestProgramFactory:
                     batch_rows=batch_rows,
                     on_bad_file=self.on_bad_file,
                     on_changed_file=self.on_changed_file,
+                    encoding=self.encoding,
                 ),
                 in_turns=False,
             ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -201,3 +202,19 @@ def test_a_file_that_changes_half_way_is_decided_by_the_next_start(
     finished(SimulatedIngest(replace(options, on_changed_file=policy)))  # type: ignore[arg-type]
     assert visible(tmp_path / "out") == taken + ([1000] if policy == "new" else [])
     finished(SimulatedIngest(options))
+
+
+def test_a_job_that_met_another_encoding_goes_on_once_it_is_named(tmp_path: Path) -> None:
+    rows = write_source(tmp_path, files=2, rows=20)
+    path = tmp_path / "in" / "000020.csv"
+    path.write_bytes(path.read_bytes().replace(b"text 33", b"M\xfcller"))
+    first = SimulatedIngest(options_for(tmp_path, split_bytes_target=1 << 20))
+    first.run()
+    failed = first.leave()
+    assert failed.state == "failed"
+    assert "line 15 is not utf-8" in str(failed.reason)
+    assert "--encoding latin-1" in str(failed.reason)
+    finished(SimulatedIngest(options_for(tmp_path, encoding="latin-1")))
+    assert visible(tmp_path / "out") == rows
+    names = duckdb.execute(f"select name from '{tmp_path}/out/**/*.parquet' where x = 33")
+    assert names.fetchall() == [("Müller",)]
