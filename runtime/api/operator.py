@@ -119,7 +119,9 @@ class Program(ABC):
         """
 
     def metrics(self) -> dict[str, int | float]:
-        """Counters since the attempt began by name, shown by the driver as `JobReport.metrics`."""
+        """Counters since the attempt began by name, shown by the driver as `JobReport.metrics`:
+        as of every second, each checkpoint and the end.
+        """
         return {}
 
 

@@ -74,12 +74,15 @@ def test_ingest_is_one_call_on_ones_own_session(cluster: Any, tmp_path: Path) ->
     source, target = str(tmp_path / "in"), str(tmp_path / "out")
     result = ingest(cluster, source, target, transform=doubled, checkpoint_every_s=0.3)
     assert (result.rows_committed, result.files_found, result.resumed_from) == (150, 3, None)
+    read = [metrics["rows_read"] for metrics in result.report.metrics.values()]
+    written = [metrics["rows_written"] for metrics in result.report.metrics.values()]
+    assert (sum(read), sum(written)) == (150, 150)
     assert visible(target) == rows
     assert visible(target, "twice") == [2 * row for row in rows]
     # Spark reads it as well, without an option, and a second call finds nothing new.
-    read = cluster.read.parquet(target)
-    assert (read.count(), read.columns) == (150, ["x", "name", "twice", "checkpoint"])
-    checkpoints = {row[0] for row in read.select("checkpoint").distinct().collect()}
+    table = cluster.read.parquet(target)
+    assert (table.count(), table.columns) == (150, ["x", "name", "twice", "checkpoint"])
+    checkpoints = {row[0] for row in table.select("checkpoint").distinct().collect()}
     assert checkpoints == {checkpoint_of(path.name) for path in Path(target).glob("checkpoint=*")}
     assert ingest(cluster, source, target, transform=doubled).rows_committed == 0
 
