@@ -94,8 +94,8 @@ class TargetNotWritable(UsageError):
     def __str__(self) -> str:
         return (
             f"cannot write to {self.args[0]!r}: {self.args[1]}. The job needs to write to the "
-            "target and to the directory that holds it, where it stages files. Change the "
-            "permissions, or give a target in a directory of your own."
+            "target and to the directory that holds it, where it stages files. Check the path and "
+            "the permissions, or give a target in a directory of your own."
         )
 
 

@@ -113,7 +113,7 @@ class ParquetTarget:
         `TargetAhead`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem` or `DiskFull`;
         nothing is changed then.
         """
-        with self._translating():
+        with self._translating(claims=True):
             self._ownership.acquire(restored_checkpoint)
             try:
                 earlier = self._list(earlier_checkpoint_of)
@@ -341,7 +341,8 @@ class ParquetTarget:
         return removed
 
     @contextlib.contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, *, claims: bool = False) -> Iterator[None]:
+        """Raise what an error of the operating system means; while claiming, each refuses."""
         try:
             yield
         except OSError as error:
@@ -349,9 +350,19 @@ class ParquetTarget:
                 raise DiskFull(error.filename or self.path, error.strerror) from error
             if error.errno == errno.EXDEV:
                 raise OtherFileSystem(self.working_directory, self.path) from error
-            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            if claims and error.errno in (errno.EEXIST, errno.ENOTDIR):
+                reason = _in_the_way(error.filename or self.path)
+                raise TargetNotWritable(self.path, reason) from error
+            if claims or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise TargetNotWritable(error.filename or self.path, error.strerror) from error
             raise
+
+
+def _in_the_way(path: str) -> str:
+    """Which of the directories above is none."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return f"{path!r} is no directory"
 
 
 def _result(
