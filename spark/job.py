@@ -196,8 +196,8 @@ def run_job(
     transport between Spark's and the job, for tests: see `epochgate.runtime.testing`.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
-    `validate_session` raises, ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind; then
-    `store` was not closed unless the job had begun to start.
+    `validate_session` and the committer's `open` raise, ProgramNotPicklable, TooFewSlots,
+    JobMisconfigured, CannotBind; then `store` was not closed unless the job had begun to start.
     """
     concurrent = configuration.concurrent_attempts_max
     warnings = validate_session(spark, concurrent_attempts_max=concurrent)

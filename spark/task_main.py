@@ -36,6 +36,8 @@ from epochgate.spark.wire import (
 CONNECTION_TRIES_MAX: Final = 5
 CONNECTION_RETRY_S: Final = 0.2
 METRICS_INTERVAL_S: Final = 1.0
+SUMMED_UP: Final = ("acknowledge", "ended", "finished")
+"""Messages before which the figures are sent, so that a checkpoint's and the end's are right."""
 IDLE_WAIT_S: Final = 1.0
 FAREWELL_WAIT_S: Final = 5.0
 _log = logging.getLogger(__name__)
@@ -97,6 +99,7 @@ class Attempt:
     def __init__(self, channel: TaskChannel, settings: Mapping[str, Any], subtask: int) -> None:
         self._channel, self._settings, self._subtask = channel, settings, subtask
         self._outgoing: list[Message] = []
+        self._made: Program | None = None
         self.is_finished = False
         """The driver has been told that this process leaves as it was told to."""
 
@@ -107,7 +110,7 @@ class Attempt:
             self._say(["finished"])
             self._flush()
             return
-        program = self._program()
+        program = self._made = self._program()
         worker = Worker(
             program,
             subtask=self._subtask,
@@ -164,7 +167,7 @@ class Attempt:
             is_busy = worker.work() is Work.DONE
             now_s = time.monotonic()
             if now_s >= metrics_at_s:
-                self._say(["metrics", dict(program.metrics())])
+                self._say_metrics(program)
                 metrics_at_s = now_s + METRICS_INTERVAL_S
             self._flush()
             if worker.is_over:
@@ -172,7 +175,12 @@ class Attempt:
             messages = self._channel.receive(0.0 if is_busy else IDLE_WAIT_S)
 
     def _say(self, message: Message) -> None:
+        if self._made is not None and message[0] in SUMMED_UP:
+            self._say_metrics(self._made)
         self._outgoing.append(message)
+
+    def _say_metrics(self, program: Program) -> None:
+        self._outgoing.append(["metrics", dict(program.metrics())])
 
     def _flush(self) -> None:
         if self._outgoing:

@@ -81,9 +81,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--follow", action="store_true", help="go on looking for new files until Ctrl-C")
     add(
+        "--settle-s",
+        type=float,
+        metavar="SECONDS",
+        help="take a file once it has been unmodified for so long (default: 5 with --follow, "
+        "else 0)",
+    )
+    add(
         "--format",
         choices=("parquet", "csv", "jsonl"),
         help="of the files (default: by their extension)",
+    )
+    add(
+        "--encoding",
+        default="utf-8",
+        metavar="NAME",
+        help="of CSV and JSON lines files, such as latin-1 or cp1252 (default: utf-8)",
     )
     add("--columns", metavar="A,B,...", help="read these columns only")
     add(
@@ -105,6 +118,13 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         choices=("fail", "skip"),
         default="fail",
         help="end the job at a file that cannot be read, or record it and go on (default: fail)",
+    )
+    add(
+        "--on-changed-file",
+        choices=("fail", "skip", "new"),
+        help="end the job at a file whose content is another than when it was taken, or leave the "
+        "new content out and record it, or take all of it as another file's (default: as "
+        "--on-bad-file); a file with the same content is known, whatever its time stamp",
     )
     add(
         "--restart",
@@ -186,8 +206,11 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         transform=None if arguments.transform is None else load_transform(arguments.transform),
         follow=arguments.follow,
         format=arguments.format,
+        encoding=arguments.encoding,
         columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
         on_bad_file=arguments.on_bad_file,
+        on_changed_file=arguments.on_changed_file,
+        settle_s=arguments.settle_s,
         restart=arguments.restart or RESTART,
         rows_per_second=arguments.rows_per_second,
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),

@@ -21,13 +21,17 @@ class RetryLater(EpochgateError):
 
 
 class Committer(ABC):
-    """Commits the checkpoints of one job, in order of their ids; on a thread of its own, one call
-    at a time.
+    """Commits the checkpoints of one job, in order of their ids.
+
+    `open`, `commit` and `close` run on one thread, the committer's own for its whole life, one call
+    at a time; make connections in `open`, which many drivers tie to the thread that makes them.
     """
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
-        """Called once before anything else. `restored`: checkpoint id -> what the restored
-        checkpoint holds of it and is not known to be committed; each is committed again.
+        """Called once before anything else; the start of the job raises what it raises.
+
+        `restored`: checkpoint id -> what the restored checkpoint holds of it and is not known to be
+        committed; each is committed again.
         """
 
     def check(self, committables: Committables) -> None:
@@ -44,4 +48,7 @@ class Committer(ABC):
         """
 
     def close(self) -> None:
-        """Release everything."""
+        """Release everything; called once, also when the job has failed, but not when `open` has.
+
+        What it raises is a warning of the job, which has ended already.
+        """

@@ -114,11 +114,14 @@ class Program(ABC):
     @abstractmethod
     def work(self) -> Work:
         """Do one bounded piece of work, an Arrow record batch for instance; events and barriers
-        wait meanwhile. Raising fails the attempt, FatalTaskError the job.
+        wait meanwhile. Raising fails the attempt, FatalTaskError the job, and so does returning
+        anything else.
         """
 
     def metrics(self) -> dict[str, int | float]:
-        """Counters since the attempt began by name, shown by the driver as `JobReport.metrics`."""
+        """Counters since the attempt began by name, shown by the driver as `JobReport.metrics`:
+        as of every second, each checkpoint and the end.
+        """
         return {}
 
 

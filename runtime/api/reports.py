@@ -40,7 +40,7 @@ class JobReport:
     failures: list[FailureReport] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     metrics: dict[int, dict[str, int | float]] = field(default_factory=dict)
-    """Subtask -> counters of its current attempt."""
+    """Subtask -> counters of its current attempt; after the end, of its last one."""
     coordinator_metrics: dict[str, Mapping[str, int | float]] = field(default_factory=dict)
     """Operator id -> figures of its coordinator, read when they are looked at."""
     regional_restarts: int = 0

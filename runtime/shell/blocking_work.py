@@ -34,6 +34,13 @@ class BlockingWork(Protocol):
         """
         ...
 
+    def run(self, lane: str, work: Callable[[], None]) -> None:
+        """Run work in the lane, behind what it has, and wait for it; raises what the work raises.
+
+        For the beginning and the end of a job, when nothing else would be waiting.
+        """
+        ...
+
     def open_loop(self, queue: EventQueue) -> CoroutineRunner:
         """Make the place where coroutines run; called at most once, closed by `close`."""
         ...
@@ -77,9 +84,15 @@ class ThreadedWork:
                 self._guests[lane] = GuestLane(lane)
             self._guests[lane].submit(run)
             return
+        self._lane(lane).submit(run)
+
+    def run(self, lane: str, work: Callable[[], None]) -> None:
+        self._lane(lane).submit(work).result()
+
+    def _lane(self, lane: str) -> ThreadPoolExecutor:
         if lane not in self._lanes:
             self._lanes[lane] = ThreadPoolExecutor(1, thread_name_prefix=f"epochgate-{lane}")
-        self._lanes[lane].submit(run)
+        return self._lanes[lane]
 
     def open_loop(self, queue: EventQueue) -> CoroutineRunner:
         self._loop = LoopThread(self._post)
@@ -143,6 +156,9 @@ class SimulatedWork:
         self, lane: str, work: Callable[[], Any], then: Then, *, is_guest: bool = False
     ) -> None:
         self.waiting.append((lane, work, then))
+
+    def run(self, lane: str, work: Callable[[], None]) -> None:
+        work()
 
     def open_loop(self, queue: EventQueue) -> CoroutineRunner:
         self._loop = SimulatedLoop(

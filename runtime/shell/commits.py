@@ -7,13 +7,19 @@ covers, what is known to be committed, and what travels with a checkpoint that i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from epochgate.runtime.api.committer import Committables, Committer, RetryLater
 from epochgate.runtime.store import CompletedCheckpoint
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
+
+
+LANE: Final = "commit"
+"""The lane in which a committer is opened, commits and is closed: one thread for its whole life."""
+_log = logging.getLogger(__name__)
 
 
 class Failure(NamedTuple):
@@ -49,8 +55,17 @@ class Commits:
                 self._held[checkpoint] = dict(flat)
             self.hold(restored.checkpoint_id, restored.committables)
         if committer is not None:
-            committer.open(master.configuration.run_id, dict(self._held))
+            self._open(committer)
         master.job.bind("committer", "sink", self)
+
+    def _open(self, committer: Committer) -> None:
+        run_id, held = self._master.configuration.run_id, dict(self._held)
+        try:
+            self._master.blocking.run(LANE, lambda: committer.open(run_id, held))
+        except BaseException:
+            # There will be no job whose end would end the thread.
+            self._master.blocking.close()
+            raise
 
     def hold(self, checkpoint: int, committables: Committables) -> None:
         """Keep a completed checkpoint's committables until they are known to be committed."""
@@ -85,7 +100,7 @@ class Commits:
     def _submit(self, checkpoint: int, tries: int, batch: list[tuple[int, Committables]]) -> None:
         numbers = [number for number, _ in batch]
         self._master.blocking.submit(
-            "commit",
+            LANE,
             lambda: self._commit_all(batch),
             lambda _, error: self._done(checkpoint, tries, numbers, error),
         )
@@ -109,5 +124,11 @@ class Commits:
         getattr(machine, failure.trigger)(checkpoint, tries, reason)
 
     def close(self) -> None:
-        if self._committer is not None:
-            self._committer.close()
+        """Close the committer after what it has under way; what it raises ends nothing else."""
+        if self._committer is None:
+            return
+        try:
+            self._master.blocking.run(LANE, self._committer.close)
+        except Exception as error:  # noqa: BLE001  # the user's code may raise anything
+            _log.exception("the committer could not be closed")
+            self._master.warn(f"the committer could not be closed: {error!r}")

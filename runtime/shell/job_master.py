@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import ExitStack
 from typing import Any
 
 from epochgate.fsm import Clock, EventQueue, Journal
@@ -40,9 +41,9 @@ class JobMaster:
     since the epoch, for what is stored to be read by people.
 
     Raises JobMisconfigured when the store's latest checkpoint was taken with another parallelism,
-    or a batch snapshot is of an operator that the job does not have, and what the store's `latest`
-    and the providers' `create` raise. Source: Apache Flink's JobMaster, with its SchedulerBase and
-    CheckpointCoordinator.
+    or a batch snapshot is of an operator that the job does not have, and what the store's `latest`,
+    the providers' `create` and the committer's `open` raise. Source: Apache Flink's
+    JobMaster, with its SchedulerBase and CheckpointCoordinator.
     """
 
     def __init__(
@@ -203,10 +204,11 @@ class JobMaster:
         self.queue.wake = self._refuse_late
         self._refuse_late()
         self.coordinators.lose_all("the job is over")
-        self.transport.close()
-        self.blocking.close()
-        self.commits.close()
-        self.store.close()
+        with ExitStack() as closing:  # the last first, and each whatever another raises
+            closing.callback(self.store.close)
+            closing.callback(self.blocking.close)
+            closing.callback(self.commits.close)
+            closing.callback(self.transport.close)
 
     def _refuse_late(self) -> None:
         """No events are processed any more: callers that wait for one of them must be told."""

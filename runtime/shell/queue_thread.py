@@ -43,7 +43,10 @@ class JobLoop:
 
     def join(self, timeout_s: float | None = None) -> JobResult:
         """Wait for the job's end; TimeoutError after `timeout_s` seconds."""
-        result = self.master.result.result(timeout_s)
+        try:
+            result = self.master.result.result(timeout_s)
+        except TimeoutError:
+            raise TimeoutError(f"the job has not ended within {timeout_s:g} s") from None
         self._thread.join()
         return result
 

@@ -77,10 +77,23 @@ class Worker:
         """Let the program do one piece of work, if it may; IDLE when there is nothing to do now."""
         if not self._may_work:
             return Work.IDLE
-        outcome = self._guarded(self.program.work)
+        outcome = self._guarded(self._work)
         if outcome is Work.ENDED:
             self._process(self._system.task.end_input)
         return outcome or Work.IDLE
+
+    def _work(self) -> Work:
+        outcome: Any = self.program.work()
+        if not isinstance(outcome, Work):
+            program = type(self.program)
+            raise FatalTaskError(
+                f"{program.__module__}.{program.__qualname__}.work() returned {outcome!r}, and "
+                "must return Work.DONE (more may be done at once), Work.IDLE (not before the next "
+                "message) or Work.ENDED (the input has ended)"
+                + ("; is a `return` missing?" if outcome is None else "")
+            )
+        work: Work = outcome
+        return work
 
     def close(self) -> None:
         """Close the operators, whatever state the attempt is in; the first error is raised after

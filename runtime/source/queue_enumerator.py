@@ -1,8 +1,9 @@
 """An enumerator for most sources: a queue of splits, filled by looking, emptied by who asks.
 
-Decides who gets a split (the reader that waits longest), and that a split found twice is given out
-once. Leaves to its `look` what splits there are. Its state is the queue, the ids of all splits that
-were ever found, and whether it has looked. Runs on the queue's thread; `look` elsewhere.
+Decides who gets a split (the reader that waits longest), and that a split found twice is given out once.
+Leaves to its `look` what splits there are. Its state is the queue and the ids of all splits that
+were ever found; an enumerator looks itself before it says that there are no more, whatever another
+has found before. Runs on the queue's thread; `look` elsewhere.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ class SplitQueueEnumerator(SplitEnumerator):
     """Gives each reader that asks the next split, and no more than one at a time.
 
     `look` returns the splits that are there, those known included; it may block. `every_s`: look
-    again `every_s` seconds after each look, for ever; none: look once, and end when all is read.
-    `state` is what `snapshot_state` returned.
+    again `every_s` seconds after each look, for ever; none: look once, at each start of the job and
+    each reset of it, and end when all is read. `state` is what `snapshot_state` returned.
     """
 
     def __init__(
@@ -32,18 +33,17 @@ class SplitQueueEnumerator(SplitEnumerator):
         every_s: float | None = None,
     ) -> None:
         self._context, self._look, self._every_s = context, look, every_s
-        splits, known, self._has_looked = ([], [], False) if state is None else state
+        # A third item, of earlier releases, tells that one of them has looked.
+        splits, known, *_ = ([], []) if state is None else state
+        self._has_looked = False
         self._splits = deque(SourceSplit(*plain) for plain in splits)
         self._known = dict.fromkeys(known)
         self._waiting: dict[int, None] = {}
         context.metrics.gauge("splits_unassigned", lambda: len(self._splits))
 
     def start(self) -> None:
-        """Look for splits, unless that was done for good."""
-        if self._every_s is not None or not self._has_looked:
-            self._context.call_async(
-                lambda: list(self._look()), self.add_found, every_s=self._every_s
-            )
+        """Look for splits."""
+        self._context.call_async(lambda: list(self._look()), self.add_found, every_s=self._every_s)
 
     def add_found(self, splits: Iterable[SourceSplit]) -> None:
         """Take in the splits of one look; those that are known already change nothing."""
@@ -69,9 +69,8 @@ class SplitQueueEnumerator(SplitEnumerator):
         self._waiting.pop(subtask, None)
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """The queue, all known ids, whether it has looked."""
-        splits = [[split.split_id, split.value] for split in self._splits]
-        return [splits, list(self._known), self._has_looked]
+        """The queue and all known ids."""
+        return [[[split.split_id, split.value] for split in self._splits], list(self._known)]
 
     def _assign(self) -> None:
         is_all = self._has_looked and self._every_s is None

@@ -5,14 +5,16 @@ Leaves to others: which subtask gets which split (the coordinator), and reading 
 Lives on the driver; `discover` reads directories, footers and samples, so call it off the protocol
 thread, on a `copy` whose findings the original can `adopt` there. Not thread-safe.
 
-Which files count: those below a directory (links to directories are not followed), those that
-match a pattern, or the one named. Not: names beginning with '.' or '_', also of directories below
-the source; empty files; endings of unfinished files (`UNFINISHED_SUFFIXES`).
+Which files count: see `finding`; empty files do not.
 
 When a file counts: it must be complete when it is first seen, so programs should write under a
 name that does not count and rename. For those that do not, a followed source waits until the file
-has been unmodified for `settle_s`, by its own time stamp or between two scans. A file that
-changes after it was enumerated is an error, found here or by the reader.
+has been unmodified for `settle_s`, by its own time stamp or between two looks; and ten times as
+long before a file that cannot be read is bad, because the end of a Parquet file comes last.
+
+When a known file is another: see `content`. With other content, found here or by the reader, it is
+an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
+its new content is left out as well ("skip") or is all taken as that of another file ("new").
 
 How files are cut: into the fewest shares of at most `split_bytes_target` bytes (Parquet: whole row
 groups, by compressed size). A CSV file larger than the target is read once to see whether a quoted
@@ -22,7 +24,6 @@ field might hold a line end; if so it remains one split. Compressed files are on
 from __future__ import annotations
 
 import copy
-import glob
 import os
 import time
 from collections import deque
@@ -33,6 +34,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from epochgate.errors import UsageError
+from epochgate.spark.files.checkpoint_directory import checkpoint_of
+from epochgate.spark.files.content import (
+    OnChangedFile,
+    Stamp,
+    checksum_of,
+    describe_stamp,
+    stamp_of,
+)
 from epochgate.spark.files.errors import (
     BadFile,
     FileChanged,
@@ -41,14 +50,16 @@ from epochgate.spark.files.errors import (
     PartitionedSource,
     SchemaChanged,
     SourceEmpty,
-    SourceMissing,
     SourceUnreadable,
     UnknownFormat,
 )
+from epochgate.spark.files.finding import find_files
+from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.layout import (
-    UNFINISHED_SUFFIXES,
+    cause_of,
     describe,
     format_of,
+    has_same_columns,
     infer_schema,
     normal_schema,
     open_bytes,
@@ -57,14 +68,15 @@ from epochgate.spark.files.layout import (
 from epochgate.spark.files.reader import READ_ERRORS, OnBadFile
 from epochgate.spark.files.records import has_quoted_line_ends
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
+from epochgate.spark.files.text import UTF_8, usable_encoding
 
-STATE_VERSION = 1
+STATE_VERSION = 2
+_READABLE_VERSIONS = (1, STATE_VERSION)
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
-SETTLE_S = 1.0
-
-_Stamp = tuple[int, int]
-"""A file's size in bytes and its modification time in ns."""
+SETTLE_S = 5.0
+UNREADABLE_PATIENCE = 10
+"""How many times `settle_s` a file must be unmodified until what cannot be read of it is bad."""
 
 
 class FileEnumeration:
@@ -74,8 +86,10 @@ class FileEnumeration:
     extension. schema: none to take the first file's (Parquet always takes it). projection: the
     columns to read. split_bytes_target: bytes of a file to a split; sample_bytes_max: bytes of the
     first file that its schema is inferred from. follow: whether more files may come; only then may
-    there be none. settle_s: seconds, see the module; by default 1 if following, else 0. now:
-    seconds since 1970. Raises `UsageError` for a source that is a URL, and for splits of no byte.
+    there be none. settle_s: seconds, see the module; by default 5 if following, else 0.
+    on_changed_file: see the module; none for the same as on_bad_file. encoding: of text files. now:
+    seconds since 1970.
+    Raises `UsageError` for a source that is a URL, and for splits of no byte.
     """
 
     def __init__(
@@ -92,6 +106,8 @@ class FileEnumeration:
         follow: bool = False,
         settle_s: float | None = None,
         on_bad_file: OnBadFile = "fail",
+        on_changed_file: OnChangedFile | None = None,
+        encoding: str = UTF_8,
         now: Callable[[], float] = time.time,
     ) -> None:
         if split_bytes_target < 1:
@@ -112,14 +128,16 @@ class FileEnumeration:
         self._follow = follow
         self._settle_s = (SETTLE_S if follow else 0.0) if settle_s is None else settle_s
         self._on_bad_file = on_bad_file
+        self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
+        self._encoding = usable_encoding(encoding)
         self._now = now
 
         self._layout: SourceLayout | None = None
         self._first_path = ""
-        self._seen: dict[str, _Stamp] = {}
+        self._known = KnownFiles()
         self._pending: deque[FileSplit] = deque()
         self._skipped: list[SkippedFile] = []
-        self._settling: dict[str, tuple[_Stamp, float]] = {}
+        self._settling: dict[str, tuple[Stamp, float]] = {}
 
     @property
     def layout(self) -> SourceLayout | None:
@@ -129,7 +147,7 @@ class FileEnumeration:
     @property
     def seen(self) -> Sequence[str]:
         """The paths that have been enumerated or skipped."""
-        return tuple(self._seen)
+        return tuple(self._known)
 
     @property
     def pending(self) -> Sequence[FileSplit]:
@@ -163,39 +181,62 @@ class FileEnumeration:
         files before the one it names are enumerated, and the next call begins with that file.
         """
         new: list[FileSplit] = []
-        for path in self._find():
+        for path in find_files(self.source, may_be_none=bool(self._known) or self._follow):
             stamp = self._stamp(path)
-            if stamp is None or not self._is_new(path, stamp) or not self._is_settled(path, stamp):
+            known = self._known.find(path)
+            if stamp is None or (known is not None and known.stamp == stamp):
                 continue
-            file_format, compression = self._format_of(path)
-            try:
-                splits = self._enumerate(path, stamp, file_format, compression)
-            except (BadFile, SchemaChanged) as bad:
-                if self._on_bad_file == "fail":
-                    raise
-                position = bad.position if isinstance(bad, BadFile) else "the beginning"
-                reason = bad.cause if isinstance(bad, BadFile) else str(bad)
-                self._skipped.append(SkippedFile(path, path, position, reason))
-                splits = []
-            self._seen[path] = stamp
-            self._settling.pop(path, None)
-            self._pending.extend(splits)
-            new.extend(splits)
-        if not self._follow and not self._seen and not self._settling:
+            if self._is_settled(path, stamp, self._settle_s):
+                new.extend(self._take(path, stamp))
+        if not self._follow and not self._known and not self._settling:
             raise SourceEmpty(self.source)
         return new
+
+    def _take(self, path: str, stamp: Stamp) -> list[FileSplit]:
+        """Know the file, and return its splits; none if it was known, or is not yet complete."""
+        file_format, compression = self._format_of(path)
+        known = self._known.find(path)
+        if known is not None and self._is_left_out(path, stamp, known, file_format):
+            return []
+        delivery = 1 if known is None else known.delivery + 1
+        layout, first_path = self._layout, self._first_path
+        checksum: int | None = None
+        splits: list[FileSplit] = []
+        try:
+            checksum = self._checksum(path, file_format)
+            for start, end in self._ranges(path, stamp, file_format, compression):
+                splits.append(
+                    FileSplit(
+                        path, file_format, compression, *stamp, start, end, checksum, delivery
+                    )
+                )
+        except (BadFile, SchemaChanged) as bad:
+            if not self._is_settled(path, stamp, UNREADABLE_PATIENCE * self._settle_s):
+                return []
+            if self._on_bad_file == "fail":
+                raise
+            position = bad.position if isinstance(bad, BadFile) else "the beginning"
+            reason = bad.cause if isinstance(bad, BadFile) else str(bad)
+            self._skipped.append(SkippedFile(path, path, position, reason))
+        if self._settle_s > 0 and self._stamp(path) != stamp:
+            self._layout, self._first_path = layout, first_path
+            return []
+        self._known.add(path, KnownFile(stamp, checksum, delivery))
+        self._settling.pop(path, None)
+        self._pending.extend(splits)
+        return splits
 
     def copy(self) -> FileEnumeration:
         """An enumeration that knows the same, of which nothing is shared that changes."""
         other = copy.copy(self)
-        other._seen, other._settling = dict(self._seen), dict(self._settling)
+        other._known, other._settling = self._known.copy(), dict(self._settling)
         other._pending, other._skipped = deque(self._pending), list(self._skipped)
         return other
 
     def adopt(self, found: FileEnumeration) -> None:
         """Take over what a copy has found since: its pending splits come behind those here."""
         self._layout, self._first_path = found._layout, found._first_path
-        self._seen, self._settling = dict(found._seen), dict(found._settling)
+        self._known, self._settling = found._known.copy(), dict(found._settling)
         self._skipped = list(found._skipped)
         self._pending.extend(found._pending)
 
@@ -210,7 +251,7 @@ class FileEnumeration:
             self.source,
             self._first_path,
             None if self._layout is None else self._layout.to_bytes(),
-            [[path, *stamp] for path, stamp in self._seen.items()],
+            self._known.to_list(),
             [split.to_list() for split in self._pending],
             [skipped.to_list() for skipped in self._skipped],
         ]
@@ -224,9 +265,9 @@ class FileEnumeration:
         columns.
         """
         version, *values = msgpack.unpackb(data)
-        if version != STATE_VERSION:
+        if version not in _READABLE_VERSIONS:
             raise IncompatibleState("enumeration of files", version, STATE_VERSION)
-        source, first_path, layout, seen, pending, skipped = values
+        source, first_path, layout, known, pending, skipped = values
         if source != self.source:
             raise UsageError(
                 f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
@@ -241,74 +282,57 @@ class FileEnumeration:
             )
         self._layout = restored
         self._first_path = first_path
-        self._seen = {path: (size, modified) for path, size, modified in seen}
+        self._known = KnownFiles.from_list(known)
         self._pending = deque(FileSplit.from_list(split) for split in pending)
         self._skipped = [SkippedFile.from_list(value) for value in skipped]
         self._settling = {}
 
-    def _find(self) -> list[str]:
-        source = self.source
-        try:
-            if os.path.isdir(source):
-                return sorted(_walk(source))
-            if os.path.lexists(source):
-                return [source]
-            if not glob.has_magic(source):
-                raise SourceMissing(source)
-            root = _literal_root(source)
-            if not os.path.isdir(root):
-                raise SourceMissing(source)
-            # glob ignores what it may not list; the user has to know.
-            os.listdir(root)
-        except OSError as error:
-            raise SourceUnreadable(error.filename or source, error.strerror) from error
-        matches = [
-            path
-            for path in glob.glob(source, recursive=True)
-            if os.path.isfile(path) and _counts(os.path.relpath(path, root))
-        ]
-        if not matches and not self._seen and not self._follow:
-            raise SourceMissing(source)
-        return sorted(matches)
-
-    def _stamp(self, path: str) -> _Stamp | None:
+    def _stamp(self, path: str) -> Stamp | None:
         """None for a file that is empty, or gone since it was listed."""
         try:
-            found = os.stat(path)
+            stamp = stamp_of(path)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise SourceUnreadable(path, error.strerror) from error
-        return (found.st_size, found.st_mtime_ns) if found.st_size > 0 else None
+        return stamp if stamp[0] > 0 else None
 
-    def _is_new(self, path: str, stamp: _Stamp) -> bool:
-        seen = self._seen.get(path)
-        if seen is None or seen == stamp:
-            return seen is None
-        changed = FileChanged(
-            path,
-            f"{seen[0]} bytes, modified at {seen[1]} ns",
-            f"{stamp[0]} bytes, modified at {stamp[1]} ns",
-        )
-        if self._on_bad_file == "fail":
-            raise changed
-        self._skipped.append(SkippedFile(path, path, f"byte {seen[0]}", str(changed)))
-        self._seen[path] = stamp
-        return False
+    def _is_left_out(self, path: str, stamp: Stamp, known: KnownFile, file_format: Format) -> bool:
+        """Whether nothing of a known file is to be read: nothing has changed, or it is skipped."""
+        try:
+            is_same = known.is_content_of(path, stamp, file_format)
+        except OSError as error:
+            raise SourceUnreadable(path, error.strerror) from error
+        checksum = known.checksum
+        if not is_same:
+            if self._on_changed_file == "new":
+                return False
+            changed = FileChanged(path, describe_stamp(known.stamp), describe_stamp(stamp))
+            if self._on_changed_file == "fail":
+                raise changed
+            self._skipped.append(SkippedFile(path, path, f"byte {known.stamp[0]}", str(changed)))
+            checksum = self._checksum(path, file_format)
+        self._known.add(path, KnownFile(stamp, checksum, known.delivery))
+        self._settling.pop(path, None)
+        return True
 
-    def _is_settled(self, path: str, stamp: _Stamp) -> bool:
+    def _is_settled(self, path: str, stamp: Stamp, patience_s: float) -> bool:
+        """Whether the file has been as it is for so long, by its own time stamp or by our looks."""
         now = self._now()
-        if self._settle_s <= 0 or now - stamp[1] / 1e9 >= self._settle_s:
+        if patience_s <= 0 or now - stamp[1] / 1e9 >= patience_s:
             return True
         before, since = self._settling.get(path, (None, now))
         if before != stamp:
             since = now
         self._settling[path] = (stamp, since)
-        return now - since >= self._settle_s
+        return now - since >= patience_s
 
     def _format_of(self, path: str) -> tuple[Format, Compression]:
-        below = os.path.dirname(os.path.relpath(path, self.source))
-        if "=" in below and os.path.isdir(self.source):
+        below = os.path.dirname(os.path.relpath(path, self.source)).split(os.sep)
+        # The number of a checkpoint is no data of the target that is read here.
+        if os.path.isdir(self.source) and any(
+            "=" in name and checkpoint_of(name) is None for name in below
+        ):
             raise PartitionedSource(path)
         file_format, compression = format_of(path, self._format)
         if file_format is None:
@@ -317,21 +341,23 @@ class FileEnumeration:
             raise MixedFormats(self._first_path, self._layout.format, path, file_format)
         return file_format, compression
 
-    def _enumerate(
-        self, path: str, stamp: _Stamp, file_format: Format, compression: Compression
-    ) -> list[FileSplit]:
+    def _checksum(self, path: str, file_format: Format) -> int:
         try:
-            if file_format == "parquet":
-                ranges = self._row_group_ranges(path)
-            else:
-                ranges = self._byte_ranges(path, stamp[0], file_format, compression)
+            return checksum_of(path, file_format)
         except PermissionError as error:
             raise SourceUnreadable(path, error.strerror) from error
+        except OSError as error:
+            raise _bad(path, error, "none") from error
+
+    def _ranges(
+        self, path: str, stamp: Stamp, file_format: Format, compression: Compression
+    ) -> list[tuple[int, int]]:
+        try:
+            if file_format == "parquet":
+                return self._row_group_ranges(path)
+            return self._byte_ranges(path, stamp[0], file_format, compression)
         except READ_ERRORS as error:
-            raise BadFile(
-                path, path, "the beginning", f"{type(error).__name__}: {error}"
-            ) from error
-        return [FileSplit(path, file_format, compression, *stamp, *range_) for range_ in ranges]
+            raise _bad(path, error, compression) from error
 
     def _row_group_ranges(self, path: str) -> list[tuple[int, int]]:
         with pq.ParquetFile(path) as file:
@@ -357,13 +383,18 @@ class FileEnumeration:
         with open_bytes(path, compression) as file:
             if self._layout is None:
                 schema = self._given_schema or infer_schema(
-                    file, file_format, self._header, self._delimiter, self._sample_bytes_max
+                    file,
+                    file_format,
+                    self._header,
+                    self._delimiter,
+                    self._encoding,
+                    self._sample_bytes_max,
                 )
                 if schema is None:
                     return []
                 self._agree(path, file_format, schema)
             if file_format == "csv" and self._header:
-                self._agree_on_names(path, read_header(file, self._delimiter)[0])
+                self._agree_on_names(path, read_header(file, self._delimiter, self._encoding)[0])
             count = -(-size // self._split_bytes_target)
             if compression != "none" or count == 1:
                 return [(0, size)]
@@ -387,10 +418,7 @@ class FileEnumeration:
             self._layout, self._first_path = layout, path
             return
         expected = self._layout.schema
-        # The order may differ: columns are read by name.
-        if {(field.name, field.type) for field in schema} != {
-            (field.name, field.type) for field in expected
-        } or len(schema) != len(expected):
+        if not has_same_columns(schema, expected):
             raise SchemaChanged(path, describe(schema), self._first_path, describe(expected))
 
     def _agree_on_names(self, path: str, names: tuple[str, ...]) -> None:
@@ -399,25 +427,8 @@ class FileEnumeration:
             raise SchemaChanged(path, ", ".join(names), self._first_path, expected)
 
 
-def _walk(directory: str) -> Iterable[str]:
-    def refuse(error: OSError) -> None:
-        raise error
-
-    for parent, directories, names in os.walk(directory, onerror=refuse):
-        directories[:] = [name for name in directories if _counts(name)]
-        yield from (os.path.join(parent, name) for name in names if _counts(name))
-
-
-def _counts(path: str) -> bool:
-    hidden = any(part.startswith((".", "_")) for part in path.split(os.sep))
-    return not hidden and not path.endswith(UNFINISHED_SUFFIXES)
-
-
-def _literal_root(pattern: str) -> str:
-    root = pattern
-    while glob.has_magic(root):
-        root = os.path.dirname(root)
-    return root
+def _bad(path: str, error: BaseException, compression: Compression) -> BadFile:
+    return BadFile(path, path, "the beginning", cause_of(error, path, compression))
 
 
 def _columns(projection: Sequence[str] | None) -> str:

@@ -91,9 +91,12 @@ class FileChanged(EpochgateError):
     def __str__(self) -> str:
         path, expected, found = self.args
         return (
-            f"{path!r} has changed since it was enumerated: expected {expected}, found {found}. A "
-            "file must not change once it can be seen: write it under a hidden or .tmp name and "
-            "rename it, or raise the settling time. New rows belong into a new file."
+            f"{path!r} has changed since it was enumerated: expected {expected}, found {found}. "
+            "Nothing that was read of it is lost. Start again with --on-changed-file skip to leave "
+            "its new content out, or with --on-changed-file new to take all of it as another "
+            "file's (rows that stayed the same come twice); on_changed_file in Python. To prevent "
+            "it, write files under a hidden or .tmp name and rename them, put new rows into new "
+            "files, and give slow copies more time by --settle-s (settle_s)."
         )
 
 

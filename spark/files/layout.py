@@ -29,6 +29,7 @@ from epochgate.spark.files.records import (
     RecordTooLong,
 )
 from epochgate.spark.files.split import Compression, Format
+from epochgate.spark.files.text import NotText, as_utf8, explain
 
 _FORMATS: dict[str, Format] = {
     ".parquet": "parquet",
@@ -93,15 +94,17 @@ class _Decompressed(gzip.GzipFile):
         return super().seek(offset, whence)
 
 
-def data_start(file: BinaryIO, file_format: Format, header: bool, delimiter: str) -> int:
+def data_start(
+    file: BinaryIO, file_format: Format, header: bool, delimiter: str, encoding: str
+) -> int:
     """Offset of the first data record of a CSV or JSON lines file."""
     if file_format == "csv" and header:
-        return read_header(file, delimiter)[1]
+        return read_header(file, delimiter, encoding)[1]
     file.seek(0)
     return len(BYTE_ORDER_MARK) if file.read(3) == BYTE_ORDER_MARK else 0
 
 
-def read_header(file: BinaryIO, delimiter: str) -> tuple[tuple[str, ...], int]:
+def read_header(file: BinaryIO, delimiter: str, encoding: str) -> tuple[tuple[str, ...], int]:
     """The column names of a CSV file, and the offset after its header; `ValueError` if unusable."""
     file.seek(0)
     ends = CsvRecordEnds(delimiter)
@@ -115,7 +118,7 @@ def read_header(file: BinaryIO, delimiter: str) -> tuple[tuple[str, ...], int]:
         if len(data) > RECORD_BYTES_MAX:
             raise RecordTooLong(f"the header does not end within {len(data)} bytes")
     start = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
-    text = data[start:end].decode("utf-8")
+    text = as_utf8(data[start:end], encoding, start).decode()
     if "\r" in text.rstrip("\r\n") and '"' not in text:
         # Taken for one line, the whole file would be a header without rows.
         raise ValueError("lines end with CR alone; convert them to LF or CR LF")
@@ -126,14 +129,20 @@ def read_header(file: BinaryIO, delimiter: str) -> tuple[tuple[str, ...], int]:
 
 
 def infer_schema(
-    file: BinaryIO, file_format: Format, header: bool, delimiter: str, sample_bytes_max: int
+    file: BinaryIO,
+    file_format: Format,
+    header: bool,
+    delimiter: str,
+    encoding: str,
+    sample_bytes_max: int,
 ) -> pa.Schema | None:
     """Column names and types of a CSV or JSON lines file; none if it has no row.
 
-    Raises `ValueError` (of which pyarrow's `ArrowInvalid` is one) if not one record can be parsed.
+    Raises `ValueError` (of which pyarrow's `ArrowInvalid` and `NotText` are two) if not one record
+    can be parsed.
     """
-    start = data_start(file, file_format, header, delimiter)
-    names = read_header(file, delimiter)[0] if file_format == "csv" and header else ()
+    start = data_start(file, file_format, header, delimiter, encoding)
+    names = read_header(file, delimiter, encoding)[0] if file_format == "csv" and header else ()
     file.seek(start)
     ends: RecordEnds = CsvRecordEnds(delimiter) if file_format == "csv" else LineEnds()
     sample = file.read(sample_bytes_max)
@@ -146,9 +155,10 @@ def infer_schema(
         sample = sample[:cut]
     while True:
         try:
-            schema = _schema_of(sample, file_format, names, delimiter)
+            text = as_utf8(sample, encoding, start)
+            schema = _schema_of(text, file_format, names, delimiter)
             break
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, NotText):
             # Reading will tell where exactly the file is bad; the part before has types as well.
             shorter = ends.last(sample[: len(sample) // 2]) or ends.first(sample, 0)
             if shorter in (0, len(sample)):
@@ -210,9 +220,33 @@ def parse_json_lines(data: bytes, schema: pa.Schema) -> pa.Table:
     )
 
 
+def cause_of(error: BaseException, path: str, compression: Compression) -> str:
+    """Why a file cannot be read, for a person; where it is no text, the file tells the line."""
+    if isinstance(error, NotText):
+        with open_bytes(path, compression) as file:
+            return explain(error, file)
+    return f"{type(error).__name__}: {error}"
+
+
 def normal_schema(schema: pa.Schema) -> pa.Schema:
     """The schema without metadata and with every column nullable: what files must agree on."""
     return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def has_same_columns(one: pa.Schema, other: pa.Schema) -> bool:
+    """Whether names and types agree; the order may differ, because columns are read by name.
+
+    Types are compared by what they hold: names inside a map or a list, which writers choose and
+    which Arrow's own serialized form does not keep, do not count, and a type's hash counts them.
+
+    >>> named = pa.map_(pa.field("k", pa.string(), nullable=False), pa.field("v", pa.int64()))
+    >>> has_same_columns(pa.schema([("m", named)]), pa.schema([("m", pa.map_("string", "int64"))]))
+    True
+    """
+    ones, others = (sorted(schema, key=lambda field: str(field.name)) for schema in (one, other))
+    return [(field.name, field.type) for field in ones] == [
+        (field.name, field.type) for field in others
+    ]
 
 
 def describe(schema: pa.Schema) -> str:

@@ -8,14 +8,14 @@ A position is a row group, or the byte offset of a block of records, and the row
 that continuing reads again at most one row group or one block (and, compressed, decompresses the
 part before). Rows already taken are never yielded again, whatever the sizes of batches are then.
 
-With "skip", the rest of a bad split is left out and recorded. Other splits of the file are read
-by the subtasks that have them, and recorded there if they are bad as well, so the rows that are
-taken do not depend on which subtask got which split.
+With "skip", the rest of a bad split is left out and recorded, and so is, with "skip" or "new", the
+rest of a split whose file has changed. Other splits of the file are read by the subtasks that have
+them, and recorded there if they are bad as well, so the rows that are taken do not depend on which subtask
+got which split.
 """
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +24,15 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from epochgate.spark.files.content import (
+    OnChangedFile,
+    checksum_of,
+    describe_stamp,
+    stamp_of,
+)
 from epochgate.spark.files.errors import BadFile, FileChanged
 from epochgate.spark.files.layout import (
+    cause_of,
     data_start,
     describe,
     open_bytes,
@@ -40,6 +47,7 @@ from epochgate.spark.files.records import (
     record_blocks,
 )
 from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, SplitPosition
+from epochgate.spark.files.text import UTF_8, NotText, as_utf8
 
 OnBadFile = Literal["fail", "skip"]
 
@@ -60,7 +68,8 @@ class ReadBatch:
 class SplitReader:
     """Reads splits of one source, each batch with at most `batch_rows` rows.
 
-    `block_bytes`: how many bytes of a text file are read at once. Raises ValueError unless both are
+    `block_bytes`: how many bytes of a text file are read at once. `encoding`: that of text files, as
+    `usable_encoding` returns it. Raises ValueError unless both are
     at least 1.
     """
 
@@ -71,6 +80,8 @@ class SplitReader:
         batch_rows: int = 65_536,
         block_bytes: int = 4 << 20,
         on_bad_file: OnBadFile = "fail",
+        on_changed_file: OnChangedFile = "fail",
+        encoding: str = UTF_8,
     ) -> None:
         if batch_rows < 1 or block_bytes < 1:
             raise ValueError(f"batch_rows={batch_rows} and block_bytes={block_bytes} must be >= 1")
@@ -79,6 +90,8 @@ class SplitReader:
         self._batch_rows = batch_rows
         self._block_bytes = block_bytes
         self._on_bad_file = on_bad_file
+        self._on_changed_file = on_changed_file
+        self._encoding = encoding
         self._skipped: list[SkippedFile] = []
 
     def take_skipped(self) -> list[SkippedFile]:
@@ -89,9 +102,23 @@ class SplitReader:
     def read(self, split: FileSplit, position: SplitPosition | None = None) -> Iterator[ReadBatch]:
         """The batches of `split` from `position` on (none: from its beginning).
 
-        Raises `FileChanged` if the file is not the one that was enumerated, and `BadFile` if it
+        Raises `FileChanged` if the file's content is not what was enumerated, and `BadFile` if it
         cannot be read; all rows before the bad one have been yielded by then.
         """
+        rows = 0 if position is None else position.rows
+        try:
+            for read in self._read_unchanged(split, position):
+                rows = read.rows.stop
+                yield read
+        except FileChanged as changed:
+            if self._on_changed_file == "fail":
+                raise
+            skipped = SkippedFile(split.path, split.split_id, f"row {rows}", str(changed))
+            self._skipped.append(skipped)
+
+    def _read_unchanged(
+        self, split: FileSplit, position: SplitPosition | None
+    ) -> Iterator[ReadBatch]:
         try:
             self._require_unchanged(split)
             if split.format == "parquet":
@@ -106,18 +133,20 @@ class SplitReader:
             self._skipped.append(SkippedFile(bad.path, bad.split_id, bad.position, bad.cause))
 
     def _require_unchanged(self, split: FileSplit, missing_is_bad: bool = True) -> None:
+        expected = (split.size_bytes, split.modified_ns)
         try:
-            found = os.stat(split.path)
+            found = stamp_of(split.path)
+            if found == expected or (
+                found[0] == expected[0]
+                and split.checksum is not None
+                and checksum_of(split.path, split.format) == split.checksum
+            ):
+                return
         except OSError as error:
             if missing_is_bad:
                 raise _bad(split, "the beginning", error) from error
             return
-        if (found.st_size, found.st_mtime_ns) != (split.size_bytes, split.modified_ns):
-            raise FileChanged(
-                split.path,
-                f"{split.size_bytes} bytes, modified at {split.modified_ns} ns",
-                f"{found.st_size} bytes, modified at {found.st_mtime_ns} ns",
-            )
+        raise FileChanged(split.path, describe_stamp(expected), describe_stamp(found))
 
     def _read_row_groups(
         self, split: FileSplit, position: SplitPosition | None
@@ -162,7 +191,9 @@ class SplitReader:
         try:
             with open_bytes(split.path, split.compression) as file:
                 if position is None and split.start == 0:
-                    offset = data_start(file, split.format, layout.header, layout.delimiter)
+                    offset = data_start(
+                        file, split.format, layout.header, layout.delimiter, self._encoding
+                    )
                 elif position is None:
                     offset = first_record_start(file, split.start)
                 file.seek(offset)
@@ -198,17 +229,18 @@ class SplitReader:
         begins to be bad does not depend on where a block began.
         """
         try:
+            text = as_utf8(data, self._encoding, offset)
             if split.format == "csv":
                 table = parse_csv(
-                    data,
+                    text,
                     self._layout.schema.names,
                     self._layout.delimiter,
                     self._layout.schema,
                     self._layout.projection,
                 )
             else:
-                table = parse_json_lines(data, self._layout.schema)
-        except pa.ArrowException as error:
+                table = parse_json_lines(text, self._layout.schema)
+        except (pa.ArrowException, NotText) as error:
             middle = ends.last(data[: len(data) // 2]) or ends.first(data, 0)
             if middle in (0, len(data)):
                 raise _bad(split, f"byte {offset}", error) from error
@@ -227,4 +259,6 @@ class SplitReader:
 
 
 def _bad(split: FileSplit, position: str, error: BaseException) -> BadFile:
-    return BadFile(split.path, split.split_id, position, f"{type(error).__name__}: {error}")
+    return BadFile(
+        split.path, split.split_id, position, cause_of(error, split.path, split.compression)
+    )

@@ -28,7 +28,8 @@ class FileSplit:
 
     `end` is exclusive. A record of a CSV or JSON lines file belongs to the split in which its first
     byte lies. A compressed file is one split, whose bytes count in the compressed file.
-    `size_bytes` and `modified_ns` are those of the whole file when it was enumerated.
+    `size_bytes`, `modified_ns` and `checksum` are those of the whole file when it was enumerated;
+    no checksum for splits of an earlier release. `delivery` counts the contents of one path.
     """
 
     path: str
@@ -38,12 +39,15 @@ class FileSplit:
     modified_ns: int
     start: int
     end: int
+    checksum: int | None = None
+    delivery: int = 1
 
     @property
     def split_id(self) -> str:
         """Names the split: the same file gives the same ids in every run."""
         unit = "groups" if self.format == "parquet" else "bytes"
-        return f"{self.path}#{unit}={self.start}-{self.end}"
+        again = "" if self.delivery == 1 else f"&delivery={self.delivery}"
+        return f"{self.path}#{unit}={self.start}-{self.end}{again}"
 
     def to_list(self) -> list[Any]:
         """A list of plain values, for msgpack."""
@@ -55,12 +59,14 @@ class FileSplit:
             self.modified_ns,
             self.start,
             self.end,
+            self.checksum,
+            self.delivery,
         ]
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> FileSplit:
         """Inverse of `to_list`; `ValueError` for anything else."""
-        path, file_format, compression, size_bytes, modified_ns, start, end = values
+        path, file_format, compression, size_bytes, modified_ns, start, end, *rest = values
         if file_format not in ("parquet", "csv", "jsonl") or compression not in ("none", "gzip"):
             raise ValueError(f"not a split's format and compression: {file_format}, {compression}")
         return cls(
@@ -71,6 +77,7 @@ class FileSplit:
             int(modified_ns),
             int(start),
             int(end),
+            *rest,
         )
 
 

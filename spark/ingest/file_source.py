@@ -8,6 +8,7 @@ the coordinator's part of the checkpoint may not hold the first report. Runs in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from epochgate.runtime.source import (
@@ -26,7 +27,9 @@ from epochgate.spark.files import (
     SplitPosition,
     SplitReader,
 )
+from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.text import UTF_8
 
 
 def to_source_split(split: FileSplit, layout: SourceLayout) -> SourceSplit:
@@ -43,15 +46,14 @@ class FileReader(SourceReader):
     """Reads splits of files; each `Fetched` holds one `ReadBatch`."""
 
     def __init__(
-        self, batch_rows: int, on_bad_file: OnBadFile, report: Callable[[Any], None]
+        self, make_reader: Callable[[SourceLayout], SplitReader], report: Callable[[Any], None]
     ) -> None:
-        self._batch_rows, self._on_bad_file, self._report = batch_rows, on_bad_file, report
+        self._make_reader, self._report = make_reader, report
         self._skipped: list[list[str]] = []
 
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
         """Read the split in batches. Raises what `SplitReader.read` raises."""
-        layout = SourceLayout.from_bytes(split.value[1])
-        reader = SplitReader(layout, batch_rows=self._batch_rows, on_bad_file=self._on_bad_file)
+        reader = self._make_reader(SourceLayout.from_bytes(split.value[1]))
         at = None if position is None else SplitPosition.from_list(position)
         for read in reader.read(to_file_split(split), at):
             yield Fetched([read], read.position.to_list())
@@ -77,8 +79,21 @@ class FileSource(Source):
 
     state_version = 2
 
-    def __init__(self, *, batch_rows: int, on_bad_file: OnBadFile) -> None:
-        self._batch_rows, self._on_bad_file = batch_rows, on_bad_file
+    def __init__(
+        self,
+        *,
+        batch_rows: int,
+        on_bad_file: OnBadFile,
+        on_changed_file: OnChangedFile = "fail",
+        encoding: str = UTF_8,
+    ) -> None:
+        self._make_reader = partial(
+            SplitReader,
+            batch_rows=batch_rows,
+            on_bad_file=on_bad_file,
+            on_changed_file=on_changed_file,
+            encoding=encoding,
+        )
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
         """Raises TypeError: files are enumerated on the driver."""
@@ -88,4 +103,4 @@ class FileSource(Source):
 
     def create_reader(self, context: ReaderContext) -> FileReader:
         """Make the reader of one attempt."""
-        return FileReader(self._batch_rows, self._on_bad_file, context.send_source_event)
+        return FileReader(self._make_reader, context.send_source_event)

@@ -12,9 +12,11 @@ from typing import get_args
 from epochgate.errors import UsageError
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.spark.files import TransformFunction
+from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.split import Format
+from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.transform_function import require_callable
 
 RESTART = "rate:20,1m,200ms"
@@ -35,12 +37,16 @@ class IngestOptions:
     source: a directory, a file or a glob pattern. checkpoint_directory: none for one beside the
     target. transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
-    columns: those to read, none for all. on_bad_file: "fail", or "skip" to leave it out and record
-    it. restart: as `parse_restart_strategy` reads it. rows_per_second: of the whole job, none for
-    as many as it can. heartbeat_timeout_s: a worker that is silent for so long is replaced.
-    port: on which the driver listens for its tasks, 0 for a free one.
+    encoding: of CSV and JSON lines files. columns: those to read, none for all. on_bad_file:
+    "fail", or "skip" to leave it out and record it. on_changed_file: of a file whose content is
+    another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
+    to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
+    file must have been unmodified before it is taken, by default 5 when following, else 0. restart:
+    as `parse_restart_strategy` reads it. rows_per_second: of the whole job, none for as many as it
+    can. heartbeat_timeout_s: a worker that is silent for so long is replaced. port: on which the
+    driver listens for its tasks, 0 for a free one.
 
-    Raises IngestMisconfigured, InvalidRestartStrategy or TransformNotCallable.
+    Raises IngestMisconfigured, InvalidRestartStrategy, TransformNotCallable or EncodingUnusable.
     """
 
     source: str
@@ -51,8 +57,11 @@ class IngestOptions:
     transform: TransformFunction | None = None
     follow: bool = False
     format: Format | None = None
+    encoding: str = UTF_8
     columns: tuple[str, ...] | None = None
     on_bad_file: OnBadFile = "fail"
+    on_changed_file: OnChangedFile | None = None
+    settle_s: float | None = None
     restart: str = RESTART
     rows_per_second: float | None = None
     heartbeat_timeout_s: float = 10.0
@@ -76,15 +85,18 @@ class IngestOptions:
             raise IngestMisconfigured(
                 f"port is {self.port}; choose one from 1024 to {PORT_MAX}, or 0 for a free one"
             )
-        if self.format is not None:
-            self._expect_one_of("format", get_args(Format))
+        if self.settle_s is not None and not (math.isfinite(self.settle_s) and self.settle_s >= 0):
+            raise IngestMisconfigured(f"settle_s is {self.settle_s}; it must be 0 or more")
+        self._expect_one_of("format", get_args(Format))
         self._expect_one_of("on_bad_file", get_args(OnBadFile))
+        self._expect_one_of("on_changed_file", get_args(OnChangedFile))
+        usable_encoding(self.encoding)
         if self.transform is not None:
             require_callable(self.transform, repr(self.transform))
         parse_restart_strategy(self.restart)
 
     def _expect_one_of(self, name: str, known: tuple[str, ...]) -> None:
-        if getattr(self, name) not in known:
+        if getattr(self, name) not in (*known, getattr(type(self), name)):
             raise IngestMisconfigured(
                 f"{name} is {getattr(self, name)!r}; choose from {', '.join(known)}"
             )

@@ -23,6 +23,7 @@ from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.source import SourceProvider
 from epochgate.runtime.store import CompletedCheckpoint, DirectoryCheckpointStore
 from epochgate.spark.files import FileEnumeration
+from epochgate.spark.files.text import usable_encoding
 from epochgate.spark.ingest.committer import ParquetCommitter
 from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook, read_files
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions
@@ -127,6 +128,9 @@ def enumeration_factory(options: IngestOptions) -> Callable[[], FileEnumeration]
             projection=options.columns,
             follow=options.follow,
             on_bad_file=options.on_bad_file,
+            on_changed_file=options.on_changed_file,
+            settle_s=options.settle_s,
+            encoding=options.encoding,
             split_bytes_target=options.split_bytes_target,
         )
 
@@ -168,6 +172,8 @@ def _assembled(
             options.transform,
             options.batch_rows,
             options.on_bad_file,
+            options.on_changed_file or options.on_bad_file,
+            usable_encoding(options.encoding),
             None if rate is None else rate / options.parallelism,
             files,
         ),

@@ -12,6 +12,7 @@ from epochgate.runtime import Operator, Program, Work
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
+from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.ingest.file_source import FileSource
 from epochgate.spark.ingest.pace import Pace
@@ -77,6 +78,8 @@ class IngestProgramFactory:
     transform: TransformFunction | None
     batch_rows: int
     on_bad_file: OnBadFile
+    on_changed_file: OnChangedFile
+    encoding: str
     rows_per_s: float | None = None
     files: FileSystem | None = None
 
@@ -87,7 +90,13 @@ class IngestProgramFactory:
             batch_rows = max(1, min(batch_rows, int(self.rows_per_s / SLICES_PER_S)))
         return IngestProgram(
             SourceOperator(
-                FileSource(batch_rows=batch_rows, on_bad_file=self.on_bad_file), in_turns=False
+                FileSource(
+                    batch_rows=batch_rows,
+                    on_bad_file=self.on_bad_file,
+                    on_changed_file=self.on_changed_file,
+                    encoding=self.encoding,
+                ),
+                in_turns=False,
             ),
             BatchTransform(self.transform),
             ParquetSinkOperator(self.working_directory, self.files),

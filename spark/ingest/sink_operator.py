@@ -15,6 +15,7 @@ import pyarrow as pa
 from epochgate.runtime import Operator
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.spark.parquet_sink import Committable, StagingWriter
+from epochgate.spark.parquet_sink.committable import require_free_columns
 
 
 class ParquetSinkOperator(Operator):
@@ -28,8 +29,12 @@ class ParquetSinkOperator(Operator):
         self.rows_written = 0
 
     def may_write(self, batch: pa.RecordBatch) -> bool:
-        """Whether the schema is agreed; if not, ask for that of `batch`: the answer is an event."""
+        """Whether the schema is agreed; if not, ask for that of `batch`: the answer is an event.
+
+        Raises ReservedColumn before one is agreed that no target can hold.
+        """
         if self._writer is None and not self._has_asked:
+            require_free_columns(batch.schema)
             self._has_asked = True
             schema = pa.schema([pa.field(field.name, field.type) for field in batch.schema])
             self.context.send_to_coordinator(["schema", schema.serialize().to_pybytes()])

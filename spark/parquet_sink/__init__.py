@@ -5,6 +5,7 @@ Holds no protocol: task loops and committers call these classes. Imports pyarrow
 
 from __future__ import annotations
 
+from epochgate.spark.files.checkpoint_directory import checkpoint_name
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.errors import (
     CommitConflict,
@@ -14,6 +15,7 @@ from epochgate.spark.parquet_sink.errors import (
     DiskFull,
     OtherFileSystem,
     OutputSchemaChanged,
+    ReservedColumn,
     TargetAhead,
     TargetBehind,
     TargetLocked,
@@ -25,7 +27,7 @@ from epochgate.spark.parquet_sink.errors import (
 )
 from epochgate.spark.parquet_sink.ownership import working_directory_of
 from epochgate.spark.parquet_sink.staging import StagingWriter, StagingWriterBroken
-from epochgate.spark.parquet_sink.target import CommitResult, ParquetTarget, checkpoint_name
+from epochgate.spark.parquet_sink.target import CommitResult, ParquetTarget
 
 __all__ = [
     "CommitConflict",
@@ -38,6 +40,7 @@ __all__ = [
     "OtherFileSystem",
     "OutputSchemaChanged",
     "ParquetTarget",
+    "ReservedColumn",
     "StagingWriter",
     "StagingWriterBroken",
     "TargetAhead",

@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from epochgate.runtime.filesystem import AnyPath, FileSystem
+from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
+from epochgate.spark.parquet_sink.errors import ReservedColumn
 
 STAGED_SUFFIX = ".staged"
 """Keeps staged files out of patterns such as `**/*.parquet`."""
@@ -97,6 +99,13 @@ def schema_id(schema: pa.Schema) -> str:
     """Eight hex digits that differ if column names, order or types do; metadata does not count."""
     bare = pa.schema([pa.field(field.name, field.type) for field in schema])
     return f"{zlib.crc32(bare.serialize().to_pybytes()):08x}"
+
+
+def require_free_columns(schema: pa.Schema) -> None:
+    """`ReservedColumn` for a column that readers of the target could not tell from its own."""
+    for name in schema.names:
+        if name.lower() == CHECKPOINT_COLUMN:
+            raise ReservedColumn(name)
 
 
 def with_written_schema(schema: pa.Schema) -> dict[str, str]:

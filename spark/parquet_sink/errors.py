@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 
 from epochgate.errors import EpochgateError, UsageError
+from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
 
 
 class TargetNotEmpty(UsageError):
@@ -93,8 +94,8 @@ class TargetNotWritable(UsageError):
     def __str__(self) -> str:
         return (
             f"cannot write to {self.args[0]!r}: {self.args[1]}. The job needs to write to the "
-            "target and to the directory that holds it, where it stages files. Change the "
-            "permissions, or give a target in a directory of your own."
+            "target and to the directory that holds it, where it stages files. Check the path and "
+            "the permissions, or give a target in a directory of your own."
         )
 
 
@@ -165,6 +166,17 @@ class OutputSchemaChanged(EpochgateError):
             "The first batch fixes it for the whole target. Let the transform return the same "
             "column names, order and types for every batch (a column without any value easily "
             "becomes null or float: cast it), or give a new target."
+        )
+
+
+class ReservedColumn(EpochgateError):
+    """The output has a column that readers would take for the target's own: its name."""
+
+    def __str__(self) -> str:
+        return (
+            f"the output has a column {self.args[0]!r}, and readers of the target show the number "
+            f"of a row's checkpoint as column {CHECKPOINT_COLUMN!r} (capitals do not count): the "
+            "one would hide the other. Rename it in the transform, then start again."
         )
 
 

@@ -26,7 +26,8 @@ from epochgate.spark.parquet_sink.errors import (
     TargetVersionUnknown,
 )
 
-TARGET_VERSION = 1
+TARGET_VERSION = 2
+_READABLE_VERSIONS = (1, TARGET_VERSION)
 MARKER_NAME = "_epochgate.json"
 _PRODUCT = "epochgate parquet target"
 
@@ -55,6 +56,7 @@ class TargetOwnership:
         self._job_id = job_id
         self._run_id = run_id
         self._files = files
+        self._version = TARGET_VERSION
         self._lock: FileLock | None = None
 
     def acquire(self, restored_checkpoint: int | None) -> None:
@@ -78,7 +80,12 @@ class TargetOwnership:
             raise
 
     def enter(self) -> None:
-        """Become the run that may commit; every earlier run may no longer."""
+        """Become the run that may commit; every earlier run may no longer.
+
+        An earlier release refuses the target from now on: it would not see what this one commits.
+        """
+        if self._version != TARGET_VERSION:
+            self._write_marker()
         self._write(self._owner_path(), {"job": self._job_id, "run": self._run_id})
 
     def require_owner(self) -> None:
@@ -115,10 +122,11 @@ class TargetOwnership:
             product, version, job = values["product"], values["version"], values["job"]
         except (ValueError, KeyError, TypeError):
             raise TargetVersionUnknown(marker_path, repr(marker[:80])) from None
-        if product != _PRODUCT or version != TARGET_VERSION:
+        if product != _PRODUCT or version not in _READABLE_VERSIONS:
             raise TargetVersionUnknown(marker_path, f"{product!r}, version {version!r}")
         if job != self._job_id:
             raise TargetOfAnotherJob(self.path, job, self._job_id)
+        self._version = version
         return True
 
     def _mark(self, restored_checkpoint: int | None) -> None:
@@ -130,6 +138,9 @@ class TargetOwnership:
         self._files.make_directory(self.path)
         for name in self._files.list_directory(self.path):
             self._files.remove(os.path.join(self.path, name))
+        self._write_marker()
+
+    def _write_marker(self) -> None:
         marker = {"product": _PRODUCT, "version": TARGET_VERSION, "job": self._job_id}
         self._write(os.path.join(self.path, MARKER_NAME), marker)
 

@@ -26,6 +26,7 @@ from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.committable import (
     Committable,
     footer_crc32,
+    require_free_columns,
     schema_id,
     staged_path,
     with_written_schema,
@@ -94,10 +95,12 @@ class StagingWriter:
         """Add a batch, of the schema of those before.
 
         Raises `OutputSchemaChanged`, `DiskFull` or `CommittableDamaged` (a file is not as it was
-        written), which leave the writer useless, and `StagingWriterBroken` when it is.
+        written), which leave the writer useless, and `StagingWriterBroken` when it is; and
+        `ReservedColumn` for a first batch that no target can hold.
         """
         self._require_usable()
         if self._schema is None:
+            require_free_columns(batch.schema)
             self._schema = batch.schema
         elif schema_id(batch.schema) != schema_id(self._schema):
             self._broken = "it was given a batch of another schema"

@@ -7,7 +7,7 @@ the same one. The rules are those of a global committer: commits are idempotent,
 was interrupted anywhere is completed by asking for it again.
 
     TARGET/_epochgate.json                       the marker: job and format version
-    TARGET/checkpoint-000000000007/              what readers see: whole checkpoints only
+    TARGET/checkpoint=000000000007/              what readers see: whole checkpoints only
         _manifest.json  part-....parquet
     .TARGET.epochgate/                           beside the target: the working directory
         lock  owner.json
@@ -15,7 +15,8 @@ was interrupted anywhere is completed by asking for it again.
         prepared/checkpoint-000000000008/        gathered, verified, next to be renamed
         withdrawn/                               checkpoints taken back from the target
 
-The working directory lies beside the target because not every reader of `TARGET/**/*.parquet`
+A target of version 1 has `checkpoint-000000000007`, which Spark does not find; the claim renames
+it. The working directory lies beside the target because not every reader of `TARGET/**/*.parquet`
 leaves out directories with a leading '.' or '_' (DuckDB does not).
 """
 
@@ -37,6 +38,12 @@ from epochgate.runtime.filesystem import (
     AnyPath,
     FileSystem,
     LocalFileSystem,
+)
+from epochgate.spark.files.checkpoint_directory import (
+    checkpoint_name,
+    checkpoint_of,
+    earlier_checkpoint_name,
+    earlier_checkpoint_of,
 )
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.committable import (
@@ -63,7 +70,6 @@ from epochgate.spark.parquet_sink.ownership import TargetOwnership
 
 MANIFEST_NAME = "_manifest.json"
 
-_CHECKPOINT = re.compile(r"checkpoint-(\d{12,})")
 _STAGED_NAME = re.compile(r"part-\d+-(\d+)-\d+-.*")
 
 
@@ -76,15 +82,6 @@ class CommitResult:
     rows: int
     size_bytes: int
     already_committed: bool
-
-
-def checkpoint_name(checkpoint: int) -> str:
-    """The name of a checkpoint's directory; names sort as the numbers do.
-
-    >>> checkpoint_name(7)
-    'checkpoint-000000000007'
-    """
-    return f"checkpoint-{checkpoint:012d}"
 
 
 class ParquetTarget:
@@ -111,20 +108,24 @@ class ParquetTarget:
 
         A missing or empty directory is created and marked. With `withdraw_newer`, checkpoints newer
         than the restored one are taken out of the target, newest first, each atomically.
+        A target of version 1 becomes one of this version, checkpoint by checkpoint.
         Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
         `TargetAhead`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem`, `LocksRefused` or
         `DiskFull`;
         nothing is changed then.
         """
-        with self._translating():
+        with self._translating(claims=True):
             self._ownership.acquire(restored_checkpoint)
             try:
-                self._committed = self._list_committed()
+                earlier = self._list(earlier_checkpoint_of)
+                self._committed = sorted({*self._list(checkpoint_of), *earlier})
                 known = -1 if restored_checkpoint is None else restored_checkpoint
                 newer = [checkpoint for checkpoint in self._committed if checkpoint > known]
                 if newer and not withdraw_newer:
                     raise TargetAhead(self.path, newer[-1], restored_checkpoint)
                 self._ownership.enter()
+                for checkpoint in earlier:
+                    self._rename_earlier(checkpoint)
                 for checkpoint in reversed(newer):
                     self._withdraw(checkpoint)
             except BaseException:
@@ -222,21 +223,26 @@ class ParquetTarget:
 
         return self._remove_staged(is_orphan)
 
-    def _list_committed(self) -> list[int]:
-        matches = map(_CHECKPOINT.fullmatch, self._files.list_directory(self.path))
-        return sorted(int(match[1]) for match in matches if match)
+    def _list(self, number_of: Callable[[str], int | None]) -> list[int]:
+        found = map(number_of, self._files.list_directory(self.path))
+        return sorted(checkpoint for checkpoint in found if checkpoint is not None)
+
+    def _rename_earlier(self, checkpoint: int) -> None:
+        earlier = os.path.join(self.path, earlier_checkpoint_name(checkpoint))
+        self._files.rename(earlier, self._visible(checkpoint))
+        self._files.fsync_directory(self.path)
 
     def _visible(self, checkpoint: int, *names: str) -> str:
         return os.path.join(self.path, checkpoint_name(checkpoint), *names)
 
     def _prepared(self, checkpoint: int, *names: str) -> str:
-        name = checkpoint_name(checkpoint)
+        name = earlier_checkpoint_name(checkpoint)
         return os.path.join(self.working_directory, "prepared", name, *names)
 
     def _withdraw(self, checkpoint: int) -> None:
         withdrawn = os.path.join(self.working_directory, "withdrawn")
         self._files.make_directory(withdrawn)
-        name = f"{checkpoint_name(checkpoint)}-{self._run_id}"
+        name = f"{earlier_checkpoint_name(checkpoint)}-{self._run_id}"
         self._files.rename(self._visible(checkpoint), os.path.join(withdrawn, name))
         self._files.fsync_directory(withdrawn)
         self._files.fsync_directory(self.path)
@@ -293,7 +299,7 @@ class ParquetTarget:
             difference = f"it has {sorted(have - want)}, asked for {sorted(want - have)}"
             raise CommitConflict(checkpoint, run, difference)
         if checkpoint not in self._committed:
-            self._committed = self._list_committed()
+            self._committed = self._list(checkpoint_of)
         # The crash may have come between the rename and this.
         self._files.fsync_directory(self.path)
         return _result(checkpoint, found, already_committed=True)
@@ -336,7 +342,8 @@ class ParquetTarget:
         return removed
 
     @contextlib.contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, *, claims: bool = False) -> Iterator[None]:
+        """Raise what an error of the operating system means; while claiming, each refuses."""
         try:
             yield
         except OSError as error:
@@ -344,9 +351,19 @@ class ParquetTarget:
                 raise DiskFull(error.filename or self.path, error.strerror) from error
             if error.errno == errno.EXDEV:
                 raise OtherFileSystem(self.working_directory, self.path) from error
-            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            if claims and error.errno in (errno.EEXIST, errno.ENOTDIR):
+                reason = _in_the_way(error.filename or self.path)
+                raise TargetNotWritable(self.path, reason) from error
+            if claims or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise TargetNotWritable(error.filename or self.path, error.strerror) from error
             raise
+
+
+def _in_the_way(path: str) -> str:
+    """Which of the directories above is none."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return f"{path!r} is no directory"
 
 
 def _result(

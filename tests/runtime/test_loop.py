@@ -122,3 +122,11 @@ def test_a_fault_of_epochgate_itself_ends_the_job_and_every_wait() -> None:
     with pytest.raises(EventLost):
         sent.result(10)
     assert wanted.exception(10) is not None
+
+
+def test_waiting_in_vain_says_for_how_long() -> None:
+    loop = started(KeeperProvider())
+    with pytest.raises(TimeoutError, match=r"has not ended within 0\.01 s"):
+        loop.join(0.01)
+    loop.master.cancel()
+    loop.join(10)

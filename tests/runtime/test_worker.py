@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from epochgate.runtime import Work
 from epochgate.runtime.shell.worker import Worker
 from tests.runtime.scripted import Script, ScriptedProgram
 
@@ -90,3 +93,18 @@ def test_operators_hear_of_completed_and_aborted_checkpoints() -> None:
         *taken,
         "operator complete",
     ]
+
+
+@pytest.mark.parametrize("returned", [None, True, "done", 0])
+def test_a_program_that_returns_no_work_fails_the_job_and_is_named(returned: Any) -> None:
+    sent: list[Any] = []
+    script = Script(work=returned)
+    one = worker(script, sent)
+    one.handle([RESTORE])
+    said(sent)
+    assert one.work() is Work.IDLE
+    ((tag, reason, is_fatal),) = said(sent)
+    assert (tag, is_fatal, one.is_over) == ("failed", True, True)
+    assert f"tests.runtime.scripted.ScriptedProgram.work() returned {returned!r}" in reason
+    assert "Work.DONE" in reason
+    assert ("is a `return` missing" in reason) == (returned is None)

@@ -56,6 +56,7 @@ def test_a_job_without_failures_ends_with_everything_committed_once(spark: Any) 
         result = job.finish()
     assert result.report.failures == []
     assert result.report.regional_restarts == 0
+    assert result.report.metrics == {subtask: {"number": 50} for subtask in range(4)}
 
 
 @pytest.mark.parametrize("seed", [1, 2])

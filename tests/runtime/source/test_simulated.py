@@ -17,10 +17,12 @@ from epochgate.runtime.source import (
     SourceSplit,
     SplitEnumerator,
     SplitEnumeratorContext,
+    SplitQueueEnumerator,
     WatermarkAlignment,
 )
 from epochgate.runtime.testing.in_process import FATES
 from epochgate.runtime.testing.simulation import SimulatedJob
+from tests.runtime.source.by_hand import HandJob
 from tests.runtime.source.ranges import (
     SOURCE,
     NumberCommitter,
@@ -158,6 +160,40 @@ def test_all_splits_are_read_and_the_job_ends() -> None:
         "splits_taken_back": 0,
         "splits_unassigned": 0,
     }
+
+
+def test_a_start_after_the_end_reads_just_the_splits_that_are_new() -> None:
+    splits = [SPLITS]
+    job = RangeJob(lambda: RangeSource(splits[0], NUMBERS))
+    job.end()
+    for splits[0] in (SPLITS, SPLITS + 3, SPLITS + 3):
+        job.crash_driver()
+        assert job.end().state == "finished"
+        assert job.table.problems(splits[0] * NUMBERS) == []
+    assert job.result.report.coordinator_metrics[SOURCE]["splits_assigned"] == 0
+
+
+def test_a_start_in_the_middle_reads_what_is_left_and_what_is_new() -> None:
+    splits = [SPLITS]
+    job = RangeJob(lambda: RangeSource(splits[0], NUMBERS))
+    job.settle_at(NUMBERS)
+    assert not job.is_over
+    splits[0] = SPLITS + 3
+    job.crash_driver()
+    assert job.end().state == "finished"
+    assert job.table.problems(splits[0] * NUMBERS) == []
+
+
+def test_a_start_from_an_earlier_release_that_had_looked_looks_again() -> None:
+    job = HandJob().started()
+    source = RangeSource(3)
+    state = [[], ["split-0", "split-1"], True]
+    enumerator = SplitQueueEnumerator(job.enumerator.context, state, source.look)
+    enumerator.add_found(source.look())
+    assert enumerator.snapshot_state(1) == [
+        [["split-2", [20, 30]]],
+        ["split-0", "split-1", "split-2"],
+    ]
 
 
 def test_a_reader_far_ahead_waits_for_the_slowest_through_its_restart() -> None:

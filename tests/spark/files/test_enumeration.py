@@ -192,13 +192,37 @@ def test_a_restored_enumeration_continues_where_the_snapshot_was_taken(tmp_path:
     ]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_files_with_nested_columns_agree_whatever_their_writers_call_the_inner_fields(
+    tmp_path: Path, restarts: bool
+) -> None:
+    pairs = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))
+    nested = pa.table({"id": [1, 2], "props": pairs, "tags": [["x"], []]})
+    pq.write_table(nested, tmp_path / "1.parquet", store_schema=False)
+    enumeration = FileEnumeration(tmp_path)
+    assert len(enumeration.discover()) == 1
+    if restarts:
+        data = enumeration.snapshot()
+        enumeration = FileEnumeration(tmp_path)
+        enumeration.restore(data)
+    pq.write_table(nested, tmp_path / "2.parquet", store_schema=False)
+    item = pa.list_(pa.field("item", pa.string()))
+    renamed = nested.select(["id", "props"]).append_column("tags", nested["tags"].cast(item))
+    pq.write_table(renamed, tmp_path / "3.parquet", use_compliant_nested_type=False)
+    assert found(enumeration, tmp_path) == ["2.parquet", "3.parquet"]
+    other = pa.array([[("a", "b")], None], pa.map_(pa.string(), pa.string()))
+    pq.write_table(nested.set_column(1, "props", other), tmp_path / "4.parquet")
+    with pytest.raises(SchemaChanged, match=r"4\.parquet"):
+        enumeration.discover()
+
+
 def test_state_of_another_version_source_or_projection_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "x" / "a.csv")
     enumeration = FileEnumeration(tmp_path / "x")
     enumeration.discover()
     data = enumeration.snapshot()
     newer = msgpack.packb([99, *msgpack.unpackb(data)[1:]])
-    with pytest.raises(IncompatibleState, match="version 99, this release reads version 1"):
+    with pytest.raises(IncompatibleState, match="version 99, this release reads version 2"):
         FileEnumeration(tmp_path / "x").restore(newer)
     with pytest.raises(UsageError, match="the checkpoint is of source"):
         FileEnumeration(tmp_path).restore(data)
@@ -251,6 +275,14 @@ def test_a_directory_named_column_value_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PartitionedSource, match="year=2026"):
         FileEnumeration(tmp_path).discover()
     assert len(FileEnumeration(tmp_path / "year=2026").discover()) == 1
+
+
+def test_a_target_may_be_the_source_of_another_job(tmp_path: Path) -> None:
+    write(tmp_path / "checkpoint=000000000012" / "a.csv")
+    assert len(FileEnumeration(tmp_path).discover()) == 1
+    write(tmp_path / "checkpoint=12" / "a.csv")
+    with pytest.raises(PartitionedSource, match="checkpoint=12"):
+        FileEnumeration(tmp_path).discover()
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

@@ -322,6 +322,32 @@ def test_a_file_that_changes_while_it_is_read_is_noticed_at_its_end(tmp_path: Pa
         list(reads)
 
 
+@pytest.mark.parametrize("policy", ["skip", "new"])
+def test_the_rest_of_a_file_that_changes_may_be_left_out(tmp_path: Path, policy: Any) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a\n" + "1\n" * 10)
+    splits, layout = enumerate_all(path)
+    reader = SplitReader(layout, batch_rows=2, on_changed_file=policy)
+    reads = reader.read(splits[0])
+    position = next(reads).position
+    path.write_text("a\n" + "2\n" * 10)
+    assert list(SplitReader(layout, on_changed_file=policy).read(splits[0], position)) == []
+    assert sum(read.batch.num_rows for read in reads) == 8, "it is noticed at the end at the latest"
+    (skipped,) = reader.take_skipped()
+    assert (skipped.position, skipped.split_id) == ("row 10", splits[0].split_id)
+
+
+def test_a_file_that_is_touched_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a\n1\n2\n")
+    splits, layout = enumerate_all(path)
+    os.utime(path, (1, 1))
+    reads = SplitReader(layout, batch_rows=1).read(splits[0])
+    next(reads)
+    os.utime(path, (2, 2))
+    assert len(list(reads)) == 1
+
+
 def test_a_file_that_is_gone_is_a_bad_file(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a\n1\n")

@@ -117,6 +117,42 @@ def test_a_target_that_is_not_ours(tmp_path: Path, told: Told) -> None:
     assert entries(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("a file/out", "a file' is no directory"),
+        ("taken", ".taken.epochgate' is no directory"),
+        ("link/out", "link' is no directory"),
+        ("x" * 300, "name too long"),
+        ("/proc/out", "cannot write to '/proc"),
+    ],
+)
+def test_a_target_that_cannot_be_made(
+    tmp_path: Path, told: Told, target: str, message: str
+) -> None:
+    write_source(tmp_path)
+    (tmp_path / "a file").touch()
+    (tmp_path / ".taken.epochgate").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    before = entries(tmp_path)
+    code, text = told(str(tmp_path / "in"), str(tmp_path / target))
+    assert code == 2
+    assert message.lower() in text.lower()
+    assert entries(tmp_path) == before
+
+
+@pytest.mark.parametrize("place", ["a file", "a file/checkpoints", "/proc/checkpoints"])
+def test_a_checkpoint_directory_that_cannot_be_made(tmp_path: Path, told: Told, place: str) -> None:
+    write_source(tmp_path)
+    (tmp_path / "a file").touch()
+    arguments = [str(tmp_path / "in"), str(tmp_path / "out")]
+    code, text = told(*arguments, "--checkpoint-dir", str(tmp_path / place))
+    assert code == 2
+    assert str(tmp_path / place) in text
+    # What was made by then is in the way of nothing.
+    plan_ingest(options_for(tmp_path)).release()
+
+
 def test_a_target_of_another_job(tmp_path: Path, told: Told) -> None:
     write_source(tmp_path)
     plan_ingest(options_for(tmp_path)).release()
@@ -208,6 +244,11 @@ def test_options_are_checked_for_python_as_well() -> None:
         IngestOptions("in", "")
     with pytest.raises(IngestMisconfigured):
         IngestOptions("in", "out", on_bad_file="explode")  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(IngestMisconfigured, match="on_changed_file is 'explode'; choose from fail"):
+        IngestOptions("in", "out", on_changed_file="explode")  # type: ignore[arg-type]  # the same
+    for settle_s in (-1.0, float("nan")):
+        with pytest.raises(IngestMisconfigured, match="settle_s is"):
+            IngestOptions("in", "out", settle_s=settle_s)
     with pytest.raises(TransformNotCallable):
         IngestOptions("in", "out", transform=3)  # type: ignore[arg-type]  # and here
     with pytest.raises(InvalidRestartStrategy):

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from epochgate.cli import main
+from epochgate.cli import main, parser
 from epochgate.commands.demo import MARK, FolderNotOurs, clean_folder
+from epochgate.commands.ingest import options_from
 from epochgate.commands.watching import Watcher, one_line
 from epochgate.runtime.api.reports import CheckpointReport, FailureReport, JobReport
 from epochgate.spark.ingest.chaos import Strike, kill_plan
@@ -71,3 +72,11 @@ def test_a_plan_of_kills_holds_workers_executors_and_stops() -> None:
     kinds = kill_plan(16, seed=3, has_executors=True, stops=True)
     assert (kinds.count("executor"), kinds.count("stop")) == (4, 2)
     assert set(kill_plan(9, seed=3, has_executors=False)) == {"worker"}
+
+
+def test_what_the_command_line_says_of_files_reaches_the_job() -> None:
+    arguments = ["ingest", "in", "out", "--on-changed-file", "new", "--settle-s", "2.5"]
+    options = options_from(parser().parse_args(arguments))
+    assert (options.on_changed_file, options.settle_s) == ("new", 2.5)
+    unsaid = options_from(parser().parse_args(arguments[:3]))
+    assert (unsaid.on_changed_file, unsaid.settle_s) == (None, None)

@@ -23,7 +23,7 @@ STEPS = [
     # Its files are half gathered for the commit.
     ("rename", "part-*.parquet", "after"),
     # The checkpoint is visible, and not announced.
-    ("rename", "checkpoint-????????????", "after"),
+    ("rename", "checkpoint=????????????", "after"),
 ]
 
 

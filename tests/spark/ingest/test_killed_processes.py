@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from epochgate.spark.files.checkpoint_directory import checkpoint_of
 from epochgate.spark.ingest import IngestFailed, IngestOptions, ingest, start_ingest
 from epochgate.spark.ingest.chaos import Chaos, Kind
 from epochgate.spark.ingest.flights import write_months
@@ -73,10 +74,16 @@ def test_ingest_is_one_call_on_ones_own_session(cluster: Any, tmp_path: Path) ->
     source, target = str(tmp_path / "in"), str(tmp_path / "out")
     result = ingest(cluster, source, target, transform=doubled, checkpoint_every_s=0.3)
     assert (result.rows_committed, result.files_found, result.resumed_from) == (150, 3, None)
+    read = [metrics["rows_read"] for metrics in result.report.metrics.values()]
+    written = [metrics["rows_written"] for metrics in result.report.metrics.values()]
+    assert (sum(read), sum(written)) == (150, 150)
     assert visible(target) == rows
     assert visible(target, "twice") == [2 * row for row in rows]
-    # Spark reads it as well, and a second call finds nothing new.
-    assert cluster.read.parquet(f"{target}/checkpoint-*").count() == 150
+    # Spark reads it as well, without an option, and a second call finds nothing new.
+    table = cluster.read.parquet(target)
+    assert (table.count(), table.columns) == (150, ["x", "name", "twice", "checkpoint"])
+    checkpoints = {row[0] for row in table.select("checkpoint").distinct().collect()}
+    assert checkpoints == {checkpoint_of(path.name) for path in Path(target).glob("checkpoint=*")}
     assert ingest(cluster, source, target, transform=doubled).rows_committed == 0
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from epochgate.runtime import JobMisconfigured
 from epochgate.runtime.store import DirectoryCheckpointStore
+from epochgate.spark.files import FileChanged
 from epochgate.spark.ingest.plan import checkpoint_directory_of, plan_ingest
 from epochgate.spark.parquet_sink import TargetBehind, TargetLocked
 from tests.spark.ingest.simulated import (
@@ -145,3 +149,72 @@ def test_checkpoints_may_be_kept_in_a_directory_of_ones_own(tmp_path: Path) -> N
     assert newest is not None
     assert newest.checkpoint_id == simulated.result.last_checkpoint_id
     assert visible(tmp_path / "out") == rows
+
+
+def test_new_files_with_maps_and_lists_are_taken_by_a_later_start(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pairs = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))
+    for start in range(3):
+        table = pa.table({"x": [2 * start, 2 * start + 1], "props": pairs, "tags": [["t"], []]})
+        # As Spark writes it: without the Arrow schema, which pyarrow would keep in the file.
+        pq.write_table(
+            table,
+            tmp_path / "in" / f"{start}.parquet",
+            store_schema=False,
+            use_compliant_nested_type=start < 2,
+        )
+        finished(SimulatedIngest(options_for(tmp_path)))
+        assert visible(tmp_path / "out") == list(range(2 * start + 2))
+
+
+def test_a_file_that_is_touched_or_delivered_again_does_not_end_the_job(tmp_path: Path) -> None:
+    rows = write_source(tmp_path)
+    finished(SimulatedIngest(options_for(tmp_path)))
+    for path in (tmp_path / "in").iterdir():
+        path.touch()
+    again = finished(SimulatedIngest(options_for(tmp_path)))
+    assert again.plan.committer.rows_committed == 0
+    content = (tmp_path / "in" / "000010.csv").read_text()
+    (tmp_path / "in" / "000010.csv").unlink()
+    finished(SimulatedIngest(options_for(tmp_path)))
+    (tmp_path / "in" / "000010.csv").write_text(content)
+    finished(SimulatedIngest(options_for(tmp_path)))
+    assert visible(tmp_path / "out") == rows
+
+
+@pytest.mark.parametrize("policy", ["skip", "new"])
+def test_a_file_that_changes_half_way_is_decided_by_the_next_start(
+    tmp_path: Path, policy: str
+) -> None:
+    write_source(tmp_path, files=1, rows=60)
+    first = SimulatedIngest(options_for(tmp_path, parallelism=1, split_bytes_target=1 << 20))
+    first.run(until=lambda: first.plan.committer.rows_committed > 0)
+    first.master.cancel()
+    first.run()
+    first.leave()
+    taken = visible(tmp_path / "out")
+    assert 0 < len(taken) < 60
+
+    (tmp_path / "in" / "000000.csv").write_text("x,name\n1000,changed\n")
+    options = options_for(tmp_path, parallelism=1, split_bytes_target=1 << 20)
+    with pytest.raises(FileChanged, match=f"--on-changed-file {policy}"):
+        plan_ingest(options)
+    finished(SimulatedIngest(replace(options, on_changed_file=policy)))  # type: ignore[arg-type]
+    assert visible(tmp_path / "out") == taken + ([1000] if policy == "new" else [])
+    finished(SimulatedIngest(options))
+
+
+def test_a_job_that_met_another_encoding_goes_on_once_it_is_named(tmp_path: Path) -> None:
+    rows = write_source(tmp_path, files=2, rows=20)
+    path = tmp_path / "in" / "000020.csv"
+    path.write_bytes(path.read_bytes().replace(b"text 33", b"M\xfcller"))
+    first = SimulatedIngest(options_for(tmp_path, split_bytes_target=1 << 20))
+    first.run()
+    failed = first.leave()
+    assert failed.state == "failed"
+    assert "line 15 is not utf-8" in str(failed.reason)
+    assert "--encoding latin-1" in str(failed.reason)
+    finished(SimulatedIngest(options_for(tmp_path, encoding="latin-1")))
+    assert visible(tmp_path / "out") == rows
+    names = duckdb.execute(f"select name from '{tmp_path}/out/**/*.parquet' where x = 33")
+    assert names.fetchall() == [("Müller",)]

@@ -26,6 +26,7 @@ from epochgate.spark.parquet_sink import (
     TargetOfAnotherJob,
     TargetTakenOver,
     TargetVersionUnknown,
+    checkpoint_name,
 )
 from tests.runtime.store.mediums import FileSystemWithoutLocks
 
@@ -44,6 +45,12 @@ def with_checkpoints(path: Path, *checkpoints: int) -> None:
     target.release()
 
 
+def target_files(target: ParquetTarget, checkpoint: int) -> list[Committable]:
+    directory = Path(target.path, checkpoint_name(checkpoint))
+    manifest = json.loads((directory / "_manifest.json").read_text())
+    return [Committable.from_list(values) for values in manifest["committables"]]
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_missing_or_empty_directory_is_marked_with_the_job(tmp_path: Path, exists: bool) -> None:
     path = tmp_path / "deep" / "out"
@@ -51,7 +58,7 @@ def test_a_missing_or_empty_directory_is_marked_with_the_job(tmp_path: Path, exi
         path.mkdir(parents=True)
     with_checkpoints(path)
     marker = json.loads((path / "_epochgate.json").read_text())
-    assert marker == {"product": "epochgate parquet target", "version": 1, "job": "job"}
+    assert marker == {"product": "epochgate parquet target", "version": 2, "job": "job"}
 
 
 def test_a_directory_with_foreign_files_is_refused_and_nothing_is_put_beside_it(
@@ -98,7 +105,7 @@ def test_the_target_of_another_job_is_refused(tmp_path: Path) -> None:
         ParquetTarget(tmp_path / "out", "other", "r1").claim(None)
 
 
-@pytest.mark.parametrize("marker", ["", "{}", "[1]", '{"product": "x", "version": 1, "job": "j"}'])
+@pytest.mark.parametrize("marker", ["", "{}", "[1]", '{"product": "x", "version": 2, "job": "j"}'])
 def test_a_marker_that_cannot_be_read_is_refused(tmp_path: Path, marker: str) -> None:
     with_checkpoints(tmp_path / "out")
     (tmp_path / "out" / "_epochgate.json").write_text(marker)
@@ -160,12 +167,51 @@ def test_newer_checkpoints_are_withdrawn_when_asked_for_and_can_be_written_again
     target.commit(2, staged(target, "r2", 7))
     assert sorted(os.listdir(tmp_path / "out")) == [
         "_epochgate.json",
-        "checkpoint-000000000001",
-        "checkpoint-000000000002",
+        "checkpoint=000000000001",
+        "checkpoint=000000000002",
     ]
     withdrawn = os.listdir(Path(target.working_directory, "withdrawn"))
     assert sorted(withdrawn) == ["checkpoint-000000000002-r2", "checkpoint-000000000003-r2"]
     target.release()
+
+
+def as_version_1(path: Path) -> None:
+    marker = json.loads((path / "_epochgate.json").read_text())
+    (path / "_epochgate.json").write_text(json.dumps({**marker, "version": 1}))
+    for directory in path.glob("checkpoint=*"):
+        directory.rename(path / directory.name.replace("=", "-"))
+
+
+@pytest.mark.parametrize("renamed_before", [0, 1, 2])
+def test_a_target_of_version_1_goes_on_under_the_names_that_every_reader_finds(
+    tmp_path: Path, renamed_before: int
+) -> None:
+    path = tmp_path / "out"
+    with_checkpoints(path, 1, 2)
+    as_version_1(path)
+    for checkpoint in range(1, renamed_before + 1):
+        (path / f"checkpoint-{checkpoint:012d}").rename(path / f"checkpoint={checkpoint:012d}")
+    target = ParquetTarget(path, "job", "r2")
+    target.claim(2)
+    assert target.last_committed == 2
+    assert target.commit(2, target_files(target, 2)).already_committed
+    target.commit(3, staged(target, "r2", 3))
+    target.release()
+    assert [one.name for one in sorted(path.glob("checkpoint*"))] == [
+        f"checkpoint={checkpoint:012d}" for checkpoint in (1, 2, 3)
+    ]
+    assert json.loads((path / "_epochgate.json").read_text())["version"] == 2
+
+
+def test_a_target_of_version_1_that_is_refused_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    with_checkpoints(path, 1, 2)
+    as_version_1(path)
+    before = sorted(path.rglob("*"))
+    with pytest.raises(TargetAhead):
+        ParquetTarget(path, "job", "r2").claim(1)
+    assert sorted(path.rglob("*")) == before
+    assert json.loads((path / "_epochgate.json").read_text())["version"] == 1
 
 
 def test_a_restored_job_does_not_go_on_into_a_new_target(tmp_path: Path) -> None:

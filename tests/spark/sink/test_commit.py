@@ -157,7 +157,7 @@ def test_a_crash_at_any_step_of_the_first_claim_can_be_repeated(tmp_path: Path) 
         again = claimed(path, "r2")
         again.commit(1, stage(again, "r2", 0, [1]))
         assert visible_rows(path) == [1]
-        assert sorted(os.listdir(path)) == ["_epochgate.json", "checkpoint-000000000001"]
+        assert sorted(os.listdir(path)) == ["_epochgate.json", "checkpoint=000000000001"]
         again.release()
 
 
@@ -200,7 +200,7 @@ def test_names_are_durable_before_the_rename_and_the_rename_before_the_commit_re
     prepared = ".out.epochgate/prepared"
     assert steps[-4:] == [
         ("fsync_directory", f"{prepared}/checkpoint-000000000001"),
-        ("rename", "out/checkpoint-000000000001"),
+        ("rename", "out/checkpoint=000000000001"),
         ("fsync_directory", "out"),
         ("fsync_directory", prepared),
     ]
@@ -215,7 +215,7 @@ def test_a_half_written_manifest_of_an_earlier_try_does_not_matter(tmp_path: Pat
     prepared.mkdir(parents=True)
     (prepared / f"._manifest.json.1-0{TEMPORARY_SUFFIX}").write_text("{")
     target.commit(1, committables)
-    assert sorted(os.listdir(tmp_path / "out" / "checkpoint-000000000001")) == [
+    assert sorted(os.listdir(tmp_path / "out" / "checkpoint=000000000001")) == [
         "_manifest.json",
         committables[0].file_name,
     ]

@@ -1,0 +1,46 @@
+"""What a checkpoint's directory in a target is called, so that readers take it for a partition.
+
+`checkpoint=000000000007` is a partition's name in Hive's manner: Spark, which finds no files below
+a directory named otherwise, shows the number as a column, and so do DuckDB, pyarrow, pandas and
+polars. Used by the sink, which writes such directories, and by sources, which may read a target.
+"""
+
+from __future__ import annotations
+
+import re
+
+CHECKPOINT_COLUMN = "checkpoint"
+"""The column that readers see; the data cannot have one of this name."""
+
+_NAME = re.compile(rf"{CHECKPOINT_COLUMN}=(\d{{12,}})")
+_EARLIER_NAME = re.compile(r"checkpoint-(\d{12,})")
+
+
+def checkpoint_name(checkpoint: int) -> str:
+    """The name of a checkpoint's directory; names sort as the numbers do.
+
+    >>> checkpoint_name(7)
+    'checkpoint=000000000007'
+    """
+    return f"{CHECKPOINT_COLUMN}={checkpoint:012d}"
+
+
+def checkpoint_of(name: str) -> int | None:
+    """The checkpoint whose directory has this name; none if it is no such directory."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else int(match[1])
+
+
+def earlier_checkpoint_name(checkpoint: int) -> str:
+    """The name in targets of version 1, and of what is not visible yet or any more.
+
+    >>> earlier_checkpoint_name(7)
+    'checkpoint-000000000007'
+    """
+    return f"checkpoint-{checkpoint:012d}"
+
+
+def earlier_checkpoint_of(name: str) -> int | None:
+    """The inverse of `earlier_checkpoint_name`; none for another name."""
+    match = _EARLIER_NAME.fullmatch(name)
+    return None if match is None else int(match[1])
