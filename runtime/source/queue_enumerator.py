@@ -1,9 +1,9 @@
 """An enumerator for most sources: a queue of splits, filled by looking, emptied by who asks.
 
-Decides who gets a split (the reader that waits longest), and that a split found twice is given out once.
-Leaves to its `look` what splits there are. Its state is the queue and the ids of all splits that
-were ever found; an enumerator looks itself before it says that there are no more, whatever another
-has found before. Runs on the queue's thread; `look` elsewhere.
+Decides who gets a split (the reader that waits longest), and that a split found twice is given out
+once. Leaves to its `look` what splits there are. Its state is the queue and the ids of all splits
+that were ever found; an enumerator looks itself before it says that there are no more, whatever
+another has found before. Runs on the queue's thread; `look` elsewhere.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ part before). Rows already taken are never yielded again, whatever the sizes of 
 
 With "skip", the rest of a bad split is left out and recorded, and so is, with "skip" or "new", the
 rest of a split whose file has changed. Other splits of the file are read by the subtasks that have
-them, and recorded there if they are bad as well, so the rows that are taken do not depend on which subtask
-got which split.
+them, and recorded there if they are bad as well, so the rows that are taken do not depend on which
+subtask got which split.
 """
 
 from __future__ import annotations
@@ -68,9 +68,8 @@ class ReadBatch:
 class SplitReader:
     """Reads splits of one source, each batch with at most `batch_rows` rows.
 
-    `block_bytes`: how many bytes of a text file are read at once. `encoding`: that of text files, as
-    `usable_encoding` returns it. Raises ValueError unless both are
-    at least 1.
+    `block_bytes`: how many bytes of a text file are read at once. `encoding`: that of text files,
+    as `usable_encoding` returns it. Raises ValueError unless both are at least 1.
     """
 
     def __init__(

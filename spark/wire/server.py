@@ -7,9 +7,9 @@ and `close` belong to any other thread. The work of a turn is proportional to th
 are ready; only the watch over heartbeats goes through all of them, once per interval.
 
 Decides who may stay connected, and when a silent task counts as lost. Leaves to its listener what
-messages mean and which attempt is the current one. It binds the driver's addresses only, lets no task
-in without the run's key, and bounds what strangers can hold: their number (the oldest goes first)
-and their time.
+messages mean and which attempt is the current one. It binds the driver's addresses only, lets no
+task in without the run's key, and bounds what strangers can hold: their number (the oldest goes
+first) and their time.
 
 The frames are authenticated, not encrypted. TLS, where it is wanted, belongs between `accept` and
 the greeting in `_accept`, and at the same place in `client`.
