@@ -180,8 +180,8 @@ def _trigger(
 ) -> Callable[..., Outcome]:
     width = len(cls.trigger_parameters(trigger))
     rows = {
-        state: tuple(_compiled(cls, branch, width) for branch in branches)
-        for state, branches in by_state.items()
+        state: tuple(_compiled(cls, branch, width) for branch in by_state.get(state, ()))
+        for state in cls.STATES
     }
     fire = fired_by(rows, trigger, is_environment=cls.IS_ENVIRONMENT)
     fire.is_trigger = True  # type: ignore[attr-defined]  # read by Declaration
@@ -200,32 +200,32 @@ def fired_by(  # noqa: C901  # `fire`, which is inside, is one function for spee
     One of the protocol waits inside a step, and else begins a step, which ends when the inner queue
     is empty. One of the environment is taken at once, and what it fires becomes an event.
     """
-    waiting, no_rows = Outcome.WAITING, ()
+    waiting = Outcome.WAITING
     empty: deque[Any] = deque()
 
-    # Each event of a job passes here several times, and every trigger of every machine pays for
-    # each Python call in this body: so a step stands in one function, and nothing is extracted.
-    # A callback takes the machine and as many of the trigger's arguments as it names: none, all, or
-    # the first few, cut from the one tuple.
-    def fire(*call: Any) -> Outcome:  # noqa: C901, PLR0912  # each call would cost every trigger
+    # Each event of a job passes here several times. A step is one frame, because each function that
+    # it called would be paid by every trigger. A callback takes the machine and as many of the
+    # trigger's arguments as it names: none, all, or the first few, cut from the one tuple.
+    def fire(*call: Any) -> Outcome:  # noqa: C901, PLR0912  # one frame: see above
         system = call[0].system
         queue = system.open_queue
         if is_environment:
             system.open_queue, inner = system.outer_queue, empty
-        elif queue is None:
-            system.open_queue = inner = system.inner_queue
-            if system.journal is not None:
-                system.journal.record_event(call[0], trigger, call[1:])
-        else:
+        elif queue is not None:
             is_inside = queue is system.inner_queue
             queue.append((rows, trigger, call) if is_inside else (fire, call))
             return waiting
+        else:
+            system.open_queue = inner = system.inner_queue
+            if system.journal is not None:
+                system.journal.record_event(call[0], trigger, call[1:])
         present, name, first = rows, trigger, waiting
+        observer = system.observer
         try:
             while True:
                 self = call[0]
                 source = self.state
-                for guards, dest, actions, outcome, row in present.get(source, no_rows):  # noqa: B007
+                for guards, dest, actions, outcome, row in present[source]:  # noqa: B007
                     for guard, taken, expected in guards:
                         if taken is False:
                             holds = guard(self)
@@ -246,8 +246,8 @@ def fired_by(  # noqa: C901  # `fire`, which is inside, is one function for spee
                         action(*call)
                     else:
                         action(*call[taken])
-                if system.observer is not None:
-                    system.observer(self, source, row, call[1:])
+                if observer is not None:
+                    observer(self, source, row, call[1:])
                 if first is waiting:
                     first = outcome
                 if not inner:

@@ -277,7 +277,6 @@ class Attempt(Machine):
 
     def start_running(self) -> None:
         self.system.lifecycle.attempt_running()
-        self.system.request.reconsider()
 
     def stop_running(self) -> None:
         self.system.lifecycle.attempt_stopped(self.has_ended)

@@ -116,11 +116,14 @@ class JobLifecycle(Machine):
         Ignore("start",                ENDED,                                                     None,                                                                "the job was ended before it began"),
 
         Row("attempt_connected",       ANY,                                           STAY,       None,                                 "count_connected",             "a process speaks for the attempt"),
-        Row("attempt_running",         ANY,                                           STAY,       None,                                 "count_running",               "the attempt has restored its state"),
+        Row("attempt_running",         ANY,                                           STAY,       "not is_last_running",                "count_running",               "other attempts have not restored their state"),
+        Row("attempt_running",         ANY,                                           STAY,       "is_last_running",                    "count_running, resume_request","every attempt has restored its state"),
         Row("attempt_ended",           ANY,                                           STAY,       "not is_last_end",                    "count_ended",                 "other subtasks have not reached the end of their input"),
         Row("attempt_ended",           ANY,                                           STAY,       "is_last_end",                        "count_ended, ask_for_last",   "all subtasks have reached the end of their input"),
         Row("attempt_stopped",         ANY,                                           STAY,       None,                                 "count_stopped",               "the attempt does not run any more"),
-        Row("attempt_down",            ANY,                                           STAY,       None,                                 "count_down, settle_down",     "the attempt has no process any more"),
+        Row("attempt_down",            (RESTARTING, *ENDING),                         STAY,       "not is_last_connected",              "count_down",                  "other attempts have a process"),
+        Row("attempt_down",            (RESTARTING, *ENDING),                         STAY,       "is_last_connected",                  "count_down, settle_down",     "no attempt has a process any more"),
+        Row("attempt_down",            (CREATED, RUNNING, STOPPING, *ENDED),          STAY,       None,                                 "count_down",                  "the attempt has no process any more"),
 
         Row("attempt_failed",          (RUNNING, STOPPING),                           STAY,       None,                                 "ask_restart_one",             "a failed attempt concerns its own subtask only"),
         Ignore("attempt_failed",       (RESTARTING, *ENDING),                                     None,                                                                "all attempts go down already"),
@@ -219,6 +222,12 @@ class JobLifecycle(Machine):
         for s in range(self.system.subtasks):
             self.system.attempt[s].schedule()
 
+    def is_last_running(self) -> bool:
+        return self.running + 1 == self.system.subtasks
+
+    def is_last_connected(self) -> bool:
+        return self.connected == 1
+
     def is_last_end(self) -> bool:
         return self.ended + 1 == self.sources()
 
@@ -231,6 +240,9 @@ class JobLifecycle(Machine):
 
     def count_running(self) -> None:
         self.running += 1
+
+    def resume_request(self) -> None:
+        self.system.request.reconsider()
 
     def count_ended(self) -> None:
         self.ended += 1
