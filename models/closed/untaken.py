@@ -122,7 +122,13 @@ LEFT_TO_ASKED = left_to(
 LEFT_TO_LIVE = left_to("live", "names.wrap")
 LEFT_TO_TWO = {
     **dict.fromkeys(
-        ("checkpoint.acknowledge", "lifecycle.attempt_ended", "snapshot.confirm"),
+        (
+            "checkpoint.acknowledge",
+            "lifecycle.attempt_ended",
+            "lifecycle.attempt_down: other attempts have a process",
+            "lifecycle.attempt_running: other attempts have not restored their state",
+            "snapshot.confirm",
+        ),
         "there is one subtask",
     ),
     "checkpoint.coordinator_ready": "there is one coordinator",
