@@ -1,12 +1,15 @@
 """Where connections come in: the listening sockets, and those that still have to prove themselves.
 
-Decides how many strangers are held (the oldest goes first) and for how long. Leaves to `arrivals`
-who is let in, and to the server what follows. Runs on the server's thread.
+Decides how many strangers are held (the oldest goes first) and for how long. By default they take
+at most half of the descriptors that the process may open, so that a flood of them leaves the driver
+its own files and the connections of its tasks. Leaves to `arrivals` who is let in, and to the
+server what follows. Runs on the server's thread.
 """
 
 from __future__ import annotations
 
 import logging
+import resource
 import selectors
 import socket
 import time
@@ -18,8 +21,15 @@ from epochgate.spark.wire.arrivals import HELLO_BYTES_MAX, Admission, Arrival, R
 from epochgate.spark.wire.errors import HandshakeTimedOut, WireError
 from epochgate.spark.wire.listening import peer_name, tune
 
+ARRIVALS_MAX: Final = 1024
 _ACCEPTS_PER_TURN: Final = 64
 _log = logging.getLogger("epochgate.spark.wire")
+
+
+def arrivals_max_by_default() -> int:
+    """How many connections may be in their handshake, by the soft limit of descriptors."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return ARRIVALS_MAX if soft == resource.RLIM_INFINITY else max(1, min(ARRIVALS_MAX, soft // 2))
 
 
 class Reception:

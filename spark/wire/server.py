@@ -34,7 +34,7 @@ from epochgate.spark.wire.frames import FRAME_BYTES_MAX, FRAME_BYTES_MIN, LENGTH
 from epochgate.spark.wire.handshake import checked_key
 from epochgate.spark.wire.incoming import IncomingFrames
 from epochgate.spark.wire.listening import bound_sockets
-from epochgate.spark.wire.reception import Reception
+from epochgate.spark.wire.reception import Reception, arrivals_max_by_default
 
 OUTGOING_BYTES_MAX: Final = 256 * 1024 * 1024
 INCOMING_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -66,9 +66,10 @@ class TaskServer:
     `heartbeat_timeout_s`: a task from which nothing arrives for so long is lost (a stopped process
     keeps its TCP connection). `heartbeat_interval_s`: how often a task hears from the driver at
     least. `incoming_bytes_max`: what large frames that have not arrived whole may take, over all
-    connections. `arrivals_max`: how many connections may be in their handshake. `on_refused(peer,
-    error)` hears, on the server's thread, of everybody who was not let in. Raises
-    `WireSettingInvalid`; `start` raises `CannotBind`.
+    connections. `arrivals_max`: how many connections may be in their handshake, by default half of
+    the process's soft limit of descriptors, and at most 1024. `on_refused(peer, error)` hears, on
+    the server's thread, of everybody who was not let in. Raises `WireSettingInvalid`; `start`
+    raises `CannotBind`.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class TaskServer:
         handshake_timeout_s: float = 5.0,
         heartbeat_timeout_s: float = 10.0,
         heartbeat_interval_s: float = 1.0,
-        arrivals_max: int = 1024,
+        arrivals_max: int | None = None,
         on_refused: Callable[[str, WireError], None] | None = None,
     ) -> None:
         _check("frame_bytes_max", frame_bytes_max, FRAME_BYTES_MIN, 2**32 - 1)
@@ -93,6 +94,8 @@ class TaskServer:
         _check("handshake_timeout_s", handshake_timeout_s, 0.01, 3600)
         _check("heartbeat_interval_s", heartbeat_interval_s, 0.01, 3600)
         _check("heartbeat_timeout_s", heartbeat_timeout_s, 2 * heartbeat_interval_s, 86400)
+        if arrivals_max is None:
+            arrivals_max = arrivals_max_by_default()
         _check("arrivals_max", arrivals_max, 1, 10**6)
         self._key = checked_key(key)
         self._host, self._port = host, port
