@@ -68,7 +68,7 @@ class TaskServer:
     least. `incoming_bytes_max`: what large frames that have not arrived whole may take, over all
     connections. `arrivals_max`: how many connections may be in their handshake, by default half of
     the process's soft limit of descriptors, and at most 1024. `on_refused(peer, error)` hears, on
-    the server's thread, of everybody who was not let in. Raises `WireSettingInvalid`; `start`
+    the server's thread, of each peer that was not let in. Raises `WireSettingInvalid`; `start`
     raises `CannotBind`.
     """
 
