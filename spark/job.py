@@ -31,8 +31,8 @@ from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.queue_thread import JobLoop
 from epochgate.runtime.store import CheckpointStore
 from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
-from epochgate.spark.resident_job import task_slots
 from epochgate.spark.session import validate_session
+from epochgate.spark.slots import task_slots, too_few_slots
 from epochgate.spark.transport import SparkTransport
 
 LEAVE_PATIENCE_S: Final = 60.0
@@ -303,8 +303,7 @@ def _check_slots(context: Any, parallelism: int) -> None:
         if time.monotonic() >= deadline_s:
             break
         time.sleep(0.05)  # Spark has no notice of an executor's registration to wait for
+    driver = f"{settings.get('spark.driver.host')}:{settings.get('spark.driver.port')}"
     raise TooFewSlots(
-        f"the job has {parallelism} subtasks, which all run at the same time, and {context.master} "
-        f"has {slots} task slots. Give Spark at least {parallelism} cores, lower spark.task.cpus "
-        f"(it may be 0.5), or give the job a parallelism of at most {slots}"
+        too_few_slots(slots, parallelism, master=context.master, driver=driver, waited_s=patience_s)
     )

@@ -6,8 +6,8 @@ died or been killed. Without barrier mode, because a lost task of a barrier stag
 job runs on a daemon thread, "epochgate-spark-job"; the other methods may be called from any thread,
 block for one call into the JVM, and raise nothing when Spark is gone.
 
-`killTaskAttempt` and the task slots are developer interfaces of the JVM side; where they are
-missing, ending an attempt is left to the closing of its connection.
+`killTaskAttempt` is a developer interface of the JVM side; where it is missing, ending an attempt
+is left to the closing of its connection.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ResidentJob:
                 for number in range(tasks.size()):
                     task = tasks.apply(number)
                     if task.status() == "FAILED" and task.errorMessage().isDefined():
-                        reason = _last_line(task.errorMessage().get())
+                        reason = telling_line(task.errorMessage().get())
                         found.append(TaskFailure(task.index(), task.taskId(), reason))
         return sorted(found, key=lambda failure: failure.task_attempt_id)
 
@@ -111,17 +111,6 @@ class ResidentJob:
         finally:
             self._ended.set()
         self._on_end(reason)
-
-
-def task_slots(context: Any) -> int | None:
-    """How many tasks Spark can run at the same time now; None when it cannot be asked."""
-    try:
-        scala = context._jsc.sc()
-        profile = scala.resourceProfileManager().defaultResourceProfile()
-        return int(scala.maxNumConcurrentTasks(profile))
-    except Exception as error:  # noqa: BLE001  a developer interface that may change
-        _log.info("Spark did not tell its task slots: %r", error)
-        return None
 
 
 def _why(context: Any, error: Exception) -> str:
@@ -165,9 +154,16 @@ def _is_jvm_gone(context: Any) -> bool:
     return True
 
 
-def _last_line(message: str) -> str:
-    """The telling line of a Python traceback that Spark has wrapped."""
-    lines = [line.strip() for line in message.splitlines()]
-    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Caused by"))]
-    errors = [line for line in told if "Error" in line.split(":")[0] or "Over:" in line]
-    return shortened(errors[-1] if errors else told[0] if told else message, 500)
+def telling_line(message: str) -> str:
+    """What a failure that Spark has wrapped comes down to: the exception of Python's last
+    traceback, or else the first line.
+    """
+    lines = message.splitlines()
+    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    if frames:
+        # What a frame shows of its code is indented; the exception's line is not.
+        rest = [line for line in lines[frames[-1] + 1 :] if line and not line[0].isspace()]
+        if rest:
+            return shortened(rest[0], 500)
+    told = [line.strip() for line in lines if line.strip()]
+    return shortened(told[0] if told else message, 500)

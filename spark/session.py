@@ -28,6 +28,7 @@ from epochgate.spark.errors import (
     SparkConnectUnsupported,
     SparkSessionFailed,
 )
+from epochgate.spark.exposure import exposed_key
 from epochgate.spark.home import make_spark_home, write_log_settings
 from epochgate.spark.java import use_java
 from epochgate.spark.scratch import scratch_folder
@@ -287,7 +288,8 @@ def _warnings(settings: Any, *, is_local: bool) -> list[str]:
             "spark.excludeOnFailure.enabled is true: hosts on which a task was lost are not used "
             "again, so that the job may run out of them; set it to false"
         )
-    return warnings
+    exposed = None if is_local else exposed_key(settings)
+    return warnings if exposed is None else [*warnings, exposed]
 
 
 def _reason(error: Exception) -> str:

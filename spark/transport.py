@@ -26,8 +26,9 @@ from typing import Any, Final
 
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.spark.bootstrap import task_function
-from epochgate.spark.resident_job import ResidentJob, TaskFailure, task_slots
+from epochgate.spark.resident_job import ResidentJob, TaskFailure
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
+from epochgate.spark.slots import task_slots, why_none_came
 from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, WireError, new_key
 
 CLOSE_AFTER_KILL_S: Final = 0.02
@@ -383,14 +384,11 @@ class SparkTransport(Transport):
         return failure.task_attempt_id + 1 > self._newest.get(failure.subtask, 0)
 
     def _missing(self, late: dict[int, float], failures: list[TaskFailure]) -> str:
-        slots = task_slots(self._context)
+        driver = f"{self._advertised_host}:{self.address[1]}"
+        cause = why_none_came(task_slots(self._context), self._parallelism, driver=driver)
         text = (
             f"no process has come for {len(late)} of {self._parallelism} subtasks "
-            f"({shown(sorted(late))}) within {self._process_timeout_s:g} s. The job needs "
-            f"{self._parallelism} task slots at the same time, and Spark has "
-            f"{'an unknown number of them' if slots is None else slots}; another job may hold "
-            "some, or executors are missing. Give the job fewer subtasks or Spark more cores, and "
-            f"look whether executors can reach {self._advertised_host}:{self.address[1]}"
+            f"({shown(sorted(late))}) within {self._process_timeout_s:g} s. {cause}"
         )
         return text + (f". The last failure of a task: {failures[-1].reason}" if failures else "")
 

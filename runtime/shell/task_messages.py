@@ -149,14 +149,14 @@ class MessageReader:
 
     def read(self, subtask: int, message: Any) -> tuple[str, Sequence[Any]]:
         """The trigger of the attempt and its arguments behind the identity; MessageMalformed."""
-        if type(message) is not list or not message or type(message[0]) is not str:
+        if type(message) is not list or not message:
             raise MessageMalformed(
                 f"{_described(message)} instead of a list that begins with a tag"
             )
-        reading = self._readings.get(message[0])
-        if reading is None:
-            raise MessageMalformed(f"the unknown tag {_described(message[0])}")
-        length, fits, trigger, becomes = reading
+        try:
+            length, fits, trigger, becomes = self._readings[message[0]]
+        except (KeyError, TypeError):  # what cannot be hashed is no tag either
+            raise MessageMalformed(f"the unknown tag {_described(message[0])}") from None
         if len(message) != length or not fits(message):
             raise MessageMalformed(f"{message[0]!r} with {self._problem(*message)}")
         return trigger, message[1:] if becomes is None else becomes(subtask, *message[1:])

@@ -2,7 +2,7 @@
 
 Decides, together with `handshake`, whether a peer becomes a connection: it proves the key, then its
 first message must be `["hello", map]`. Until the proof nothing of it is parsed, and at most one
-read of it is held. Runs on the server's thread.
+read of it is held; until the hello at most a short frame. Runs on the server's thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import logging
 import socket
 import time
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from epochgate.spark.wire.errors import AuthenticationFailed, HelloInvalid, WireError
 from epochgate.spark.wire.frames import Batch, FrameDecoder
@@ -19,6 +19,7 @@ from epochgate.spark.wire.handshake import DriverHandshake
 from epochgate.spark.wire.outgoing import Outgoing
 from epochgate.spark.wire.sealing import FrameSeal
 
+HELLO_BYTES_MAX: Final = 64 * 1024
 _log = logging.getLogger("epochgate.spark.wire")
 
 
@@ -66,6 +67,7 @@ class Arrival:
         messages = self._decoder.next_batch()
         if messages is None:
             return None
+        self._decoder.frame_bytes_max = self._frame_bytes_max
         return Admission(_hello_of(messages), messages[1:], self._decoder, self._outgoing)
 
     def _authenticate(self, data: memoryview) -> bytes:
@@ -78,7 +80,8 @@ class Arrival:
         session = self._handshake.session
         if session is not None:
             self.sock.send(self._handshake.verdict)
-            self._decoder = FrameDecoder(FrameSeal(session.from_task), self._frame_bytes_max)
+            hello_bytes_max = min(HELLO_BYTES_MAX, self._frame_bytes_max)
+            self._decoder = FrameDecoder(FrameSeal(session.from_task), hello_bytes_max)
             self._outgoing = Outgoing(FrameSeal(session.from_driver), self._frame_bytes_max)
         return remainder
 

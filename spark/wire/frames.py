@@ -7,9 +7,9 @@ non-empty list `[tag, ...]` of plain values: None, bool, int, float, str, bytes,
 str or bytes keys. Extension types, timestamps among them, are refused by the receiver.
 
 Decides the format and its limits: the length is checked before a byte of the frame is stored, and a
-frame is parsed only after its tag was found genuine. Leaves sockets, locks and the meaning of
-messages to others. Runs on whichever thread calls; packers are kept per thread, a decoder belongs
-to its reader.
+frame is parsed only after its tag was found genuine and its values were counted (`counting`).
+Leaves sockets, locks and the meaning of messages to others. Runs on whichever thread calls; packers
+are kept per thread, a decoder belongs to its reader.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 import msgpack
 
+from epochgate.spark.wire.counting import (
+    UNCOUNTED_BYTES_MAX,
+    VALUES_MAX,
+    holds_more_than,
+    may_be_many,
+)
 from epochgate.spark.wire.errors import (
     FrameCorrupt,
     FrameTooLarge,
@@ -87,6 +93,11 @@ def pack_message(message: Message, frame_bytes_max: int) -> bytes:
             f"{frame_bytes_max} carries at most {frame_bytes_max - ENVELOPE_BYTES}. Raise "
             "frame_bytes_max on both sides, or send the payload in parts."
         )
+    if len(data) > UNCOUNTED_BYTES_MAX and holds_more_than(data, VALUES_MAX):
+        raise MessageTooLarge(
+            f"message {message[0]!r} holds more than {VALUES_MAX} values. Send it in parts, or "
+            "pack what it holds into bytes, which count as one value."
+        )
     return data
 
 
@@ -147,11 +158,24 @@ class FrameDecoder:
 
     def __init__(self, seal: FrameSeal, frame_bytes_max: int) -> None:
         self._seal = seal
-        self._frame_bytes_max = frame_bytes_max
+        self.frame_bytes_max = frame_bytes_max
         self._buffer = bytearray()
         self._start = 0
         self.failure: WireError | None = None
         self.farewell: str | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that have arrived and are in no batch yet."""
+        return len(self._buffer) - self._start
+
+    @property
+    def awaited_bytes(self) -> int:
+        """The whole length of the frame under way, once it is known; 0 before."""
+        if self.held_bytes < LENGTH.size:
+            return 0
+        (frame_bytes,) = LENGTH.unpack_from(self._buffer, self._start)
+        return LENGTH.size + int(frame_bytes)
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Add bytes as they arrived."""
@@ -202,10 +226,10 @@ class FrameDecoder:
         return _checked_batch(value)
 
     def _check_length(self, frame_bytes: int) -> None:
-        if frame_bytes > self._frame_bytes_max:
+        if frame_bytes > self.frame_bytes_max:
             raise FrameTooLarge(
                 f"the peer announced a frame of {frame_bytes} bytes; frame_bytes_max is "
-                f"{self._frame_bytes_max}. Give both sides the same frame_bytes_max, or send the "
+                f"{self.frame_bytes_max}. Give both sides the same frame_bytes_max, or send the "
                 "payload in parts."
             )
         if frame_bytes <= TAG_BYTES:
@@ -217,8 +241,18 @@ class FrameDecoder:
 
 def unpack_plain(payload: bytes | memoryview) -> Any:
     """The plain msgpack value in `payload`; raises `FrameCorrupt` for anything else, extension
-    types included.
+    types included, and `FrameTooLarge` for more values than the batch of one message may hold.
     """
+    if may_be_many(payload) and holds_more_than(payload, 1 + VALUES_MAX):
+        if len(payload) <= VALUES_MAX:
+            raise FrameCorrupt(
+                f"a frame of {len(payload)} bytes announces more than {VALUES_MAX} values, and "
+                "each of them takes a byte at least."
+            )
+        raise FrameTooLarge(
+            f"the peer sent a frame of {len(payload)} bytes that holds more than {VALUES_MAX} "
+            "values. Give both sides the same version of epochgate, which sends no such frame."
+        )
     try:
         return msgpack.unpackb(
             payload,

@@ -110,10 +110,10 @@ def _bound(family: socket.AddressFamily, address: Any, *, is_one_of_several: boo
 
 def connected_to(addresses: Sequence[Address], timeout_s: float) -> socket.socket:
     """A socket connected to the first address that answers; each gets an equal share of the time
-    that is left. Raises OSError, which names each address and what it failed with.
+    that is left. Raises OSError, which names each of several addresses and what it failed with.
     """
     deadline_s = time.monotonic() + timeout_s
-    failures: list[str] = []
+    failures: list[tuple[Any, OSError]] = []
     for number, (family, address) in enumerate(addresses):
         share_s = (deadline_s - time.monotonic()) / (len(addresses) - number)
         sock: socket.socket | None = None
@@ -125,10 +125,12 @@ def connected_to(addresses: Sequence[Address], timeout_s: float) -> socket.socke
         except OSError as error:
             if sock is not None:
                 sock.close()
-            failures.append(f"{peer_name(address)}: {error}")
+            failures.append((address, error))
         else:
             return sock
-    raise OSError("; ".join(failures))
+    if len(failures) == 1:
+        raise failures[0][1]
+    raise OSError("; ".join(f"{peer_name(address)}: {error}" for address, error in failures))
 
 
 def tune(sock: socket.socket) -> None:

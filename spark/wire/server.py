@@ -7,12 +7,11 @@ and `close` belong to any other thread. The work of a turn is proportional to th
 are ready; only the watch over heartbeats goes through all of them, once per interval.
 
 Decides who may stay connected, and when a silent task counts as lost. Leaves to its listener what
-messages mean and which attempt is the current one. It binds the driver's addresses only, lets no
-task in without the run's key, and bounds what strangers can hold: their number (the oldest goes
-first) and their time.
+messages mean and which attempt is the current one, to `reception` who comes in, and to `incoming`
+how much memory unfinished frames may take. It binds the driver's addresses only.
 
 The frames are authenticated, not encrypted. TLS, where it is wanted, belongs between `accept` and
-the greeting in `_accept`, and at the same place in `client`.
+the greeting in `reception`, and at the same place in `client`.
 """
 
 from __future__ import annotations
@@ -28,16 +27,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol, Self
 
-from epochgate.spark.wire.arrivals import Admission, Arrival, RefusalLog
+from epochgate.spark.wire.arrivals import Admission, Arrival
 from epochgate.spark.wire.connection import Connection
-from epochgate.spark.wire.errors import CannotBind, HandshakeTimedOut, WireError, WireSettingInvalid
-from epochgate.spark.wire.frames import FRAME_BYTES_MAX, FRAME_BYTES_MIN
+from epochgate.spark.wire.errors import WireError, WireSettingInvalid
+from epochgate.spark.wire.frames import FRAME_BYTES_MAX, FRAME_BYTES_MIN, LENGTH
 from epochgate.spark.wire.handshake import checked_key
-from epochgate.spark.wire.listening import bound_sockets, peer_name, tune
+from epochgate.spark.wire.incoming import IncomingFrames
+from epochgate.spark.wire.listening import bound_sockets
+from epochgate.spark.wire.reception import Reception, arrivals_max_by_default
 
 OUTGOING_BYTES_MAX: Final = 256 * 1024 * 1024
+INCOMING_BYTES_MAX: Final = 256 * 1024 * 1024
 _READ_BYTES: Final = 256 * 1024
-_ACCEPTS_PER_TURN: Final = 64
 _log = logging.getLogger("epochgate.spark.wire")
 
 
@@ -64,9 +65,11 @@ class TaskServer:
 
     `heartbeat_timeout_s`: a task from which nothing arrives for so long is lost (a stopped process
     keeps its TCP connection). `heartbeat_interval_s`: how often a task hears from the driver at
-    least. `arrivals_max`: how many connections may be in their handshake. `on_refused(peer, error)`
-    hears, on the server's thread, of everybody who was not let in. Raises `WireSettingInvalid`;
-    `start` raises `CannotBind`.
+    least. `incoming_bytes_max`: what large frames that have not arrived whole may take, over all
+    connections. `arrivals_max`: how many connections may be in their handshake, by default half of
+    the process's soft limit of descriptors, and at most 1024. `on_refused(peer, error)` hears, on
+    the server's thread, of each peer that was not let in. Raises `WireSettingInvalid`; `start`
+    raises `CannotBind`.
     """
 
     def __init__(
@@ -78,17 +81,21 @@ class TaskServer:
         listener: Listener,
         frame_bytes_max: int = FRAME_BYTES_MAX,
         outgoing_bytes_max: int = OUTGOING_BYTES_MAX,
+        incoming_bytes_max: int = INCOMING_BYTES_MAX,
         handshake_timeout_s: float = 5.0,
         heartbeat_timeout_s: float = 10.0,
         heartbeat_interval_s: float = 1.0,
-        arrivals_max: int = 1024,
+        arrivals_max: int | None = None,
         on_refused: Callable[[str, WireError], None] | None = None,
     ) -> None:
         _check("frame_bytes_max", frame_bytes_max, FRAME_BYTES_MIN, 2**32 - 1)
         _check("outgoing_bytes_max", outgoing_bytes_max, frame_bytes_max, 2**63)
+        _check("incoming_bytes_max", incoming_bytes_max, frame_bytes_max, 2**63)
         _check("handshake_timeout_s", handshake_timeout_s, 0.01, 3600)
         _check("heartbeat_interval_s", heartbeat_interval_s, 0.01, 3600)
         _check("heartbeat_timeout_s", heartbeat_timeout_s, 2 * heartbeat_interval_s, 86400)
+        if arrivals_max is None:
+            arrivals_max = arrivals_max_by_default()
         _check("arrivals_max", arrivals_max, 1, 10**6)
         self._key = checked_key(key)
         self._host, self._port = host, port
@@ -114,11 +121,11 @@ class TaskServer:
         self._wake_lock = threading.Lock()
         # From here on the server's thread alone.
         self._connections: dict[Connection, None] = {}
-        self._arrivals: dict[Arrival, None] = {}
+        self._incoming: IncomingFrames[Connection] = IncomingFrames(
+            incoming_bytes_max + LENGTH.size
+        )
         self._read_buffer = bytearray(_READ_BYTES)
         self._read_view = memoryview(self._read_buffer)
-        self._accept_paused = False
-        self._refusals = RefusalLog()
 
     def __enter__(self) -> Self:
         self.start()
@@ -145,18 +152,22 @@ class TaskServer:
                 raise WireSettingInvalid(
                     "a TaskServer is started once; make a new one for another run."
                 )
+            listening = bound_sockets(self._host, self._port)
+            self._address = listening[0].getsockname()[:2]
             self._wake_read, self._wake_write = socket.socketpair()
-            try:
-                self._listening = bound_sockets(self._host, self._port)
-            except CannotBind:
-                self._wake_read.close()
-                self._wake_write.close()
-                raise
-            self._address = self._listening[0].getsockname()[:2]
             self._wake_read.setblocking(False)
             self._wake_write.setblocking(False)
             self._selector = selectors.DefaultSelector()
-            self._watch_for_arrivals()
+            self._reception = Reception(
+                listening,
+                self._selector,
+                key=self._key,
+                frame_bytes_max=self._frame_bytes_max,
+                handshake_timeout_s=self._handshake_timeout_s,
+                arrivals_max=self._arrivals_max,
+                on_refused=self._on_refused,
+                admit=self._admit,
+            )
             self._selector.register(self._wake_read, selectors.EVENT_READ, self._drain_wakeups)
             self._thread = threading.Thread(target=self._run, name="epochgate-wire", daemon=True)
             self._thread.start()
@@ -230,88 +241,22 @@ class TaskServer:
             self._dismiss(connection, "")
         elif blocked != connection.watches_writable:
             connection.watches_writable = blocked
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if blocked else 0)
-            self._selector.modify(
+            self._listen_to(connection)
+
+    def _listen_to(self, connection: Connection) -> None:
+        """Watch the socket for what is wanted of it now; for nothing at all, if need be."""
+        is_read = not self._incoming.is_waiting(connection)
+        events = (selectors.EVENT_READ if is_read else 0) | (
+            selectors.EVENT_WRITE if connection.watches_writable else 0
+        )
+        if connection.sock in self._selector.get_map():
+            self._selector.unregister(connection.sock)
+        if events:
+            self._selector.register(
                 connection.sock, events, partial(self._connection_ready, connection)
             )
 
-    def _watch_for_arrivals(self) -> None:
-        for listening in self._listening:
-            accept = partial(self._accept, listening)
-            self._selector.register(listening, selectors.EVENT_READ, accept)
-
-    def _accept(self, listening: socket.socket, ready: int) -> None:
-        if self._accept_paused:
-            return
-        for _ in range(_ACCEPTS_PER_TURN):
-            try:
-                sock, address = listening.accept()
-            except (BlockingIOError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                # Out of descriptors: the socket stays readable, so look away until the next watch.
-                _log.error("cannot accept connections for now: %s (see ulimit -n)", error)
-                self._accept_paused = True
-                for each in self._listening:
-                    self._selector.unregister(each)
-                return
-            self._welcome(sock, peer_name(address))
-
-    def _welcome(self, sock: socket.socket, peer: str) -> None:
-        now_s = time.monotonic()
-        arrival = Arrival(
-            sock, peer, self._key, self._frame_bytes_max, now_s + self._handshake_timeout_s
-        )
-        try:
-            tune(sock)
-            sock.send(arrival.greeting)
-        except OSError:
-            sock.close()
-            return
-        if len(self._arrivals) >= self._arrivals_max:
-            oldest = next(iter(self._arrivals))
-            self._turn_away(
-                oldest, HandshakeTimedOut("made room for newer connections in their handshake.")
-            )
-        self._arrivals[arrival] = None
-        self._selector.register(sock, selectors.EVENT_READ, partial(self._arrival_ready, arrival))
-
-    def _arrival_ready(self, arrival: Arrival, ready: int) -> None:
-        if arrival not in self._arrivals:
-            return
-        try:
-            read_bytes = arrival.sock.recv_into(self._read_buffer)
-        except BlockingIOError:
-            return
-        except OSError:
-            read_bytes = 0
-        try:
-            if read_bytes == 0:
-                raise WireError("it closed the connection during the handshake.")
-            admission = arrival.receive(self._read_view[:read_bytes])
-        except WireError as error:
-            self._turn_away(arrival, error)
-        except OSError as error:
-            self._turn_away(
-                arrival, WireError(f"the connection broke during the handshake: {error}")
-            )
-        else:
-            if admission is not None:
-                self._admit(arrival, admission)
-
-    def _turn_away(self, arrival: Arrival, error: WireError) -> None:
-        del self._arrivals[arrival]
-        self._selector.unregister(arrival.sock)
-        arrival.sock.close()
-        self._refusals.add(arrival.peer, error)
-        if self._on_refused is not None:
-            try:
-                self._on_refused(arrival.peer, error)
-            except Exception:  # noqa: BLE001  the caller's code must not end the service
-                _log.exception("on_refused raised")
-
     def _admit(self, arrival: Arrival, admission: Admission) -> None:
-        del self._arrivals[arrival]
         connection = Connection(
             sock=arrival.sock,
             peer=arrival.peer,
@@ -324,9 +269,7 @@ class TaskServer:
         )
         connection.heard_at_s = time.monotonic()
         self._connections[connection] = None
-        self._selector.modify(
-            arrival.sock, selectors.EVENT_READ, partial(self._connection_ready, connection)
-        )
+        self._listen_to(connection)
         try:
             self._listener.connected(connection, admission.hello)
             if admission.messages and connection.closed_reason is None:
@@ -362,12 +305,13 @@ class TaskServer:
 
     def _hand_over(self, connection: Connection) -> None:
         """Give the listener each complete batch, for as long as the connection is open."""
-        decoder = connection.decoder
+        decoder, has_batch = connection.decoder, False
         try:
             while connection.closed_reason is None:
                 messages = decoder.next_batch()
                 if messages is None:
                     break
+                has_batch = True
                 if messages:
                     self._listener.received(connection, messages)
         except WireError as error:
@@ -379,6 +323,24 @@ class TaskServer:
             self._blame_listener(connection, error)
         if decoder.farewell is not None:
             self._dismiss(connection, f"the task closed: {decoder.farewell}")
+        elif decoder.held_bytes or self._incoming.has_place(connection):
+            self._find_place(connection, has_batch=has_batch)
+
+    def _find_place(self, connection: Connection, *, has_batch: bool) -> None:
+        """Let a large frame that begins go on, or wait until others have arrived."""
+        if connection not in self._connections:
+            return
+        now_s = time.monotonic()
+        if has_batch:
+            self._read_again(self._incoming.leave(connection, now_s))
+        self._incoming.enter(connection, connection.decoder.awaited_bytes, now_s)
+        if self._incoming.is_waiting(connection):
+            self._listen_to(connection)
+
+    def _read_again(self, connections: list[Connection]) -> None:
+        for connection in connections:
+            connection.heard_at_s = time.monotonic()
+            self._listen_to(connection)
 
     def _blame_listener(self, connection: Connection, error: Exception) -> None:
         _log.error("the listener failed on %r", connection, exc_info=error)
@@ -390,7 +352,9 @@ class TaskServer:
         if connection not in self._connections:
             return
         del self._connections[connection]
-        self._selector.unregister(connection.sock)
+        if connection.sock in self._selector.get_map():
+            self._selector.unregister(connection.sock)
+        self._read_again(self._incoming.leave(connection, time.monotonic()))
         reason = connection.dispose(reason)
         try:
             self._listener.lost(connection, reason)
@@ -400,15 +364,16 @@ class TaskServer:
     def _watch(self) -> None:
         """Look for peers that are silent for too long, and be heard by the others."""
         now_s = time.monotonic()
-        for arrival in [arrival for arrival in self._arrivals if arrival.deadline_s <= now_s]:
-            self._turn_away(
-                arrival,
-                HandshakeTimedOut(
-                    f"no complete handshake within {self._handshake_timeout_s} s; probably not a "
-                    "task of this run."
-                ),
+        self._reception.watch(now_s)
+        for connection in self._incoming.overdue(now_s - self._heartbeat_timeout_s):
+            connection.close(
+                f"a frame of {connection.decoder.awaited_bytes} bytes has not arrived whole within "
+                f"{self._heartbeat_timeout_s} s (heartbeat_timeout_s), and others wait for the "
+                "memory that it takes: the network is slow, or the task is stopped"
             )
         for connection in list(self._connections):
+            if self._incoming.is_waiting(connection):
+                connection.heard_at_s = now_s
             if now_s - connection.heard_at_s > self._heartbeat_timeout_s:
                 # The server's own thread may have been late: what has arrived meanwhile counts.
                 self._read(connection)
@@ -421,20 +386,13 @@ class TaskServer:
                 )
             else:
                 connection.beat()
-        if self._accept_paused:
-            self._accept_paused = False
-            self._watch_for_arrivals()
 
     def _free_everything(self) -> None:
-        for arrival in list(self._arrivals):
-            arrival.sock.close()
-        self._arrivals.clear()
+        self._reception.close()
         for connection in list(self._connections):
             connection.close(self._closing_reason)
             self._dismiss(connection, self._closing_reason)
         self._selector.close()
-        for listening in self._listening:
-            listening.close()
         with self._wake_lock:
             self._wake_read.close()
             self._wake_write.close()

@@ -121,6 +121,16 @@ class TestLiveSession:
         ):
             assert "spark.task.maxFailures is 4" in validate_session(spark)[0]
 
+    def test_a_key_that_can_be_read_on_the_network_is_warned_about(self, spark: Any) -> None:
+        with (
+            changed(spark, "spark.master", "spark://10.0.0.1:7077"),
+            changed(spark, "spark.driver.host", "10.0.0.1"),
+        ):
+            (warning,) = validate_session(spark)
+            assert "the key of this run crosses the network of 10.0.0.1 unencrypted" in warning
+            with changed(spark, "spark.ssl.rpc.enabled", "true"):
+                assert validate_session(spark) == []
+
     def test_when_it_is_stopped_it_is_refused(self, spark: Any) -> None:
         spark.stop()
         with pytest.raises(SessionStopped, match="make a new one"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from epochgate.runtime.api.transport import Message, TaskInbox
 from epochgate.spark.job import pickled
 from epochgate.spark.session import local_session
 from epochgate.spark.transport import SparkTransport
@@ -57,6 +59,44 @@ class SparkHarness:
 
     def close(self) -> None:
         self.transport.close()
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(120)
+def test_tasks_that_cannot_reach_the_driver_end_the_job_with_its_address(spark: Any) -> None:
+    broken: queue.SimpleQueue[str] = queue.SimpleQueue()
+    transport = SparkTransport(
+        spark.sparkContext,
+        program=b"",
+        parallelism=1,
+        coordinators=[],
+        run_id="unreachable",
+        bind_host="127.0.0.1",
+        advertised_host="127.0.0.2",
+    )
+    transport.on_broken = broken.put
+    try:
+        transport.open(SilentInbox())
+        transport.deploy(0, 0)
+        reason = broken.get(timeout=60)
+    finally:
+        transport.close()
+    assert "the tasks fail before they can speak to the driver" in reason
+    assert f"CannotConnect: cannot reach the driver at 127.0.0.2:{transport.address[1]}" in reason
+    assert "spark.driver.host is an address the executors can reach" in reason
+
+
+class SilentInbox(TaskInbox):
+    """Hears of no process; one that came would fail the test."""
+
+    def connected(self, subtask: int, identity: int) -> None:
+        raise AssertionError(f"process {identity} has come")
+
+    def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
+        raise AssertionError(f"process {identity} has said {messages}")
+
+    def lost(self, subtask: int, identity: int, reason: str) -> None:
+        raise AssertionError(f"process {identity} is lost: {reason}")
 
 
 @pytest.mark.spark

@@ -96,7 +96,7 @@ def test_a_fenced_driver_whose_save_fails_does_not_take_back_the_others_file(
         assert successor.latest() == checkpoint_of(2)
 
 
-def test_a_directory_without_locks_is_refused_and_claimed_by_nobody(tmp_path: Path) -> None:
+def test_a_directory_without_locks_is_refused_and_not_claimed(tmp_path: Path) -> None:
     with pytest.raises(LocksRefused, match=r"driver\.lock"):
         _open(tmp_path, FileSystemWithoutLocks())
     assert os.listdir(tmp_path) == ["driver.lock"]

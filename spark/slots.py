@@ -1,0 +1,65 @@
+"""How many tasks Spark can run at the same time, and what to say when these are too few.
+
+Decides the wording alone, by what the number tells: none at all, fewer than the job needs, or
+enough and no process all the same. Any thread; one call into the JVM.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+_log = logging.getLogger(__name__)
+
+
+def task_slots(context: Any) -> int | None:
+    """How many tasks Spark can run at the same time now; None when it cannot be asked."""
+    try:
+        scala = context._jsc.sc()
+        profile = scala.resourceProfileManager().defaultResourceProfile()
+        return int(scala.maxNumConcurrentTasks(profile))
+    except Exception as error:  # noqa: BLE001  a developer interface that may change
+        _log.info("Spark did not tell its task slots: %r", error)
+        return None
+
+
+def too_few_slots(
+    slots: int, parallelism: int, *, master: str, driver: str, waited_s: float
+) -> str:
+    """Why a job cannot start on `slots` task slots; `driver`: where executors look for it."""
+    if slots == 0:
+        return (
+            f"the job has {parallelism} subtasks, and no executor has registered with this "
+            f"application on {master} within {waited_s:g} s. Either the cluster has no free cores "
+            "or memory (the master's web page shows applications that wait), or its executors "
+            f"cannot reach the driver at {driver}: set spark.driver.host to an address of the "
+            "driver that the workers' machines can reach; the executors' logs say which"
+        )
+    return (
+        f"the job has {parallelism} subtasks, which all run at the same time, and {master} "
+        f"has {slots} task slots. Give Spark at least {parallelism} cores, lower spark.task.cpus "
+        f"(it may be 0.5), or give the job a parallelism of at most {slots}"
+    )
+
+
+def why_none_came(slots: int | None, parallelism: int, *, driver: str) -> str:
+    """The likely cause when no process has come; `driver`: where tasks look for it."""
+    needs = f"The job needs {parallelism} task slots at the same time"
+    if slots is None:
+        return f"{needs}, and Spark does not say how many it has; look whether executors run"
+    if slots == 0:
+        return (
+            "The application has no executor left, and the cluster starts none: its workers are "
+            "gone or full, or its master was restarted without spark.deploy.recoveryMode and has "
+            "forgotten the application. Start the application again once the cluster has room; the "
+            "job goes on from its last checkpoint"
+        )
+    if slots < parallelism:
+        return (
+            f"{needs}, and Spark has {slots}: executors are missing. Give Spark more cores, or the "
+            "job fewer subtasks"
+        )
+    return (
+        f"{needs}, and Spark has {slots}; another job may hold some, or the tasks cannot reach the "
+        f"driver at {driver}. Give Spark more cores, or look into the executors' logs"
+    )

@@ -1,0 +1,65 @@
+"""How much memory frames that have not arrived whole may take, over all connections together.
+
+Decides which connections may have a large frame under way: as many as fit, in the order in which
+they began; the others are not read from, so that the network holds what they send. A connection
+that keeps its place for too long while others wait gives it up with its life. Small frames need no
+place: each connection holds less than `PLACELESS_BYTES_MAX` of one. Leaves sockets to the server,
+on whose thread it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+PLACELESS_BYTES_MAX: Final = 256 * 1024
+C = TypeVar("C")
+
+
+class IncomingFrames(Generic[C]):
+    """The large frames under way, and the connections that wait for a place."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._free_bytes = bytes_max
+        self._places: dict[C, tuple[int, float]] = {}
+        """Connection -> the bytes of its frame and since when it has the place, oldest first."""
+        self._waiting: dict[C, int] = {}
+
+    def is_waiting(self, connection: C) -> bool:
+        """Whether the connection must not be read from."""
+        return connection in self._waiting
+
+    def has_place(self, connection: C) -> bool:
+        """Whether a large frame of the connection is under way."""
+        return connection in self._places
+
+    def enter(self, connection: C, frame_bytes: int, now_s: float) -> None:
+        """Give the frame under way a place, or let its connection wait for one."""
+        if frame_bytes < PLACELESS_BYTES_MAX or connection in self._places:
+            return
+        if self._waiting or frame_bytes > self._free_bytes:
+            self._waiting[connection] = frame_bytes
+        else:
+            self._take(connection, frame_bytes, now_s)
+
+    def leave(self, connection: C, now_s: float) -> list[C]:
+        """Free what the connection has; those that may be read from again."""
+        self._waiting.pop(connection, None)
+        self._free_bytes += self._places.pop(connection, (0, 0.0))[0]
+        admitted = []
+        for other, frame_bytes in list(self._waiting.items()):
+            if frame_bytes > self._free_bytes:
+                break
+            del self._waiting[other]
+            self._take(other, frame_bytes, now_s)
+            admitted.append(other)
+        return admitted
+
+    def overdue(self, since_s: float) -> list[C]:
+        """Those that have had their places since before `since_s`, while others wait."""
+        if not self._waiting:
+            return []
+        return [held for held, (_, taken_s) in self._places.items() if taken_s < since_s]
+
+    def _take(self, connection: C, frame_bytes: int, now_s: float) -> None:
+        self._free_bytes -= frame_bytes
+        self._places[connection] = (frame_bytes, now_s)
