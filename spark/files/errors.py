@@ -136,9 +136,10 @@ class BadFile(EpochgateError):
 
 
 class TransformFailed(EpochgateError):
-    """The user's function failed: path, split id, first row, row after the last, cause.
+    """The user's function failed: path, split id, first row, row after the last, cause, frames.
 
-    Rows count from 0 within the split.
+    Rows count from 0 within the split. The frames are those of the user's code, each on lines of
+    its own, or empty.
     """
 
     @property
@@ -157,11 +158,11 @@ class TransformFailed(EpochgateError):
         return range(self.args[2], self.args[3])
 
     def __str__(self) -> str:
-        path, split_id, first, after, cause = self.args
+        path, split_id, first, after, cause, frames = self.args
         return (
             f"the transform failed on rows {first} to {after - 1} of split {split_id} ({path!r}): "
             f"{cause}. These rows were not taken; mend the function and start again with the same "
-            "checkpoint directory."
+            f"checkpoint directory.{frames}"
         )
 
 
