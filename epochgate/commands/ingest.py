@@ -138,6 +138,12 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         metavar="KILLS",
         help="kill (-9) so many of the job's own workers and executors while it runs",
     )
+    add(
+        "--log-level",
+        choices=("error", "warn", "info"),
+        default="error",
+        help="what Spark says on stderr (default: error)",
+    )
     add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
     # For `epochgate soak`: stopped workers among the kills, and a record of them.
     add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
@@ -161,7 +167,7 @@ def run(arguments: argparse.Namespace) -> int:
         plan = plan_ingest(options)
         stack.callback(plan.release)
         _announce(plan, master)
-        spark = stack.enter_context(local_session(master))
+        spark = stack.enter_context(local_session(master, log_level=arguments.log_level))
         handle = stack.enter_context(start_plan(spark, plan))
         interrupts.begin()
         result, chaos, elapsed_s = _watched(handle, arguments, interrupts)

@@ -271,14 +271,16 @@ class FileEnumeration:
         if source != self.source:
             raise UsageError(
                 f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
-                "same source, or start afresh with a new checkpoint directory and a new target."
+                "same source, or start afresh with a new target and a new --checkpoint-dir "
+                "(checkpoint_directory in Python)."
             )
         restored = None if layout is None else SourceLayout.from_bytes(layout)
         if restored is not None and restored.projection != self._projection:
             raise UsageError(
                 f"the checkpoint is of a job that reads columns {_columns(restored.projection)}, "
-                f"this one is to read {_columns(self._projection)}. Ask for the same columns, or "
-                "start afresh with a new checkpoint directory and a new target."
+                f"this one is to read {_columns(self._projection)}. Ask for the same --columns "
+                "(columns in Python), or start afresh with a new target and a new "
+                "--checkpoint-dir (checkpoint_directory)."
             )
         self._layout = restored
         self._first_path = first_path

@@ -198,7 +198,8 @@ def _files_in(restored: CompletedCheckpoint) -> bytes:
     if state is None:
         raise JobMisconfigured(
             f"checkpoint {restored.checkpoint_id} of job {restored.job_id!r} holds no file source; "
-            "it is of another kind of job. Give a checkpoint directory of its own"
+            "it is of another kind of job. Give a --checkpoint-dir of its own "
+            "(checkpoint_directory in Python)"
         )
     return read_files(state)
 
@@ -208,8 +209,8 @@ def _require_same_parallelism(options: IngestOptions, restored: CompletedCheckpo
         raise JobMisconfigured(
             f"checkpoint {restored.checkpoint_id} was taken with parallelism "
             f"{restored.parallelism}, and this start asks for {options.parallelism}. Start with "
-            f"parallelism {restored.parallelism}; or afresh, with a new checkpoint directory and a "
-            "new target"
+            f"--parallelism {restored.parallelism} (parallelism in Python); or afresh, with a new "
+            "target and a new --checkpoint-dir (checkpoint_directory)"
         )
 
 
@@ -230,7 +231,8 @@ def _require_apart(options: IngestOptions) -> None:
         if checkpoints.startswith(os.path.join(place, "")):
             raise CheckpointsMisplaced(
                 f"the checkpoint directory {checkpoints!r} lies in {place!r}, among the data. Give "
-                "one outside of source and target; the default is beside the target"
+                "a --checkpoint-dir (checkpoint_directory in Python) outside of source and target; "
+                "the default is beside the target"
             )
 
 
