@@ -119,6 +119,13 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         "--on-bad-file); a file with the same content is known, whatever its time stamp",
     )
     add(
+        "--forget-after",
+        default="30d",
+        metavar="TIME",
+        help="forget a file that has been gone from SOURCE for so long; the same file is taken "
+        "again if it comes back later (default: 30d)",
+    )
+    add(
         "--restart",
         metavar="STRATEGY",
         help="how failures are retried: none, fixed:ATTEMPTS,DELAY, "
@@ -209,6 +216,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         on_bad_file=arguments.on_bad_file,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
+        forget_after_s=parse_duration_s(arguments.forget_after),
         restart=arguments.restart or RESTART,
         rows_per_second=arguments.rows_per_second,
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
