@@ -34,6 +34,7 @@ from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
 from epochgate.spark.session import validate_session
 from epochgate.spark.slots import task_slots, too_few_slots
 from epochgate.spark.transport import SparkTransport
+from epochgate.spark.user_modules import user_modules
 
 LEAVE_PATIENCE_S: Final = 60.0
 SLOTS_PATIENCE_S: Final = 30.0
@@ -183,10 +184,10 @@ def run_job(
     """Start a job on `spark`, a session with its driver in this process; returns once submitted.
 
     `program_factory(subtask)` makes what the subtask runs, in its worker process. It is sent with
-    cloudpickle: functions and classes of modules that executors cannot import must be in
-    `__main__`, or their modules in `by_value`. `port`: on which the driver listens, 0 for a free
-    one; its address is spark.driver.bindAddress, and tasks connect to spark.driver.host; with a
-    local master both are the loopback address.
+    cloudpickle, and with it what it needs of the user's own modules; installed packages must be
+    installed on the executors as well, unless their modules are in `by_value`. `port`: on which the
+    driver listens, 0 for a free one; its address is spark.driver.bindAddress, and tasks connect to
+    spark.driver.host; with a local master both are the loopback address.
     `batch_states`: operator id -> what `JobHandle.request_batch_snapshot` gave in an earlier job.
     While there is no checkpoint, that operator's coordinator begins from it and goes back to it,
     and its tasks begin from nothing. Source: batch snapshots of Flink's OperatorCoordinatorHolder.
@@ -248,14 +249,22 @@ def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]
 def pickled(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:
     """The program factory as it travels to the tasks. Raises ProgramNotPicklable."""
     try:
-        with _traveling_by_value(by_value):
-            data: bytes = _cloudpickle().dumps(program_factory)
-    except Exception as error:  # what is pickled may raise anything
+        try:
+            return _dumped(program_factory, [*by_value, *user_modules()])
+        except Exception:  # noqa: BLE001  # what is pickled may raise anything
+            # What a module holds beside its code may not travel; executors may have the module.
+            return _dumped(program_factory, by_value)
+    except Exception as error:  # the same
         raise ProgramNotPicklable(
             f"the program factory {program_factory!r} cannot be sent to the tasks: {error!r}. It "
             "and what it refers to must be picklable; open files, connections and the session "
             "itself belong into the program's operators, which open them in the task"
         ) from error
+
+
+def _dumped(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:
+    with _traveling_by_value(by_value):
+        data: bytes = _cloudpickle().dumps(program_factory)
     return data
 
 
@@ -270,13 +279,13 @@ def _cloudpickle() -> Any:
 def _traveling_by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
     cloudpickle = _cloudpickle()
     known = cloudpickle.list_registry_pickle_by_value()
-    added = [module for module in modules if module.__name__ not in known]
-    for module in added:
+    added = {module.__name__: module for module in modules if module.__name__ not in known}
+    for module in added.values():
         cloudpickle.register_pickle_by_value(module)
     try:
         yield
     finally:
-        for module in added:
+        for module in added.values():
             cloudpickle.unregister_pickle_by_value(module)
 
 

@@ -146,8 +146,8 @@ def _started(
         reason = _reason(error)
         _end_jvm()
         raise SparkSessionFailed(
-            f"Spark did not start with the master {master!r}: {reason}. log_level='info' makes it "
-            "say everything"
+            f"Spark did not start with the master {master!r}: {reason}. --log-level info "
+            "(log_level in Python) makes it say everything"
         ) from None
 
 

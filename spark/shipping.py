@@ -1,9 +1,11 @@
 """The package sends itself to executors that do not have it.
 
-Decides what travels: one zip with the package as this driver runs it, and beside it, for executors
-that lack them, its dependencies in pure Python. Leaves to `bootstrap` what is used of it. Compiled
-code is in the zip as well, since every replaced worker imports again; another Python version
-ignores it and compiles the sources. Runs on the driver, on the caller's thread.
+Decides what travels: one zip with the whole package as this driver runs it, and beside it, for
+executors that lack them, its dependencies in pure Python. Leaves to `bootstrap` what is used of it.
+The zip stands before an installed copy on the path, so that a part of the package would hide the
+rest of that copy. Compiled code is in the zip as well, since every replaced worker imports again;
+another Python version ignores it and compiles the sources. Runs on the driver, on the caller's
+thread.
 """
 
 from __future__ import annotations
@@ -21,15 +23,8 @@ import epochgate
 
 CARRIED: Final = ("msgpack", "transitions", "six")
 CARRIED_FOLDER: Final = "epochgate_carried"
-_FOLDERS: Final = ("fsm", "models", "runtime", "spark")
-_LEFT_AT_HOME = (
-    "fsm/checker/",
-    "models/",
-    "runtime/testing/fuzzing/",
-    "runtime/testing/playing/",
-)
-"""Checking and fuzzing, which no task does."""
-_TAKEN_ALONG = ("models/__init__.py", "models/__init__.pyi", "models/task.py")
+_IMPORTED_BY_TASKS: Final = ("fsm", "models/__init__", "models/task", "runtime", "spark")
+_IMPORTED_BY_NO_TASK: Final = ("fsm/checker", "runtime/testing")
 _lock = threading.Lock()
 _shipped: dict[str, str] = {}
 """Spark application id -> the archive's name there."""
@@ -58,11 +53,11 @@ def build_archive(folder: Path) -> Path:
     digest = hashlib.sha256()
     scratch = folder / "module.pyc"
     archive = folder / "building.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as target:
+    with zipfile.ZipFile(archive, "w") as target:
         for name in sorted(sources):
             text = sources[name].read_bytes()
             digest.update(f"{name}\0{len(text)}\0".encode() + text)
-            target.writestr(zipfile.ZipInfo(name), text)
+            target.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
             if name.endswith(".py"):
                 py_compile.compile(
                     str(sources[name]),
@@ -71,7 +66,11 @@ def build_archive(folder: Path) -> Path:
                     doraise=True,
                     invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
                 )
-                target.writestr(zipfile.ZipInfo(name + "c"), scratch.read_bytes())
+                target.writestr(
+                    zipfile.ZipInfo(name + "c"),
+                    scratch.read_bytes(),
+                    zipfile.ZIP_STORED if _is_imported(name) else zipfile.ZIP_DEFLATED,
+                )
     scratch.unlink(missing_ok=True)
     return archive.rename(folder / f"epochgate-{digest.hexdigest()[:16]}.zip")
 
@@ -80,13 +79,17 @@ def _package_sources() -> dict[str, Path]:
     """Name in the zip -> file, of the package's face and the folders that its links lead to."""
     root = Path(epochgate.__path__[0])
     sources = {f"epochgate/{file.name}": file for file in root.glob("*.py")}
-    for folder in _FOLDERS:
-        real = (root / folder).resolve()
+    for folder in (path for path in root.iterdir() if path.is_dir()):
+        real = folder.resolve()
         for file in (*real.rglob("*.py"), *real.rglob("__init__.pyi")):
-            name = f"{folder}/{file.relative_to(real).as_posix()}"
-            if name in _TAKEN_ALONG or not name.startswith(_LEFT_AT_HOME):
-                sources[f"epochgate/{name}"] = file
+            sources[f"epochgate/{folder.name}/{file.relative_to(real).as_posix()}"] = file
     return sources
+
+
+def _is_imported(name: str) -> bool:
+    """Whether a task imports it, and is not to wait for its decompression."""
+    name = name.removeprefix("epochgate/")
+    return name.startswith(_IMPORTED_BY_TASKS) and not name.startswith(_IMPORTED_BY_NO_TASK)
 
 
 def _carried_sources(name: str) -> dict[str, Path]:

@@ -22,6 +22,7 @@ from typing import Any, Final, NoReturn
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime.api.operator import FatalTaskError, Program, Work
+from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.worker import Worker
 from epochgate.spark.wire import (
@@ -153,7 +154,8 @@ class Attempt:
             )
         except Exception as error:  # noqa: BLE001  user code may raise anything
             is_fatal = isinstance(error, FatalTaskError | EpochgateError)
-            reason = str(error) if is_fatal else traceback.format_exc(limit=-6)
+            frames = own_frames(error)
+            reason = str(error) if is_fatal else f"{type(error).__name__}: {error}{frames}"
             self._give_up(reason, is_fatal=is_fatal)
 
     def _loop(self, worker: Worker, program: Program, messages: list[Message]) -> None:

@@ -9,7 +9,6 @@ it, and counts until both are back.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import threading
 import time
@@ -215,7 +214,6 @@ def measure(
             configuration,
             compute_program,
             store=DirectoryCheckpointStore(Path(folder), job_id="bench"),
-            by_value=[sys.modules[__name__]],
         ) as job,
     ):
         provider.watcher.wait_for(list(range(PARALLELISM)), 0.0)

@@ -127,6 +127,13 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         "--on-bad-file); a file with the same content is known, whatever its time stamp",
     )
     add(
+        "--forget-after",
+        default="30d",
+        metavar="TIME",
+        help="forget a file that has been gone from SOURCE for so long; the same file is taken "
+        "again if it comes back later (default: 30d)",
+    )
+    add(
         "--restart",
         metavar="STRATEGY",
         help="how failures are retried: none, fixed:ATTEMPTS,DELAY, "
@@ -145,6 +152,12 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="KILLS",
         help="kill (-9) this many of the job's own workers and executors while it runs",
+    )
+    add(
+        "--log-level",
+        choices=("error", "warn", "info"),
+        default="error",
+        help="what Spark says on stderr (default: error)",
     )
     add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
     # For `epochgate soak`: stopped workers among the kills, and a record of them.
@@ -169,7 +182,7 @@ def run(arguments: argparse.Namespace) -> int:
         plan = plan_ingest(options)
         stack.callback(plan.release)
         _announce(plan, master)
-        spark = stack.enter_context(local_session(master))
+        spark = stack.enter_context(local_session(master, log_level=arguments.log_level))
         handle = stack.enter_context(start_plan(spark, plan))
         interrupts.begin()
         result, chaos, elapsed_s = _watched(handle, arguments, interrupts)
@@ -211,6 +224,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         on_bad_file=arguments.on_bad_file,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
+        forget_after_s=parse_duration_s(arguments.forget_after),
         restart=arguments.restart or RESTART,
         rows_per_second=arguments.rows_per_second,
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),

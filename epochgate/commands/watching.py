@@ -221,6 +221,7 @@ def size(count: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """The telling line of a reason, cut to fit."""
-    line = (text.strip().splitlines() or [""])[-1].strip()
+    """The telling line of a reason, the last that is no frame of a traceback; cut to fit."""
+    lines = [line for line in text.strip().splitlines() if not line.startswith("  ")]
+    line = (lines or [""])[-1].strip()
     return line if len(line) <= REASON_CHARACTERS_MAX else line[:REASON_CHARACTERS_MAX] + " ..."

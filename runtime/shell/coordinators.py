@@ -21,6 +21,7 @@ from epochgate.runtime.api.coordinator import (
 )
 from epochgate.runtime.api.coordinator_store import CoordinatorStore
 from epochgate.runtime.api.operator import FatalTaskError
+from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.receipts import Receipt, RegisteredEvent
 from epochgate.runtime.api.send_future import EventLost, SendFuture
 from epochgate.runtime.api.snapshot_future import SnapshotFuture
@@ -148,7 +149,8 @@ class Coordinators:
         name = f"coordinator {self.operator_id(number)!r}{what}"
         if isinstance(cause, FatalTaskError):
             return f"{name}: {cause}", True
-        return f"{name}: {cause!r}", False
+        error = cause if isinstance(cause, BaseException) else None
+        return f"{name}: {cause!r}{own_frames(error)}", False
 
     def _watched(self, number: int, handle: Callable[[Any], Any], value: Any) -> Any:
         self.watch.enter(number, handle)
@@ -192,6 +194,7 @@ class Coordinators:
         except Exception as error:  # noqa: BLE001  # the job is over; the others must be closed too
             self._master.warn(
                 f"coordinator {self.operator_id(number)!r} failed to close: {error!r}"
+                f"{own_frames(error)}"
             )
 
     def reset_to(self, number: int, checkpoint: int) -> None:
@@ -262,7 +265,10 @@ class Coordinators:
         snapshot = self._master.job.snapshot[number]
         error = None if result.cancelled() else result.exception()
         if result.cancelled() or error is not None:
-            reason = f"coordinator {self.operator_id(number)!r} has no snapshot: {error!r}"
+            reason = (
+                f"coordinator {self.operator_id(number)!r} has no snapshot: {error!r}"
+                f"{own_frames(error)}"
+            )
             self._master.queue.post(snapshot.fail, checkpoint, reason)
         else:
             self._master.queue.post(snapshot.succeed, checkpoint, result.result())

@@ -7,7 +7,6 @@ and calls `work` in between. It runs on the task's only thread.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
@@ -16,6 +15,7 @@ from epochgate.errors import EpochgateError
 from epochgate.fsm import EventQueue, VirtualClock
 from epochgate.models.task import Task, TaskSystem
 from epochgate.runtime.api.operator import FatalTaskError, OperatorContext, Program, Work
+from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.api.transport import Message
@@ -116,7 +116,7 @@ class Worker:
 
     def _fail(self, error: Exception) -> None:
         is_fatal = isinstance(error, FatalTaskError | EpochgateError)
-        reason = str(error) if is_fatal else traceback.format_exc(limit=-6)
+        reason = str(error) if is_fatal else f"{type(error).__name__}: {error}{own_frames(error)}"
         self._queue.abandon()  # no operator is called after one has raised
         self._system.emitted.clear()
         self._process(self._system.task.fail, reason, is_fatal)

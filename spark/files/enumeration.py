@@ -16,14 +16,13 @@ When a known file is another: see `content`. With other content, found here or b
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
 its new content is left out as well ("skip") or is all taken as that of another file ("new").
 
-How files are cut: into the fewest shares of at most `split_bytes_target` bytes (Parquet: whole row
-groups, by compressed size). A CSV file larger than the target is read once to see whether a quoted
-field might hold a line end; if so it remains one split. Compressed files are one split.
+How files are cut: see `cutting`. How what is known is kept: see `known`.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 import os
 import time
 from collections import deque
@@ -42,6 +41,7 @@ from epochgate.spark.files.content import (
     describe_stamp,
     stamp_of,
 )
+from epochgate.spark.files.cutting import byte_ranges, row_group_ranges
 from epochgate.spark.files.errors import (
     BadFile,
     FileChanged,
@@ -55,6 +55,7 @@ from epochgate.spark.files.errors import (
 )
 from epochgate.spark.files.finding import find_files
 from epochgate.spark.files.known import KnownFile, KnownFiles
+from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import (
     cause_of,
     describe,
@@ -66,12 +67,11 @@ from epochgate.spark.files.layout import (
     read_header,
 )
 from epochgate.spark.files.reader import READ_ERRORS, OnBadFile
-from epochgate.spark.files.records import has_quoted_line_ends
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
 
-STATE_VERSION = 2
-_READABLE_VERSIONS = (1, STATE_VERSION)
+STATE_VERSION = 3
+_READABLE_VERSIONS = (1, 2, STATE_VERSION)
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
 SETTLE_S = 5.0
@@ -87,8 +87,9 @@ class FileEnumeration:
     columns to read. split_bytes_target: bytes of a file to a split; sample_bytes_max: bytes of the
     first file that its schema is inferred from. follow: whether more files may come; only then may
     there be none. settle_s: seconds, see the module; by default 5 if following, else 0.
-    on_changed_file: see the module; none for the same as on_bad_file. encoding: of text files. now:
-    seconds since 1970.
+    on_changed_file: see the module; none for the same as on_bad_file. encoding: of text files.
+    segments: where most of what is known is kept; none to keep all in the snapshot. forget_after_s:
+    how long a file must be gone from the source to be forgotten. now: seconds since 1970.
     Raises `UsageError` for a source that is a URL, and for splits of no byte.
     """
 
@@ -108,6 +109,8 @@ class FileEnumeration:
         on_bad_file: OnBadFile = "fail",
         on_changed_file: OnChangedFile | None = None,
         encoding: str = UTF_8,
+        segments: KnownSegments | None = None,
+        forget_after_s: float = math.inf,
         now: Callable[[], float] = time.time,
     ) -> None:
         if split_bytes_target < 1:
@@ -130,6 +133,8 @@ class FileEnumeration:
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
         self._encoding = usable_encoding(encoding)
+        self._segments = segments
+        self._forget_after_s = forget_after_s
         self._now = now
 
         self._layout: SourceLayout | None = None
@@ -181,7 +186,8 @@ class FileEnumeration:
         files before the one it names are enumerated, and the next call begins with that file.
         """
         new: list[FileSplit] = []
-        for path in find_files(self.source, may_be_none=bool(self._known) or self._follow):
+        paths = find_files(self.source, may_be_none=bool(self._known) or self._follow)
+        for path in paths:
             stamp = self._stamp(path)
             known = self._known.find(path)
             if stamp is None or (known is not None and known.stamp == stamp):
@@ -190,7 +196,22 @@ class FileEnumeration:
                 new.extend(self._take(path, stamp))
         if not self._follow and not self._known and not self._settling:
             raise SourceEmpty(self.source)
+        if self._forget_after_s < math.inf:
+            self._known.note_gone(set(paths), self._now(), self._forget_after_s)
         return new
+
+    def seal(self) -> None:
+        """Let the segments keep what became known, if that is much; writes files.
+
+        Raises SegmentNotWritten, or SegmentLost.
+        """
+        if self._segments is not None:
+            self._known.seal(self._segments)
+
+    def take_superseded(self) -> list[str]:
+        """The segments that became needless since the last call; an earlier snapshot needs them."""
+        superseded, self._known.superseded = self._known.superseded, []
+        return superseded
 
     def _take(self, path: str, stamp: Stamp) -> list[FileSplit]:
         """Know the file, and return its splits; none if it was known, or is not yet complete."""
@@ -271,18 +292,24 @@ class FileEnumeration:
         if source != self.source:
             raise UsageError(
                 f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
-                "same source, or start afresh with a new checkpoint directory and a new target."
+                "same source, or start afresh with a new target and a new --checkpoint-dir "
+                "(checkpoint_directory in Python)."
             )
         restored = None if layout is None else SourceLayout.from_bytes(layout)
         if restored is not None and restored.projection != self._projection:
             raise UsageError(
                 f"the checkpoint is of a job that reads columns {_columns(restored.projection)}, "
-                f"this one is to read {_columns(self._projection)}. Ask for the same columns, or "
-                "start afresh with a new checkpoint directory and a new target."
+                f"this one is to read {_columns(self._projection)}. Ask for the same --columns "
+                "(columns in Python), or start afresh with a new target and a new "
+                "--checkpoint-dir (checkpoint_directory)."
             )
         self._layout = restored
         self._first_path = first_path
-        self._known = KnownFiles.from_list(known)
+        self._known = (
+            KnownFiles.from_earlier(known)
+            if version < STATE_VERSION
+            else KnownFiles.from_list(known, self._segments)
+        )
         self._pending = deque(FileSplit.from_list(split) for split in pending)
         self._skipped = [SkippedFile.from_list(value) for value in skipped]
         self._settling = {}
@@ -361,21 +388,8 @@ class FileEnumeration:
 
     def _row_group_ranges(self, path: str) -> list[tuple[int, int]]:
         with pq.ParquetFile(path) as file:
-            metadata = file.metadata
             self._agree(path, "parquet", normal_schema(file.schema_arrow))
-        ranges: list[tuple[int, int]] = []
-        start, gathered = 0, 0
-        for group in range(metadata.num_row_groups):
-            row_group = metadata.row_group(group)
-            columns = range(row_group.num_columns)
-            size = sum(row_group.column(column).total_compressed_size for column in columns)
-            if gathered and gathered + size > self._split_bytes_target:
-                ranges.append((start, group))
-                start, gathered = group, 0
-            gathered += size
-        if metadata.num_rows:
-            ranges.append((start, metadata.num_row_groups))
-        return ranges
+            return row_group_ranges(file.metadata, self._split_bytes_target)
 
     def _byte_ranges(
         self, path: str, size: int, file_format: Format, compression: Compression
@@ -395,14 +409,7 @@ class FileEnumeration:
                 self._agree(path, file_format, schema)
             if file_format == "csv" and self._header:
                 self._agree_on_names(path, read_header(file, self._delimiter, self._encoding)[0])
-            count = -(-size // self._split_bytes_target)
-            if compression != "none" or count == 1:
-                return [(0, size)]
-            if file_format == "csv":
-                file.seek(0)
-                if has_quoted_line_ends(file):
-                    return [(0, size)]
-        return [(size * share // count, size * (share + 1) // count) for share in range(count)]
+            return byte_ranges(file, size, file_format, compression, self._split_bytes_target)
 
     def _agree(self, path: str, file_format: Format, schema: pa.Schema) -> None:
         if self._layout is None:
@@ -425,6 +432,12 @@ class FileEnumeration:
         if self._layout is not None and names != tuple(self._layout.schema.names):
             expected = describe(self._layout.schema)
             raise SchemaChanged(path, ", ".join(names), self._first_path, expected)
+
+
+def segments_in(snapshot: bytes) -> set[str]:
+    """The names of the segments that a snapshot of an enumeration refers to."""
+    version, _, _, _, known, *_ = msgpack.unpackb(snapshot)
+    return KnownFiles.segments_of(known) if version == STATE_VERSION else set()
 
 
 def _bad(path: str, error: BaseException, compression: Compression) -> BadFile:

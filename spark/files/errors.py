@@ -25,7 +25,8 @@ class SourceEmpty(UsageError):
         return (
             f"source {self.args[0]!r} holds no data file. Hidden files (leading '.' or '_'), files "
             "without a byte and unfinished ones (such as *.tmp) do not count. Wait until the files "
-            "are there, or follow the directory to have them read as they appear."
+            "are there, or follow the directory with --follow (follow=True in Python) to have them "
+            "read as they appear."
         )
 
 
@@ -45,8 +46,9 @@ class UnknownFormat(UsageError):
     def __str__(self) -> str:
         return (
             f"cannot tell the format of {self.args[0]!r} from its extension: expected .parquet, "
-            ".csv, .jsonl, .ndjson or .json (the last four also with .gz). Name the format, or "
-            "narrow the source with a pattern, or hide the file with a leading '_' or '.'."
+            ".csv, .jsonl, .ndjson or .json (the last four also with .gz). Name the format with "
+            "--format (format in Python), narrow the source with a pattern, or hide the file with "
+            "a leading '_' or '.'."
         )
 
 
@@ -81,7 +83,8 @@ class SchemaChanged(UsageError):
         return (
             f"the schema changes between files.\n  {first}: {expected}\n  {path}: {found}\n"
             "All files of one source need the same column names and types. Rewrite the file, move "
-            "it to a source of its own, or skip bad files to record it and go on without it."
+            "it to a source of its own, or start with --on-bad-file skip (on_bad_file in Python), "
+            "which records it and goes on without it."
         )
 
 
@@ -129,16 +132,18 @@ class BadFile(EpochgateError):
     def __str__(self) -> str:
         return (
             f"bad file {self.path!r}, split {self.split_id}, at {self.position}: {self.cause}. "
-            "Nothing from this position on was taken. Start again and skip bad files to record it "
-            "and go on without the rest of it, which may come in a new file; or repair it, and "
-            "begin afresh with a new target."
+            "Nothing from this position on was taken. Start again with --on-bad-file skip "
+            "(on_bad_file in Python) to record it and go on without the rest of it, which may come "
+            "in a new file; or replace it by a repaired one, and start with --on-bad-file skip "
+            "--on-changed-file new if rows of it were taken (those come twice then)."
         )
 
 
 class TransformFailed(EpochgateError):
-    """The user's function failed: path, split id, first row, row after the last, cause.
+    """The user's function failed: path, split id, first row, row after the last, cause, frames.
 
-    Rows count from 0 within the split.
+    Rows count from 0 within the split. The frames are those of the user's code, each on lines of
+    its own, or empty.
     """
 
     @property
@@ -157,11 +162,11 @@ class TransformFailed(EpochgateError):
         return range(self.args[2], self.args[3])
 
     def __str__(self) -> str:
-        path, split_id, first, after, cause = self.args
+        path, split_id, first, after, cause, frames = self.args
         return (
             f"the transform failed on rows {first} to {after - 1} of split {split_id} ({path!r}): "
             f"{cause}. These rows were not taken; mend the function and start again with the same "
-            "checkpoint directory."
+            f"checkpoint directory.{frames}"
         )
 
 
@@ -172,6 +177,6 @@ class IncompatibleState(UsageError):
         what, found, known = self.args
         return (
             f"the checkpointed {what} has version {found}, this release reads version {known}. "
-            "Continue with the release that wrote it, or start afresh with a new checkpoint "
-            "directory and a new target."
+            "Continue with the release that wrote it, or start afresh with a new target and a new "
+            "--checkpoint-dir (checkpoint_directory in Python)."
         )

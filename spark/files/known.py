@@ -1,19 +1,28 @@
 """The files that a source knows: each with what its content was when it was taken.
 
-Decides whether a file that is found is a known one, and leaves to the enumeration what follows from
-that. Lives on the driver.
+Decides whether a file that is found is a known one, when one that is gone from the source is
+forgotten, and how the list is kept: what is recent stands in each checkpoint, and all else in
+segments, each of which is written once. Recent entries become a segment when they are
+`RECENT_MAX`; with it are merged the last segments that are less than twice as large. So there are
+no more segments than the logarithm of the list's length, and each entry is written as often at
+most. Of entries for one path the last counts, and what does not is left out where segments are
+merged. Lives on the driver, on one thread at a time; sealing writes files.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from epochgate.spark.files.checkpoint_directory import checkpoint_of, earlier_checkpoint_name
 from epochgate.spark.files.content import Stamp, checksum_of
+from epochgate.spark.files.known_segments import KnownSegments, Segment
 from epochgate.spark.files.split import Format
+
+RECENT_MAX = 256
+"""Entries that each checkpoint may hold of itself; some 20 kB."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +30,14 @@ class KnownFile:
     """A file as it was last taken, or left out.
 
     checksum: none if it could not be read, or was taken by a release that made none. delivery: 1,
-    and one more each time that the file is taken with other content.
+    and one more each time that the file is taken with other content. gone_at: seconds since 1970
+    when it was first missed in the source; none while it is there.
     """
 
     stamp: Stamp
     checksum: int | None
     delivery: int = 1
+    gone_at: float | None = None
 
     def is_content_of(self, path: str, stamp: Stamp, file_format: Format) -> bool:
         """Whether the file at `path` is this one; it is read if its time stamp is another.
@@ -39,10 +50,17 @@ class KnownFile:
 
 
 class KnownFiles:
-    """The known files of a source by path, in the order in which they became known."""
+    """The known files of a source by path, in the order in which they became known.
 
-    def __init__(self, files: Iterable[tuple[str, KnownFile]] = ()) -> None:
-        self._files = dict(files)
+    superseded: names of segments that this list does not need any more; a checkpoint may.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[str, KnownFile] = {}
+        self._recent: dict[str, KnownFile | None] = {}
+        """What no segment has: the newest entry of each path, none if it was forgotten."""
+        self._segments: list[Segment] = []
+        self.superseded: list[str] = []
 
     def __len__(self) -> int:
         return len(self._files)
@@ -51,30 +69,101 @@ class KnownFiles:
         return iter(self._files)
 
     def find(self, path: str) -> KnownFile | None:
-        """What is known of the file at `path`; none if it is new."""
-        return self._files.get(path) or self._files.get(_earlier_path(path))
+        """What is known of the file at `path`, also if its directory had another name; or none."""
+        known = self._files.get(path)
+        if known is None and (known := self._files.get(_earlier_path(path))) is not None:
+            self.add(path, known)
+        return known
 
     def add(self, path: str, file: KnownFile) -> None:
         """Know the file from now on, as it is now."""
-        self._files[path] = file
+        self._files[path] = self._recent[path] = file
+
+    def note_gone(self, there: Collection[str], now: float, forget_after_s: float) -> None:
+        """Of the files that are not among `there`, note since when, and forget the oldest."""
+        for path, file in [item for item in self._files.items() if item[0] not in there]:
+            if file.gone_at is None:
+                self.add(path, replace(file, gone_at=now))
+            elif now - file.gone_at >= forget_after_s:
+                del self._files[path]
+                self._recent[path] = None
+        for path in there:
+            if (known := self._files.get(path)) is not None and known.gone_at is not None:
+                self.add(path, replace(known, gone_at=None))
+
+    def seal(self, segments: KnownSegments) -> None:
+        """Make a segment of the recent entries if they are many. Raises what segments raise."""
+        if len(self._recent) < RECENT_MAX:
+            return
+        merged, kept = dict(self._recent), list(self._segments)
+        while kept and kept[-1].count < 2 * len(merged):
+            merged = {**dict(map(_from_list, segments.read(kept.pop()))), **merged}
+        if not kept:  # nothing older is left that could be meant
+            merged = {path: file for path, file in merged.items() if file is not None}
+        entries = [_to_list(*entry) for entry in merged.items()]
+        new = [segments.write(entries)] if entries else []
+        self.superseded += [segment.name for segment in self._segments[len(kept) :]]
+        self._segments, self._recent = [*kept, *new], {}
 
     def copy(self) -> KnownFiles:
         """The same files, in a collection of their own."""
-        return KnownFiles(self._files.items())
+        other = KnownFiles()
+        other._files, other._recent = dict(self._files), dict(self._recent)
+        other._segments, other.superseded = list(self._segments), list(self.superseded)
+        return other
 
-    def to_list(self) -> list[list[Any]]:
-        """A list of plain values, for msgpack."""
-        return [
-            [path, *file.stamp, file.checksum, file.delivery] for path, file in self._files.items()
-        ]
+    def to_list(self) -> list[Any]:
+        """What a checkpoint holds: the segments, and the recent entries; plain values."""
+        recent = [_to_list(*entry) for entry in self._recent.items()]
+        return [[segment.to_list() for segment in self._segments], recent]
 
     @classmethod
-    def from_list(cls, values: Iterable[Sequence[Any]]) -> KnownFiles:
-        """Inverse of `to_list`; earlier releases kept neither checksum nor delivery."""
-        return cls(
-            (path, KnownFile((size, modified), *(rest or (None,))))
-            for path, size, modified, *rest in values
-        )
+    def from_list(cls, values: Sequence[Any], segments: KnownSegments | None) -> KnownFiles:
+        """Inverse of `to_list`. Raises SegmentLost."""
+        known = cls()
+        known._segments = [Segment(*segment) for segment in values[0]]
+        assert segments is not None or not known._segments, "who writes segments can read them"
+        for segment in known._segments:
+            assert segments is not None
+            known._take_in(map(_from_list, segments.read(segment)))
+        known._recent = dict(map(_from_list, values[1]))
+        known._take_in(known._recent.items())
+        return known
+
+    @classmethod
+    def from_earlier(cls, values: Iterable[Sequence[Any]]) -> KnownFiles:
+        """From the list that earlier releases have kept as a whole."""
+        known = cls()
+        known._recent = dict(map(_from_list, values))
+        known._take_in(known._recent.items())
+        return known
+
+    @staticmethod
+    def segments_of(values: Sequence[Any]) -> set[str]:
+        """The names of the segments that `to_list` refers to."""
+        return {name for name, *_ in values[0]}
+
+    def _take_in(self, entries: Iterable[tuple[str, KnownFile | None]]) -> None:
+        for path, file in entries:
+            if file is None:
+                self._files.pop(path, None)
+            else:
+                self._files[path] = file
+
+
+def _to_list(path: str, file: KnownFile | None) -> list[Any]:
+    if file is None:
+        return [path]
+    values = [path, *file.stamp, file.checksum, file.delivery]
+    return values if file.gone_at is None else [*values, file.gone_at]
+
+
+def _from_list(values: Sequence[Any]) -> tuple[str, KnownFile | None]:
+    path, *rest = values
+    if not rest:
+        return path, None
+    size, modified, *more = rest
+    return path, KnownFile((size, modified), *(more or (None,)))
 
 
 def _earlier_path(path: str) -> str:

@@ -12,11 +12,25 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from epochgate.runtime.api.own_frames import own_frames
 from epochgate.spark.files.errors import TransformFailed
 from epochgate.spark.files.reader import ReadBatch
 
 TransformResult: TypeAlias = pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch] | None
 TransformFunction = Callable[[pa.RecordBatch], TransformResult]
+
+
+_FRAME_PACKAGES = ("pandas.", "polars.", "pyspark.")
+_FROM_PANDAS = "pyarrow.RecordBatch.from_pandas({}, preserve_index=False)"
+_FROM_POLARS = "{}.to_arrow()"
+_INSTEAD = {
+    "pandas.DataFrame": _FROM_PANDAS.format("frame"),
+    "pandas.Series": _FROM_PANDAS.format("series.to_frame()"),
+    "polars.DataFrame": _FROM_POLARS.format("frame"),
+    "polars.Series": _FROM_POLARS.format("series.to_frame()"),
+    "polars.LazyFrame": _FROM_POLARS.format("frame.collect()"),
+}
+"""What to return instead of what is often returned; some of these are iterables of columns."""
 
 
 class BatchTransform:
@@ -44,12 +58,15 @@ class BatchTransform:
                 read.rows.start,
                 read.rows.stop,
                 f"{type(error).__name__}: {error}",
+                own_frames(error),
             ) from error
 
 
 def _batches(result: TransformResult) -> Iterator[pa.RecordBatch]:
     if result is None:
         return
+    if (advice := _INSTEAD.get(_kind(result))) is not None:
+        raise TypeError(f"it returned a {_kind(result)}; return {advice}")
     if isinstance(result, pa.RecordBatch):
         yield result
     elif isinstance(result, pa.Table):
@@ -66,4 +83,12 @@ def _batches(result: TransformResult) -> Iterator[pa.RecordBatch]:
 
 
 def _kind(value: object) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+    """The type as it is imported: `pandas.DataFrame`, whatever module of pandas defines it.
+
+    >>> _kind({})
+    'dict'
+    """
+    module, name = type(value).__module__, type(value).__qualname__
+    if module == "builtins":
+        return name
+    return f"{module.partition('.')[0] if module.startswith(_FRAME_PACKAGES) else module}.{name}"

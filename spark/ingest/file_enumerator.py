@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime import FatalTaskError
@@ -21,7 +21,11 @@ from epochgate.runtime.source import (
 )
 from epochgate.runtime.source.split import unpack
 from epochgate.spark.files import FileEnumeration, IncompatibleState, SkippedFile
+from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_source_split
+
+CHECKPOINTS_RETAINED: Final = 3
+"""So many of the newest checkpoints are kept, and may be restored."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,28 @@ class FirstLook:
     files: bytes
 
 
+@dataclass
+class Superseded:
+    """Segments that the list of known files does not need any more.
+
+    since: the first checkpoint without them; completed: how many of these are complete.
+    """
+
+    segments: list[str]
+    since: int | None = None
+    completed: int = 0
+
+    def is_needless(self) -> bool:
+        """Whether every checkpoint that is retained is one without them."""
+        return self.completed > CHECKPOINTS_RETAINED
+
+
 class FileEnumerator(SplitEnumerator):
     """Assigns one split at a time from `files`.
 
     `follow_every_s`: seconds from the end of one look for new files to the next; none: there are
-    no more, and readers are told so. `skipped`: bad files that readers have reported.
+    no more, and readers are told so. `skipped`: bad files that readers have reported. `segments`:
+    where the enumeration keeps what is known.
     """
 
     def __init__(
@@ -49,8 +70,11 @@ class FileEnumerator(SplitEnumerator):
         files: FileEnumeration,
         skipped: list[SkippedFile],
         follow_every_s: float | None,
+        segments: KnownSegments,
     ) -> None:
         self._context, self._files, self._follow_every_s = context, files, follow_every_s
+        self._segments = segments
+        self._superseded: list[Superseded] = []
         self._skipped = {one.split_id: one for one in skipped}
         self._waiting: dict[int, None] = {}
 
@@ -79,7 +103,19 @@ class FileEnumerator(SplitEnumerator):
 
     def _add_found(self, found: FileEnumeration) -> None:
         self._files.adopt(found)
+        if superseded := self._files.take_superseded():
+            self._superseded.append(Superseded(superseded))
         self._assign()
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Remove segments that no checkpoint refers to any more which could be restored."""
+        for one in self._superseded:
+            one.completed += one.since is not None and checkpoint_id >= one.since
+        names = [name for one in self._superseded if one.is_needless() for name in one.segments]
+        self._superseded = [one for one in self._superseded if not one.is_needless()]
+        if names:
+            segments = self._segments
+            self._context.call_async(lambda: segments.remove(names), lambda _: None)
 
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, EpochgateError):
@@ -107,6 +143,8 @@ class FileEnumerator(SplitEnumerator):
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
         """The checkpoint's id, the enumeration and the bad files."""
+        for one in self._superseded:
+            one.since = checkpoint_id if one.since is None else one.since
         skipped = [one.to_list() for one in self._skipped.values()]
         return [checkpoint_id, self._files.snapshot(), skipped]
 
@@ -127,7 +165,9 @@ class FileEnumerator(SplitEnumerator):
 def _look(looking: FileEnumeration) -> FileEnumeration:
     """Look once, and return a copy of what is known then; only new splits are pending in it."""
     looking.forget_pending()
+    looking.take_superseded()
     looking.discover()
+    looking.seal()
     return looking.copy()
 
 
@@ -141,11 +181,13 @@ class EnumeratedFileSource(FileSource):
         self,
         fresh: Callable[[], FileEnumeration],
         first: FirstLook,
+        segments: KnownSegments,
         *,
         follow_every_s: float | None = None,
     ) -> None:
         super().__init__(batch_rows=1, on_bad_file="fail")
-        self._fresh, self._first, self._follow_every_s = fresh, first, follow_every_s
+        self._fresh, self._first, self._segments = fresh, first, segments
+        self._follow_every_s = follow_every_s
         self.enumerator: FileEnumerator | None = None
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> FileEnumerator:
@@ -159,6 +201,7 @@ class EnumeratedFileSource(FileSource):
             enumeration,
             [SkippedFile.from_list(values) for values in skipped],
             self._follow_every_s,
+            self._segments,
         )
         return self.enumerator
 

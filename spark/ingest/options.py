@@ -22,6 +22,7 @@ from epochgate.spark.ingest.transform_function import require_callable
 RESTART = "rate:20,1m,200ms"
 BATCH_ROWS = 65_536
 FOLLOW_EVERY_S = 1.0
+FORGET_AFTER_S = 30 * 24 * 3600.0
 SOURCE_SHOWN_MAX = 60
 PORT_MAX = 65_535
 
@@ -41,10 +42,11 @@ class IngestOptions:
     "fail", or "skip" to leave it out and record it. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
-    file must have been unmodified before it is taken, by default 5 when following, else 0. restart:
-    as `parse_restart_strategy` reads it. rows_per_second: of the whole job, none for as many as it
-    can. heartbeat_timeout_s: a worker that is silent for so long is replaced. port: on which the
-    driver listens for its tasks, 0 for a free one.
+    file must have been unmodified before it is taken, by default 5 when following, else 0.
+    forget_after_s: a file that has been gone from the source for so long is forgotten, and would be
+    taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
+    the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
+    long is replaced. port: on which the driver listens for its tasks, 0 for a free one.
 
     Raises IngestMisconfigured, InvalidRestartStrategy, TransformNotCallable or EncodingUnusable.
     """
@@ -62,6 +64,7 @@ class IngestOptions:
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
+    forget_after_s: float = FORGET_AFTER_S
     restart: str = RESTART
     rows_per_second: float | None = None
     heartbeat_timeout_s: float = 10.0
@@ -76,6 +79,7 @@ class IngestOptions:
                 raise IngestMisconfigured(f"{name} is empty; give a path")
         for name in ("checkpoint_every_s", "heartbeat_timeout_s", "checkpoint_timeout_s"):
             self._expect_positive(name)
+        self._expect_positive("forget_after_s")
         for name in ("parallelism", "batch_rows", "split_bytes_target"):
             if getattr(self, name) < 1:
                 raise IngestMisconfigured(f"{name} is {getattr(self, name)}; it must be 1 or more")

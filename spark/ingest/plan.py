@@ -9,6 +9,7 @@ simulated job in tests. Runs on the caller's thread; looks at the source's files
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import glob
 import os
@@ -21,17 +22,30 @@ from epochgate.runtime import JobConfiguration, JobMisconfigured
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.source import SourceProvider
-from epochgate.runtime.store import CompletedCheckpoint, DirectoryCheckpointStore
+from epochgate.runtime.store import (
+    CheckpointDamaged,
+    CompletedCheckpoint,
+    DirectoryCheckpointStore,
+)
 from epochgate.spark.files import FileEnumeration
+from epochgate.spark.files.enumeration import segments_in
+from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.text import usable_encoding
 from epochgate.spark.ingest.committer import ParquetCommitter
-from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook, read_files
+from epochgate.spark.ingest.file_enumerator import (
+    CHECKPOINTS_RETAINED,
+    EnumeratedFileSource,
+    FirstLook,
+    read_files,
+)
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
 from epochgate.spark.ingest.sink_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink import ParquetTarget, checkpoint_name, working_directory_of
 
 CHECKPOINTS = "checkpoints"
+KNOWN_FILES = "known-files"
+"""The directory of segments, in that of the checkpoints, which refer to them."""
 
 
 class TargetInSource(UsageError):
@@ -98,7 +112,8 @@ def plan_ingest(
             store = _open_store(directory, options, file_system)
         restored = None if store is None else store.latest()
         _require_same_parallelism(options, restored)
-        fresh = enumeration_factory(options)
+        segments = KnownSegments(os.path.join(directory, KNOWN_FILES), file_system)
+        fresh = enumeration_factory(options, segments)
         enumeration = fresh()
         if restored is not None:
             enumeration.restore(_files_in(restored))
@@ -110,7 +125,11 @@ def plan_ingest(
         target.claim(restored_id, withdraw_newer=has_fallen_back)
         # Only now, so that a target which is refused has nothing made beside it.
         store = store or _open_store(directory, options, file_system)
-        return _assembled(options, run_id, files, target, store, restored, fresh, enumeration)
+        enumeration.seal()
+        _remove_needless(segments, store, enumeration)
+        return _assembled(
+            options, run_id, files, target, store, restored, fresh, enumeration, segments
+        )
     except BaseException:
         target.release()
         if store is not None:
@@ -118,7 +137,9 @@ def plan_ingest(
         raise
 
 
-def enumeration_factory(options: IngestOptions) -> Callable[[], FileEnumeration]:
+def enumeration_factory(
+    options: IngestOptions, segments: KnownSegments | None = None
+) -> Callable[[], FileEnumeration]:
     """Makes enumerations of the source that have not looked yet."""
 
     def fresh() -> FileEnumeration:
@@ -131,6 +152,8 @@ def enumeration_factory(options: IngestOptions) -> Callable[[], FileEnumeration]
             on_changed_file=options.on_changed_file,
             settle_s=options.settle_s,
             encoding=options.encoding,
+            segments=segments,
+            forget_after_s=options.forget_after_s,
             split_bytes_target=options.split_bytes_target,
         )
 
@@ -147,12 +170,14 @@ def _assembled(
     restored: CompletedCheckpoint | None,
     fresh: Callable[[], FileEnumeration],
     enumeration: FileEnumeration,
+    segments: KnownSegments,
 ) -> IngestPlan:
     schema = target.schema()
     visible = None if schema is None else schema.serialize().to_pybytes()
     source = EnumeratedFileSource(
         fresh,
         FirstLook(0 if restored is None else restored.checkpoint_id, enumeration.snapshot()),
+        segments,
         follow_every_s=FOLLOW_EVERY_S if options.follow else None,
     )
     rate = options.rows_per_second
@@ -190,7 +215,21 @@ def _assembled(
 def _open_store(
     directory: str, options: IngestOptions, files: FileSystem
 ) -> DirectoryCheckpointStore:
-    return DirectoryCheckpointStore(directory, job_id=options.job_id, file_system=files)
+    return DirectoryCheckpointStore(
+        directory, job_id=options.job_id, retained=CHECKPOINTS_RETAINED, file_system=files
+    )
+
+
+def _remove_needless(
+    segments: KnownSegments, store: DirectoryCheckpointStore, enumeration: FileEnumeration
+) -> None:
+    """Remove what an earlier run has left of the list of known files and no checkpoint needs."""
+    needed = segments_in(enumeration.snapshot())
+    for checkpoint_id in store.ids():
+        # One that is damaged can never be restored, and needs none.
+        with contextlib.suppress(CheckpointDamaged):
+            needed |= segments_in(_files_in(store.load(checkpoint_id)))
+    segments.remove(name for name in segments.names() if name not in needed)
 
 
 def _files_in(restored: CompletedCheckpoint) -> bytes:
@@ -198,7 +237,8 @@ def _files_in(restored: CompletedCheckpoint) -> bytes:
     if state is None:
         raise JobMisconfigured(
             f"checkpoint {restored.checkpoint_id} of job {restored.job_id!r} holds no file source; "
-            "it is of another kind of job. Give a checkpoint directory of its own"
+            "it is of another kind of job. Give a --checkpoint-dir of its own "
+            "(checkpoint_directory in Python)"
         )
     return read_files(state)
 
@@ -208,8 +248,8 @@ def _require_same_parallelism(options: IngestOptions, restored: CompletedCheckpo
         raise JobMisconfigured(
             f"checkpoint {restored.checkpoint_id} was taken with parallelism "
             f"{restored.parallelism}, and this start asks for {options.parallelism}. Start with "
-            f"parallelism {restored.parallelism}; or afresh, with a new checkpoint directory and a "
-            "new target"
+            f"--parallelism {restored.parallelism} (parallelism in Python); or afresh, with a new "
+            "target and a new --checkpoint-dir (checkpoint_directory)"
         )
 
 
@@ -230,7 +270,8 @@ def _require_apart(options: IngestOptions) -> None:
         if checkpoints.startswith(os.path.join(place, "")):
             raise CheckpointsMisplaced(
                 f"the checkpoint directory {checkpoints!r} lies in {place!r}, among the data. Give "
-                "one outside of source and target; the default is beside the target"
+                "a --checkpoint-dir (checkpoint_directory in Python) outside of source and target; "
+                "the default is beside the target"
             )
 
 

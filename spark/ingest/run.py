@@ -19,7 +19,6 @@ from epochgate.runtime.api.reports import JobReport
 from epochgate.spark.files import SkippedFile
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest
-from epochgate.spark.ingest.transform_function import traveling_modules
 from epochgate.spark.job import JobHandle, JobStatus, run_job
 from epochgate.spark.session import validate_session
 
@@ -129,7 +128,6 @@ def start_plan(spark: Any, plan: IngestPlan) -> IngestHandle:
             plan.program_factory,
             store=plan.store,
             committer=plan.committer,
-            by_value=traveling_modules(plan.options.transform),
             port=plan.options.port,
             heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
             heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),

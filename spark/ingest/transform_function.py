@@ -1,4 +1,4 @@
-"""Finds the user's transform by its name, `module:function`, and says which modules travel with it.
+"""Finds the user's transform by its name, `module:function`.
 
 Decides what is wrong with the name before Spark starts. Leaves calling it to
 `epochgate.spark.files.transform`. Runs on the driver.
@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import sysconfig
-from types import ModuleType
 from typing import Any
 
 from epochgate.errors import UsageError
@@ -73,30 +71,6 @@ def require_callable(function: Any, name: str) -> TransformFunction:
         )
     checked: TransformFunction = function
     return checked
-
-
-def traveling_modules(transform: TransformFunction | None) -> list[ModuleType]:
-    """The user's own module or package that defines `transform`; executors may lack it.
-
-    Installed packages are expected to be installed there too; what `__main__` defines travels
-    anyway.
-    """
-    module_name = getattr(transform, "__module__", None)
-    if not isinstance(module_name, str) or module_name == "__main__":
-        return []
-    root = module_name.partition(".")[0]
-    if root == "epochgate":  # it is sent whole, and a second copy of its classes would be unequal
-        return []
-    module = sys.modules.get(root)
-    if getattr(module, "__file__", None) is None:  # a namespace package
-        module = sys.modules.get(module_name)
-    file = getattr(module, "__file__", None)
-    if module is None or file is None:
-        return []
-    installed = [sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")]
-    if any(os.path.abspath(file).startswith(path + os.sep) for path in installed):
-        return []
-    return [module]
 
 
 def _broken(module_name: str, error: Exception) -> TransformBroken:

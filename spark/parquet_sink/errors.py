@@ -28,7 +28,8 @@ class TargetOfAnotherJob(UsageError):
         path, owner, job = self.args
         return (
             f"target {path!r} belongs to job {owner!r}, this is job {job!r}. To continue that job, "
-            "give its checkpoint directory; for a new job, give a new target."
+            "give its source, and its --checkpoint-dir (checkpoint_directory in Python) if it has "
+            "one; for a new job, give a new target."
         )
 
 
@@ -71,9 +72,9 @@ class TargetAhead(UsageError):
         known = "no checkpoint" if restored is None else f"checkpoint {restored}"
         return (
             f"target {path!r} already holds checkpoint {last}, but the job starts from {known}: "
-            "going on would write the rows since then twice. Give the checkpoint directory that "
-            f"holds checkpoint {last}, or give a new target, or withdraw the newer checkpoints "
-            "from the target (they are written again)."
+            "going on would write the rows since then twice. Give the --checkpoint-dir "
+            f"(checkpoint_directory in Python) that holds checkpoint {last}, or give a new target, "
+            "or withdraw the newer checkpoints from the target (they are written again)."
         )
 
 
@@ -84,7 +85,7 @@ class TargetBehind(UsageError):
         return (
             f"this job goes on from checkpoint {self.args[1]}, and target {self.args[0]!r} is new: "
             "the rows committed before would be missing from it. Put the target back in its place, "
-            "or start afresh with a new checkpoint directory."
+            "or start afresh with a new --checkpoint-dir (checkpoint_directory in Python)."
         )
 
 

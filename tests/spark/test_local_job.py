@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -356,16 +358,23 @@ def test_a_port_that_is_taken_is_named(spark: Any) -> None:
             NumberJob(spark, 5, port=port)
 
 
-def test_ten_lines_are_enough(spark: Any) -> None:
-    provider = NumberProvider(10)
-    from tests.spark import numbers_program
+PROJECT = """
+from epochgate.spark.job import run_job
+from tests.spark.numbers_program import NumberProgram, NumberProvider, number_configuration
 
-    with run_job(
-        spark,
-        number_configuration(provider, 2),
-        lambda subtask: NumberProgram(10),
-        store=store(),
-        by_value=[numbers_program],
-    ) as job:
+def make(subtask):
+    return NumberProgram(10)
+
+def start(spark, store):
+    return run_job(spark, number_configuration(NumberProvider(10), 2), make, store=store)
+"""
+
+
+def test_ten_lines_in_a_module_that_only_the_driver_has_are_enough(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project_of_ten_lines.py").write_text(PROJECT)
+    monkeypatch.syspath_prepend(tmp_path)
+    with importlib.import_module("project_of_ten_lines").start(spark, store()) as job:
         result = job.wait(60)
-    assert result.is_success()
+    assert result.is_success(), result.reason

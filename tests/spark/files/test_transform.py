@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -75,7 +76,32 @@ def test_a_failure_names_the_file_the_split_the_rows_and_the_cause(
     for part in ("rows 2 to 3", "a.csv", "KeyError: 'no such column'"):
         assert part in str(error)
     assert isinstance(error.__cause__, KeyError)
+    frames = str(error).split("\n")[1:]
+    assert frames[0].startswith(f'  File "{__file__}", line ')
+    assert frames[0].endswith(f", in {function.__name__}")
+    assert frames[1] == '    raise KeyError("no such column")'
+    assert len(frames) == 2, "no frame of epochgate"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+class polars:  # noqa: N801  # a stand-in for a package that is not installed here
+    class DataFrame:
+        __module__, __qualname__ = "polars.dataframe.frame", "DataFrame"
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (pd.DataFrame({"a": [1]}), "returned a pandas.DataFrame; return pyarrow.RecordBatch.from_"),
+        (pd.Series([1]), "returned a pandas.Series; return pyarrow.RecordBatch.from_pandas"),
+        (polars.DataFrame(), r"returned a polars.DataFrame; return frame.to_arrow\(\)"),
+    ],
+)
+def test_a_result_of_another_library_is_named_with_what_to_return_instead(
+    reads: list[ReadBatch], result: Any, message: str
+) -> None:
+    with pytest.raises(TransformFailed, match=message):
+        BatchTransform(lambda batch: result).apply(reads[0])
 
 
 @pytest.mark.parametrize("result", [7, "text", {"a": 1}, [1], pa.array([1])])

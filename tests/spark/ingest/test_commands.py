@@ -66,6 +66,9 @@ def test_each_event_of_a_job_is_told_once() -> None:
 def test_a_long_reason_is_cut() -> None:
     assert len(one_line("word " * 100)) < 200
     assert one_line("") == ""
+    assert one_line("KeyError: 'x'\n  File \"rules.py\", line 3, in clean\n    x['x']") == (
+        "KeyError: 'x'"
+    )
 
 
 def test_a_plan_of_kills_holds_workers_executors_and_stops() -> None:

@@ -11,6 +11,7 @@ import pytest
 from epochgate.runtime import CoordinatorContext, FatalTaskError
 from epochgate.runtime.source import SourceCoordinator
 from epochgate.spark.files import FileEnumeration, IncompatibleState, SkippedFile
+from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook, read_files
 from tests.runtime.source.by_hand import HandContext, HandGateway, HandJob
 from tests.spark.ingest.simulated import make_older, write_source
@@ -26,7 +27,10 @@ class FileJob(HandJob):
         first = fresh()
         first.discover()
         self.files = EnumeratedFileSource(
-            fresh, FirstLook(0, first.snapshot()), follow_every_s=follow_every_s
+            fresh,
+            FirstLook(0, first.snapshot()),
+            KnownSegments(tmp_path / "known"),
+            follow_every_s=follow_every_s,
         )
         self.context = HandContext()
         self.coordinator = SourceCoordinator(cast(CoordinatorContext, self.context), self.files)
@@ -80,7 +84,7 @@ def test_a_checkpoint_during_a_look_for_files_waits_for_nothing_and_holds_no_hal
     then(found, None)
     after = job.checkpoint(2)
     names = [
-        [Path(values[0]).name for values in msgpack.unpackb(read_files(state))[4]]
+        [Path(values[0]).name for values in msgpack.unpackb(read_files(state))[4][1]]
         for state in (before, after)
     ]
     assert names == [["000000.csv"], ["000000.csv", "000010.csv"]]

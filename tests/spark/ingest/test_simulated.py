@@ -91,3 +91,37 @@ def test_rows_arrive_once_over_many_crashes_and_deaths(tmp_path: Path, seed: int
     assert result.state == "finished", result.reason
     assert visible(tmp_path / "out") == rows
     assert simulated.starts > 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_arrive_once_while_the_list_of_known_files_is_kept_in_pieces(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epochgate.spark.files.known.RECENT_MAX", 2)
+    chance = random.Random(seed)
+    whens: tuple[When, ...] = get_args(When)
+    faults = [Fault(chance.randrange(80), when=chance.choice(whens)) for _ in range(6)]
+    (tmp_path / "in").mkdir()
+    options = options_for(tmp_path, follow=True, checkpoint_every_s=0.1)
+    simulated = SimulatedIngest(options, faults)
+    rows: list[int] = []
+
+    def is_read() -> bool:
+        return simulated.plan.committer.rows_visible == len(rows)
+
+    for first in range(0, 1200, 100):
+        rows += write_source(tmp_path, files=2, rows=2, first=first)
+        kills = random_kills(simulated, seed, share=0.0005)
+        simulated.run(kills, until=is_read, rounds_max=400_000)
+        assert visible(tmp_path / "out") == rows
+    simulated.master.stop()
+    simulated.run()
+    result = simulated.leave()
+    assert result.state == "finished", result.reason
+    known = tmp_path / ".out.epochgate" / "checkpoints" / "known-files"
+    assert 1 <= len(list(known.iterdir())) < 24, "needless segments are removed"
+    again = SimulatedIngest(options_for(tmp_path))
+    again.run()
+    assert again.leave().rows_committed == 0
+    assert len(list(known.iterdir())) < 8, "a start removes what a crash has left"
+    assert visible(tmp_path / "out") == rows

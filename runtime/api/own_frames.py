@@ -1,0 +1,33 @@
+"""Where in a user's code an exception was raised: the frames of its traceback that are not ours.
+
+Decides what is left out: the frames of epochgate before the first of the user's. What the user's
+code calls stays, be it of a library or of epochgate. Runs wherever user code is called.
+"""
+
+from __future__ import annotations
+
+import traceback
+from types import TracebackType
+from typing import Final
+
+FRAMES_MAX: Final = 8
+_OURS: Final = "epochgate"
+
+
+def own_frames(error: BaseException | None) -> str:
+    """The frames from the user's code on, innermost last, on indented lines of their own after a
+    line end; empty if there are none.
+    """
+    first = None if error is None else error.__traceback__
+    while first is not None and _is_ours(first):
+        first = first.tb_next
+    if first is None:
+        return ""
+    frames = traceback.extract_tb(first)
+    shown = frames[:1] + frames[1:][-(FRAMES_MAX - 1) :]
+    return "\n" + "".join(traceback.format_list(shown)).rstrip()
+
+
+def _is_ours(step: TracebackType) -> bool:
+    name = str(step.tb_frame.f_globals.get("__name__", ""))
+    return name.partition(".")[0] == _OURS
