@@ -71,6 +71,11 @@ class EventQueue:
         """Whether nothing waits to be processed now; timers do not count."""
         return not self._events
 
+    @property
+    def waiting(self) -> int:
+        """How many events wait to be processed now; timers do not count."""
+        return len(self._events)
+
     def next_due_s(self) -> float | None:
         """When the earliest timer is due, None when there is none."""
         while self._timers and self._timers[0][2].is_cancelled:

@@ -205,10 +205,11 @@ class System:
         """Whether effects or events of handlers wait, and no step processes them."""
         return self.open_queue is None and bool(self.emitted or self.outer_queue)
 
-    def settle(self) -> None:
+    def settle(self, *, only_effects: bool = False) -> None:
         """Deliver the effects of the step, then run what their handlers have fired, each as an
         event with effects of its own, until nothing is left. Inside a step, or while effects are
-        delivered, that is done already.
+        delivered, that is done already. With `only_effects` what the handlers have fired stays in
+        the outer queue.
 
         An effect whose port was never bound is dropped. An exception of a handler passes; what
         comes after that effect stays in the outbox.
@@ -226,7 +227,7 @@ class System:
                     handlers[kind](*items)
             finally:
                 self.open_queue = None
-            if not outer:
+            if only_effects or not outer:
                 return
             fire, call = outer.popleft()
             fire(*call)

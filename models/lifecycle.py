@@ -261,8 +261,8 @@ class JobLifecycle(Machine):
     def tell_cause(self, reason: Opaque) -> None:
         self.driver.ending(reason)
 
-    def cancel_all(self) -> None:
-        self.system.checkpoint.abort("the job goes down as a whole")
+    def cancel_all(self, reason: Opaque) -> None:
+        self.system.checkpoint.abort(reason)
         self.cancel_attempts()
 
     def cancel_attempts(self) -> None:

@@ -83,7 +83,7 @@ class MachineStage:
         try:
             return [name for name, step in self._steps.items() if self._system.is_enabled(*step)]
         except FAULTS as fault:
-            raise ClaimBroken(_told(fault)) from fault
+            raise ClaimBroken(told(fault)) from fault
 
     def take(self, step: str) -> None:
         """Fire the step's trigger, and hold the state against every bound and `always`."""
@@ -93,11 +93,18 @@ class MachineStage:
             self.words()  # finds what has left its bound
             if before:
                 self._packing.expect_unchanged(before, step)
-            broken = next((p for p in self._demands if not self._holds(p)), None)
         except Changed as fault:
             raise StateForbidden(str(fault)) from fault
         except FAULTS as fault:
-            raise ClaimBroken(_told(fault)) from fault
+            raise ClaimBroken(told(fault)) from fault
+        self.expect_claims()
+
+    def expect_claims(self) -> None:
+        """Hold the present state against every `always`; raises StateForbidden or ClaimBroken."""
+        try:
+            broken = next((p for p in self._demands if not self._holds(p)), None)
+        except FAULTS as fault:
+            raise ClaimBroken(told(fault)) from fault
         if broken is not None:
             raise StateForbidden(f"not always: {broken.claim}")
 
@@ -125,7 +132,8 @@ class MachineStage:
             self._packing.load(before)
 
 
-def _told(fault: BaseException) -> str:
+def told(fault: BaseException) -> str:
+    """What a machine or a claim has found, in words."""
     if isinstance(fault, TransitionRefused):
         return f"{fault.machine} refuses {fault.trigger!r}: no row holds"
     return str(fault) or repr(fault)

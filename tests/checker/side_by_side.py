@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -20,6 +21,16 @@ from epochgate.fsm.transitions_backed import LibraryTwin
 
 Words = tuple[int, ...]
 NO_STEP = 0xFFFF
+BUSY = 0.15
+"""How often a walk takes a step that need not happen, such as a failure, if another is possible."""
+
+
+def drawn(draw: random.Random, steps: dict[str, bool], possible: list[str]) -> str:
+    """One of the possible steps; mostly one that happens unless something goes wrong, as `steps`
+    tells.
+    """
+    usual = [step for step in possible if steps[step]]
+    return draw.choice(possible if not usual or draw.random() < BUSY else usual)
 
 
 def again(system: ClosedSystem) -> ClosedSystem:

@@ -21,7 +21,7 @@ from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.runtime.testing.playing import ACTIONS, ProductionStage
-from tests.checker.side_by_side import SideBySide, again
+from tests.checker.side_by_side import SideBySide, again, drawn
 
 
 def repr_of(system: Any) -> str:
@@ -38,8 +38,6 @@ def key(step: str) -> str:
 
 STEPS_MAX = 100
 WALKS, DEEP_WALKS = 4, 60
-BUSY = 0.15
-"""How often a walk takes a step that need not happen, such as a failure, if another is possible."""
 
 
 class JobInDoubt(ClosedJob):
@@ -70,17 +68,11 @@ def walked(forms: SideBySide, system: Any, seed: int) -> Iterator[str]:
         forms.refused(state, set(range(len(forms.names))) - set(numbers))
         if not numbers:
             return
-        step = drawn(draw, stage, possible)
+        step = drawn(draw, stage.steps, possible)
         state = forms.taken(state, forms.names.index(step))
         stage.take(step)  # compares the machines that run with those of the stage
         assert stage.machines.words() == state
         yield step
-
-
-def drawn(draw: random.Random, stage: ProductionStage, possible: list[str]) -> str:
-    """One of the steps; mostly one that happens unless something goes wrong."""
-    usual = [step for step in possible if stage.steps[step]]
-    return draw.choice(possible if not usual or draw.random() < BUSY else usual)
 
 
 @pytest.mark.parametrize("system", JOBS, ids=repr_of)
@@ -110,7 +102,7 @@ def test_every_action_is_taken_and_is_at_times_impossible() -> None:
                 break
             impossible |= {key(step) for step in set(stage.steps) - set(possible)}
             new = [step for step in possible if key(step) not in taken]
-            step = draw.choice(new) if new else drawn(draw, stage, possible)
+            step = draw.choice(new) if new else drawn(draw, stage.steps, possible)
             taken.add(key(step))
             stage.take(step)
     assert taken == set(ACTIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -331,14 +332,30 @@ def test_a_job_says_how_it_ended(
     assert not [process for process in job.transport.processes.values() if process.is_alive]
 
 
-def test_a_job_that_ends_tells_those_who_wait_for_a_checkpoint() -> None:
+DOWNFALLS: dict[str, Callable[[Any], None]] = {
+    "coordinator 'op': 'its index is broken'": lambda master: master.coordinators[
+        0
+    ].context.fail_job("its index is broken"),
+    "subtask 0: the key is revoked": lambda master: master.transport.inbox.received(
+        0, 1, [["failed", "the key is revoked", True]]
+    ),
+    "enough": lambda master: master.cancel("enough"),
+    "disk full": lambda master: master.fail("disk full"),
+}
+
+
+@pytest.mark.parametrize("cause", DOWNFALLS)
+def test_a_job_that_goes_down_tells_its_cause_to_those_who_wait_for_a_checkpoint(
+    cause: str,
+) -> None:
     job = up(Script(answers=False))
     wanted = job.master.request_checkpoint()
     job.flow()
-    job.master.cancel("enough")
-    ended(job)
-    with pytest.raises(CheckpointAborted):
+    DOWNFALLS[cause](job.master)
+    job.settle(wanted.done)
+    with pytest.raises(CheckpointAborted, match=rf"^checkpoint 1: {re.escape(cause)}$"):
         wanted.result(timeout=0)
+    assert job.master.report.checkpoints[-1].reason == cause
 
 
 def test_a_job_ends_when_every_subtask_has_no_more() -> None:

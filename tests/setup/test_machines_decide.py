@@ -37,6 +37,7 @@ READS = {
     "runtime/testing/fuzzing/job.py": "the fuzzer judges what it sees",
     "runtime/api/recreate_on_reset.py": "a test or a debugger asks for the coordinator of the time",
     "runtime/testing/playing/actions.py": "a schedule names an attempt and a checkpoint",
+    "runtime/testing/playing/interleaving.py": "the closed job has no fence around coordinators",
     "runtime/testing/playing/late.py": "a played schedule waits until its next step can happen",
     "runtime/testing/playing/scripted.py": "a played schedule says which process speaks",
     "runtime/testing/playing/stage.py": "a played schedule says which attempt a message is for",

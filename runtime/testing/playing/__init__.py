@@ -4,11 +4,16 @@
 
 The closed job's machines go along, and after every step both are held against each other: the
 machines' state, and what is possible next. I1 to I3 are claimed of what coordinators sent,
-operators received and the store holds. Everything happens on the caller's thread.
+operators received and the store holds. On an `InterleavedStage` steps begin while the events of
+earlier ones wait in the job's queue. Everything happens on the caller's thread.
 """
 
 from epochgate.runtime.testing.playing.action import Action
 from epochgate.runtime.testing.playing.actions import ACTIONS
+from epochgate.runtime.testing.playing.interleaving import (
+    NOT_BEHIND_ANY,
+    InterleavedStage,
+)
 from epochgate.runtime.testing.playing.scripted import ScriptedJob
 from epochgate.runtime.testing.playing.stage import (
     Diverged,
@@ -20,8 +25,10 @@ from epochgate.runtime.testing.playing.stage import (
 
 __all__ = [
     "ACTIONS",
+    "NOT_BEHIND_ANY",
     "Action",
     "Diverged",
+    "InterleavedStage",
     "NotPlayable",
     "ProductionStage",
     "ScriptedJob",

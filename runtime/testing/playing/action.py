@@ -30,8 +30,12 @@ class Action:
         is_within = self.bound is None or self.bound(job, *index)
         return is_within and bool(self.is_there(job, *index))
 
-    def happen(self, job: ScriptedJob, *index: int) -> None:
-        """Let it happen, and what follows from it at once."""
+    def begin(self, job: ScriptedJob, *index: int) -> None:
+        """Let it happen; what follows from it waits in the job's queue."""
         job.failures += self.is_failure
         self.do(job, *index)
+
+    def happen(self, job: ScriptedJob, *index: int) -> None:
+        """Let it happen, and what follows from it at once."""
+        self.begin(job, *index)
         job.settle()

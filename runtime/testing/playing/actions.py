@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -127,10 +128,9 @@ def _lose_event(job: ScriptedJob, subtask: int) -> None:
 def _end_start(job: ScriptedJob, coordinator: int, end: str) -> None:
     job.starting.remove(coordinator)
     told = () if end == "started" else ("the schedule says so", end == "start_failed for good")
-    trigger = getattr(job.job.holder[coordinator], end.partition(" ")[0])
+    # In other words than the coordinator's, so that it is not held until the schedule says so.
+    trigger = partial(getattr(job.job.holder[coordinator], end.partition(" ")[0]))
     job.master.queue.post(trigger, *told)
-    # Otherwise it would be taken for one that has just been posted.
-    job.master.queue.step()
 
 
 def _usurp(job: ScriptedJob, subtask: int) -> None:
@@ -175,13 +175,10 @@ def _end_input(job: ScriptedJob, subtask: int) -> None:
 
 
 def _want(job: ScriptedJob) -> None:
-    if job.master.is_over:
-        # The job master has stopped its timer; the machine ignores a last one.
+    if timers := job.timers(job.master):
+        job.fire(timers)
+    else:  # the first interval has not begun, the last is over, or there is no timer
         job.master.queue.post(job.job.request.submit_periodic)
-    elif job.timers(job.master):
-        job.fire(job.timers(job.master))
-    else:  # the first interval has not begun
-        job.master.request_checkpoint()
 
 
 def _ask(job: ScriptedJob) -> None:

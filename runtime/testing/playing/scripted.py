@@ -222,7 +222,6 @@ class ScriptedJob:
             self.transport.inbox.lost(subtask, identity, "its connection broke")
         else:
             self.transport.inbox.received(subtask, identity, [message])
-        self.settle()
 
     def acknowledgement(self, subtask: int, checkpoint: int, is_final: bool = False) -> Message:
         """An acknowledgement as some process of the subtask has made it, or of an empty state."""
@@ -271,10 +270,22 @@ class ScriptedJob:
     def settle(self) -> None:
         """Let happen what a step of the closed job includes, and look at what it came to."""
         for _ in range(ROUNDS_MAX):
-            if not (self._process() or self._restore() or self._commit()):
+            if not self.process_event():
                 break
         else:
             raise InvariantViolated("I6", f"a step has no end in {ROUNDS_MAX} rounds")
+        self.look()
+
+    def process_event(self) -> bool:
+        """Process one event, and what takes no time in the closed job; False if none waited."""
+        has_processed = self.master.queue.step()
+        while self._restore() or self._commit():
+            has_processed = True
+        self._hold_starts()
+        return has_processed
+
+    def look(self) -> None:
+        """Take note of what has come about, and hold it against the record."""
         self.late.note_timers()
         for subtask in range(self.subtasks):
             self._forget_back_off(subtask)
@@ -291,17 +302,15 @@ class ScriptedJob:
             for timer in self.timers(self.job.attempt[subtask], "restart"):
                 timer.cancel()
 
-    def _process(self) -> bool:
-        """Process one event; where starts take their time, how one ended is kept for later."""
-        queue = self.master.queue
+    def _hold_starts(self) -> None:
+        """Where starts take their time, keep how one ended for later."""
         if self.constants["slow_starts"]:
             ends = {holder.started: c for c, holder in enumerate(self.job.holder)}
-            for trigger, arguments in queue.abandon():
+            for trigger, arguments in self.master.queue.abandon():
                 if trigger in ends:
                     self.starting.add(ends[trigger])
                 else:
-                    queue.post(trigger, *arguments)
-        return queue.step()
+                    self.master.queue.post(trigger, *arguments)
 
     def _restore(self) -> bool:
         for subtask in range(self.subtasks):
@@ -317,9 +326,9 @@ class ScriptedJob:
     def end_commit(self, *orders: str) -> None:
         """Let the commit come to its end, as ordered or well."""
         self.orders.commit.extend(orders)
-        self.fire(self.timers(self.master.commits))
-        if not self.is_waiting("commit"):
-            self.master.queue.step()
+        for timer in self.timers(self.master.commits):
+            timer.cancel()
+            timer.trigger(*timer.arguments)  # it makes work, and is no event of a machine
         self.run("commit")
 
     def _commit(self) -> bool:
