@@ -135,7 +135,7 @@ def test_a_hello_is_short() -> None:
             hello = msgpack.packb([["hello", {"run_id": "x" * HELLO_BYTES_MAX}]])
             sock.sendall(sealed_frame(hello, FrameSeal(session.from_task))[:100])
             assert isinstance(wire.recorder.next_refusal(), FrameTooLarge)
-        assert wire.recorder.nobody_came_in()
+        assert wire.recorder.no_task_came_in()
 
 
 class LargeSender:
