@@ -80,28 +80,45 @@ class GlobalCommitter(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("adopt",          IDLE,             STAY,       None,                           "enter",                 "the restored ledger holds this checkpoint"),
+        Row("adopt",          IDLE,             STAY,       None,
+            "enter",              "the restored ledger holds this checkpoint"),
 
-        Row("due",            IDLE,             COMMITTING, None,                           "enter, commit",         "a checkpoint is completed"),
-        Row("due",            COMMITTING,       STAY,       None,                           "enter",                 "the next commit covers this checkpoint too"),
-        Ignore("due",         GIVEN_UP,                     None,                                                    "the job goes down"),
+        Row("due",            IDLE,             COMMITTING, None,
+            "enter, commit",      "a checkpoint is completed"),
+        Row("due",            COMMITTING,       STAY,       None,
+            "enter",              "the next commit covers this checkpoint too"),
+        Ignore("due",         GIVEN_UP,                     None,
+                                  "the job goes down"),
 
-        Row("carry",          COMMITTING,       STAY,       None,                           "carry_ledger",          "a driver may die before it knows what was committed"),
-        Ignore("carry",       IDLE,                         None,                                                    "every completed checkpoint is committed"),
+        Row("carry",          COMMITTING,       STAY,       None,
+            "carry_ledger",       "a driver may die before it knows what was committed"),
+        Ignore("carry",       IDLE,                         None,
+                                  "every completed checkpoint is committed"),
 
-        Row("committed",      COMMITTING,       IDLE,       "is_asked and not has_more",    "settle, reconsider",    "the output of all completed checkpoints is visible"),
-        Row("committed",      COMMITTING,       STAY,       "is_asked and has_more",        "settle, commit",        "a newer checkpoint was completed meanwhile"),
-        Ignore("committed",   COMMITTING,                   "not is_asked",                                          "the answer is to an earlier commit"),
-        Ignore("committed",   (IDLE, GIVEN_UP),             None,                                                    "no commit is under way"),
+        Row("committed",      COMMITTING,       IDLE,       "is_asked and not has_more",
+            "settle, reconsider", "the output of all completed checkpoints is visible"),
+        Row("committed",      COMMITTING,       STAY,       "is_asked and has_more",
+            "settle, commit",     "a newer checkpoint was completed meanwhile"),
+        Ignore("committed",   COMMITTING,                   "not is_asked",
+                                  "the answer is to an earlier commit"),
+        Ignore("committed",   (IDLE, GIVEN_UP),             None,
+                                  "no commit is under way"),
 
-        Row("retry_later",    COMMITTING,       STAY,       "is_asked and may_retry",       "commit_again",          "the sink could not commit now"),
-        Row("retry_later",    COMMITTING,       GIVEN_UP,   "is_asked and not may_retry",   "fail_job",              "the sink could not commit in any allowed try"),
-        Ignore("retry_later", COMMITTING,                   "not is_asked",                                          "the answer is to an earlier commit"),
-        Ignore("retry_later", (IDLE, GIVEN_UP),             None,                                                    "no commit is under way"),
+        Row("retry_later",    COMMITTING,       STAY,       "is_asked and may_retry",
+            "commit_again",       "the sink could not commit now"),
+        Row("retry_later",    COMMITTING,       GIVEN_UP,   "is_asked and not may_retry",
+            "fail_job",           "the sink could not commit in any allowed try"),
+        Ignore("retry_later", COMMITTING,                   "not is_asked",
+                                  "the answer is to an earlier commit"),
+        Ignore("retry_later", (IDLE, GIVEN_UP),             None,
+                                  "no commit is under way"),
 
-        Row("refused",        COMMITTING,       GIVEN_UP,   "is_asked",                     "fail_job",              "the sink refuses: a retry would not help"),
-        Ignore("refused",     COMMITTING,                   "not is_asked",                                          "the answer is to an earlier commit"),
-        Ignore("refused",     (IDLE, GIVEN_UP),             None,                                                    "no commit is under way"),
+        Row("refused",        COMMITTING,       GIVEN_UP,   "is_asked",
+            "fail_job",           "the sink refuses: a retry would not help"),
+        Ignore("refused",     COMMITTING,                   "not is_asked",
+                                  "the answer is to an earlier commit"),
+        Ignore("refused",     (IDLE, GIVEN_UP),             None,
+                                  "no commit is under way"),
     )
     # fmt: on
 

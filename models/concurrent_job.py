@@ -33,8 +33,10 @@ class ConcurrentAttempt(Attempt):
     ROWS: ClassVar[tuple[Row, ...]] = (
         *Attempt.ROWS,
 
-        Row("take_over", ANY, STAY, None, "adopt_from_other", "the process waits beside another attempt of its subtask"),
-        Row("hand_over", ANY, STAY, None, "forget_waiting",   "the process waits for another attempt of its subtask now"),
+        Row("take_over", ANY, STAY, None,
+            "adopt_from_other", "the process waits beside another attempt of its subtask"),
+        Row("hand_over", ANY, STAY, None,
+            "forget_waiting",   "the process waits for another attempt of its subtask now"),
     )
     # fmt: on
 

@@ -65,34 +65,54 @@ class ExecutionVertex(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",             IDLE,               ATTEMPTED, None,                                "vacate, start_leading",       "the job begins, or all subtasks restart"),
+        Row("begin",             IDLE,      ATTEMPTED, None,
+            "vacate, start_leading",     "the job begins, or all subtasks restart"),
 
-        Row("connect",           IDLE,               STAY,      None,                                "pass_to_leading",             "the process waits for the subtask's next attempt"),
-        Row("connect",           ATTEMPTED,          STAY,      "is_expecting",                      "pass_to_leading",             "the requested process has connected"),
-        Row("connect",           ATTEMPTED,          STAY,      "not is_expecting and has_room",     "start_beside",                "a place is free for one more attempt"),
-        Row("connect",           ATTEMPTED,          STAY,      "not is_expecting and not has_room", "replace_oldest",              "all places are taken: the newest processes keep them"),
-        Row("connect",           ENDED,              STAY,      None,                                "let_wait",                    "the process waits in case the attempt at the end fails"),
+        Row("connect",           IDLE,      STAY,      None,
+            "pass_to_leading",           "the process waits for the subtask's next attempt"),
+        Row("connect",           ATTEMPTED, STAY,      "is_expecting",
+            "pass_to_leading",           "the requested process has connected"),
+        Row("connect",           ATTEMPTED, STAY,      "not is_expecting and has_room",
+            "start_beside",              "a place is free for one more attempt"),
+        Row("connect",           ATTEMPTED, STAY,      "not is_expecting and not has_room",
+            "replace_oldest",            "all places are taken: the newest processes keep them"),
+        Row("connect",           ENDED,     STAY,      None,
+            "let_wait",                  "the process waits in case the attempt at the end fails"),
 
-        Row("begin_at",          ATTEMPTED,          STAY,      "has_waiting_at",                    "recreate_at",                 "the process waits at the place of an attempt that is gone"),
-        Ignore("begin_at",       ATTEMPTED,                     "not has_waiting_at",                                               "the process was turned away"),
+        Row("begin_at",          ATTEMPTED, STAY,      "has_waiting_at",
+            "recreate_at",               "the process waits at the place of an attempt that is gone"),
+        Ignore("begin_at",       ATTEMPTED,            "not has_waiting_at",
+                                         "the process was turned away"),
 
-        Row("lost",              ANY,                STAY,      "is_known",                          "pass_loss",                   "the process speaks or waits at one of the places"),
-        Ignore("lost",           ANY,                           "not is_known",                                                     "an evicted process is gone"),
+        Row("lost",              ANY,       STAY,      "is_known",
+            "pass_loss",                 "the process speaks or waits at one of the places"),
+        Ignore("lost",           ANY,                  "not is_known",
+                                         "an evicted process is gone"),
 
-        Row("count",             ANY,                STAY,      None,                                "count_attempt",               "each attempt has a number of its own"),
+        Row("count",             ANY,       STAY,      None,
+            "count_attempt",             "each attempt has a number of its own"),
 
-        Row("attempt_failed",    ATTEMPTED,          STAY,      "has_others",                        "report_outlived",             "another attempt of the subtask can still finish"),
-        Row("attempt_failed",    ATTEMPTED,          IDLE,      "not has_others",                    "lead, ask_restart",           "no attempt of the subtask is left"),
-        Row("attempt_failed",    ENDED,              IDLE,      "is_leading",                        "take_waiting, ask_restart",   "the attempt at the end has failed, and no other is left"),
-        Ignore("attempt_failed", ENDED,                         "not is_leading",                                                   "another attempt had reached the end and ended this one"),
+        Row("attempt_failed",    ATTEMPTED, STAY,      "has_others",
+            "report_outlived",           "another attempt of the subtask can still finish"),
+        Row("attempt_failed",    ATTEMPTED, IDLE,      "not has_others",
+            "lead, ask_restart",         "no attempt of the subtask is left"),
+        Row("attempt_failed",    ENDED,     IDLE,      "is_leading",
+            "take_waiting, ask_restart", "the attempt at the end has failed, and no other is left"),
+        Ignore("attempt_failed", ENDED,                "not is_leading",
+                                         "another attempt had reached the end and ended this one"),
 
-        Row("restart",           IDLE,               ATTEMPTED, None,                                None,                          "the coordinators have taken back what the subtask was told"),
+        Row("restart",           IDLE,      ATTEMPTED, None,
+            None,                        "the coordinators have taken back what the subtask was told"),
 
-        Row("end",               ATTEMPTED,          ENDED,     None,                                "lead, end_others",            "the first attempt has reached the end of the input"),
+        Row("end",               ATTEMPTED, ENDED,     None,
+            "lead, end_others",          "the first attempt has reached the end of the input"),
 
-        Row("abandon",           ATTEMPTED,          IDLE,      None,                                None,                          "all attempts go down together"),
-        Row("abandon",           ENDED,              IDLE,      None,                                "take_waiting",                "all attempts go down together"),
-        Ignore("abandon",        IDLE,                          None,                                                               "no attempt is there"),
+        Row("abandon",           ATTEMPTED, IDLE,      None,
+            None,                        "all attempts go down together"),
+        Row("abandon",           ENDED,     IDLE,      None,
+            "take_waiting",              "all attempts go down together"),
+        Ignore("abandon",        IDLE,                 None,
+                                         "no attempt is there"),
     )
     # fmt: on
 

@@ -108,32 +108,50 @@ class Gateway(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("send",       (OPEN, MARKED),   STAY,   "is_bound and reaches_attempt",     "put_on_wire",                          "no snapshot lies between this event and the subtask"),
-        Row("send",       (OPEN, MARKED),   STAY,   "is_bound and not reaches_attempt", "turn_away",                            "the attempt has failed and its successor is not bound yet"),
-        Row("send",       CLOSED,           STAY,   "is_bound",                         "hold",                                 "the event is of the next epoch and waits for the barrier"),
-        Row("send",       ANY,              STAY,   "not is_bound",                     "turn_away",                            "the event was meant for an earlier attempt"),
+        Row("send",         (OPEN, MARKED),   STAY,   "is_bound and reaches_attempt",
+            "put_on_wire",                        "no snapshot lies between this event and the subtask"),
+        Row("send",         (OPEN, MARKED),   STAY,   "is_bound and not reaches_attempt",
+            "turn_away",                          "the attempt has failed and its successor is not bound yet"),
+        Row("send",         CLOSED,           STAY,   "is_bound",
+            "hold",                               "the event is of the next epoch and waits for the barrier"),
+        Row("send",         ANY,              STAY,   "not is_bound",
+            "turn_away",                          "the event was meant for an earlier attempt"),
 
-        Row("mark",       OPEN,             MARKED, "is_newer",                         "remember",                             "a checkpoint was triggered"),
+        Row("mark",         OPEN,             MARKED, "is_newer",
+            "remember",                           "a checkpoint was triggered"),
 
-        Row("close",      MARKED,           CLOSED, "is_marked",                        "await_in_flight",                      "the snapshot is complete: the next epoch begins"),
+        Row("close",        MARKED,           CLOSED, "is_marked",
+            "await_in_flight",                    "the snapshot is complete: the next epoch begins"),
 
-        Row("reopen",     MARKED,           OPEN,   "is_marked",                        None,                                   "the checkpoint is over before its snapshot was complete"),
-        Row("reopen",     CLOSED,           OPEN,   "is_marked",                        "release",                              "the subtask passed the barrier, or the checkpoint is over"),
-        Ignore("reopen",  ANY,                      "not is_marked",                                                            "the gateway is not marked for this checkpoint"),
+        Row("reopen",       MARKED,           OPEN,   "is_marked",
+            None,                                 "the checkpoint is over before its snapshot was complete"),
+        Row("reopen",       CLOSED,           OPEN,   "is_marked",
+            "release",                            "the subtask passed the barrier, or the checkpoint is over"),
+        Ignore("reopen",    ANY,                      "not is_marked",
+                                                  "the gateway is not marked for this checkpoint"),
 
-        Row("confirm",    ANY,              STAY,   "is_bound and is_news",             "settle",                               "the subtask has handled events up to this number"),
-        Ignore("confirm", ANY,                      "is_bound and not is_news",                                                 "a repeated or overtaken confirmation"),
-        Ignore("confirm", ANY,                      "not is_bound",                                                             "the confirmation is from an earlier attempt"),
+        Row("confirm",      ANY,              STAY,   "is_bound and is_news",
+            "settle",                             "the subtask has handled events up to this number"),
+        Ignore("confirm",   ANY,                      "is_bound and not is_news",
+                                                  "a repeated or overtaken confirmation"),
+        Ignore("confirm",   ANY,                      "not is_bound",
+                                                  "the confirmation is from an earlier attempt"),
 
-        Row("lose",       ANY,              STAY,   "is_bound",                         "fail_attempt, fail_waiting",           "an event may be in no state: its attempt must fail"),
-        Ignore("lose",    ANY,                      "not is_bound",                                                             "the attempt is gone already"),
+        Row("lose",         ANY,              STAY,   "is_bound",
+            "fail_attempt, fail_waiting",         "an event may be in no state: its attempt must fail"),
+        Ignore("lose",      ANY,                      "not is_bound",
+                                                  "the attempt is gone already"),
 
-        Row("disconnect", ANY,              STAY,   None,                               "give_up_in_flight",                    "the attempt is over: its sends in flight are given up"),
+        Row("disconnect",   ANY,              STAY,   None,
+            "give_up_in_flight",                  "the attempt is over: its sends in flight are given up"),
 
-        Row("stop_waiting", ANY,            STAY,   None,                               "forget_awaited",                       "the snapshot that waited for confirmations is over"),
+        Row("stop_waiting", ANY,              STAY,   None,
+            "forget_awaited",                     "the snapshot that waited for confirmations is over"),
 
-        Row("renew",      OPEN,             STAY,   None,                               "give_up_for_new, rebind",            "a new attempt takes the place of the old"),
-        Row("renew",      (MARKED, CLOSED), OPEN,   None,                               "give_up_for_new, drop_held, rebind", "a new attempt starts unmarked; held events were for the old"),
+        Row("renew",        OPEN,             STAY,   None,
+            "give_up_for_new, rebind",            "a new attempt takes the place of the old"),
+        Row("renew",        (MARKED, CLOSED), OPEN,   None,
+            "give_up_for_new, drop_held, rebind", "a new attempt starts unmarked; held events were for the old"),
     )
     # fmt: on
 

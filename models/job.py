@@ -19,8 +19,8 @@ class Job(System):
     """Everything that the driver decides about one job.
 
     Constants: `subtasks` and `coordinators`, how many there are; `tolerable_failures`, how many
-    checkpoints may fail in a row; `commit_retries`, how often a commit is tried again; `periodic`, 1 if checkpoints are taken
-    without being asked for.
+    checkpoints may fail in a row; `commit_retries`, how often a commit is tried again; `periodic`,
+    1 if checkpoints are taken without being asked for.
     """
 
     INDEX_SETS: ClassVar[dict[str, str]] = {

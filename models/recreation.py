@@ -90,33 +90,53 @@ class Recreation(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("start",           (FRESH, CAUGHT_UP),                   CAUGHT_UP, None,             "note_start, start_inner",    "the job begins"),
-        Row("start",           (DEFERRED, BROKEN),                   STAY,      None,             "note_start",                 "the successor starts once it is made"),
+        Row("start",           (FRESH, CAUGHT_UP),                   CAUGHT_UP, None,
+            "note_start, start_inner",    "the job begins"),
+        Row("start",           (DEFERRED, BROKEN),                   STAY,      None,
+            "note_start",                 "the successor starts once it is made"),
 
-        Row("reset",           FRESH,                                CAUGHT_UP, None,             "restore_first",              "the coordinator is fresh and has nothing to take back"),
-        Row("reset",           (CAUGHT_UP, BROKEN),                  DEFERRED,  None,             "replace_inner",              "the coordinator cannot take back what it did"),
-        Row("reset",           DEFERRED,                             STAY,      None,             "drop_deferred, skip_one",    "the successor is not made yet; another one replaces it"),
+        Row("reset",           FRESH,                                CAUGHT_UP, None,
+            "restore_first",              "the coordinator is fresh and has nothing to take back"),
+        Row("reset",           (CAUGHT_UP, BROKEN),                  DEFERRED,  None,
+            "replace_inner",              "the coordinator cannot take back what it did"),
+        Row("reset",           DEFERRED,                             STAY,      None,
+            "drop_deferred, skip_one",    "the successor is not made yet; another one replaces it"),
 
-        Row("call",            (FRESH, CAUGHT_UP),                   CAUGHT_UP, None,             "pass_it_on",                 "the coordinator is there"),
-        Row("call",            DEFERRED,                             STAY,      None,             "defer",                      "the call waits for the successor"),
-        Row("call",            (BROKEN, CLOSED),                     STAY,      None,             "drop_it",                    "there is no coordinator"),
+        Row("call",            (FRESH, CAUGHT_UP),                   CAUGHT_UP, None,
+            "pass_it_on",                 "the coordinator is there"),
+        Row("call",            DEFERRED,                             STAY,      None,
+            "defer",                      "the call waits for the successor"),
+        Row("call",            (BROKEN, CLOSED),                     STAY,      None,
+            "drop_it",                    "there is no coordinator"),
 
-        Row("closed",          DEFERRED,                             MAKING,    "is_awaited",     "make_next",                  "the old coordinator is closed"),
-        Ignore("closed",       DEFERRED,                                        "not is_awaited",                               "the close was given up: it took too long"),
-        Ignore("closed",       (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "the close was given up: it took too long"),
+        Row("closed",          DEFERRED,                             MAKING,    "is_awaited",
+            "make_next",                  "the old coordinator is closed"),
+        Ignore("closed",       DEFERRED,                                        "not is_awaited",
+                                          "the close was given up: it took too long"),
+        Ignore("closed",       (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,
+                                          "the close was given up: it took too long"),
 
-        Row("close_failed",    DEFERRED,                             MAKING,    "is_awaited",     "fail_for_it, make_next",     "the failed close fails the job; the successor is made"),
-        Ignore("close_failed", DEFERRED,                                        "not is_awaited",                               "the close was given up: it took too long"),
-        Ignore("close_failed", (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "the close was given up: it took too long"),
+        Row("close_failed",    DEFERRED,                             MAKING,    "is_awaited",
+            "fail_for_it, make_next",     "the failed close fails the job; the successor is made"),
+        Ignore("close_failed", DEFERRED,                                        "not is_awaited",
+                                          "the close was given up: it took too long"),
+        Ignore("close_failed", (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,
+                                          "the close was given up: it took too long"),
 
-        Row("close_late",      DEFERRED,                             MAKING,    "is_awaited",     "fail_for_it, make_next",     "the close may never end; the successor is made"),
-        Ignore("close_late",   DEFERRED,                                        "not is_awaited",                               "the close has ended in time"),
-        Ignore("close_late",   (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,                                           "the close has ended in time"),
+        Row("close_late",      DEFERRED,                             MAKING,    "is_awaited",
+            "fail_for_it, make_next",     "the close may never end; the successor is made"),
+        Ignore("close_late",   DEFERRED,                                        "not is_awaited",
+                                          "the close has ended in time"),
+        Ignore("close_late",   (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,
+                                          "the close has ended in time"),
 
-        Row("made",            MAKING,                               CAUGHT_UP, None,             "catch_up",                   "the successor is restored and gets the deferred calls"),
-        Row("unmade",          MAKING,                               BROKEN,    None,             "drop_deferred",              "the successor could not be created, restored or started"),
+        Row("made",            MAKING,                               CAUGHT_UP, None,
+            "catch_up",                   "the successor is restored and gets the deferred calls"),
+        Row("unmade",          MAKING,                               BROKEN,    None,
+            "drop_deferred",              "the successor could not be created, restored or started"),
 
-        Row("close",           (FRESH, CAUGHT_UP, DEFERRED, BROKEN), CLOSED,    None,             "drop_deferred, close_inner", "the job is over"),
+        Row("close",           (FRESH, CAUGHT_UP, DEFERRED, BROKEN), CLOSED,    None,
+            "drop_deferred, close_inner", "the job is over"),
     )
     # fmt: on
 

@@ -49,21 +49,33 @@ class CheckpointRequest(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("submit",             IDLE,             QUEUED, "not has_ended",   "consider",  "a checkpoint is requested"),
-        Ignore("submit",          QUEUED,                   "not has_ended",                "the request is served together with the waiting one"),
-        Row("submit",             CHOSEN,           STAY,   "not has_ended",   "note_more", "the checkpoint under way may not cover this request"),
-        Row("submit",             ANY,              STAY,   "has_ended",       "refuse",    "the job has ended"),
+        Row("submit",             IDLE,             QUEUED, "not has_ended",
+            "consider",  "a checkpoint is requested"),
+        Ignore("submit",          QUEUED,                   "not has_ended",
+                         "the request is served together with the waiting one"),
+        Row("submit",             CHOSEN,           STAY,   "not has_ended",
+            "note_more", "the checkpoint under way may not cover this request"),
+        Row("submit",             ANY,              STAY,   "has_ended",
+            "refuse",    "the job has ended"),
 
-        Row("submit_periodic",    IDLE,             QUEUED, "not has_ended",   "consider",  "the interval is over"),
-        Ignore("submit_periodic", (QUEUED, CHOSEN),         "not has_ended",                "the last request is not over; the timer asks again"),
-        Ignore("submit_periodic", ANY,                      "has_ended",                    "the job has ended"),
+        Row("submit_periodic",    IDLE,             QUEUED, "not has_ended",
+            "consider",  "the interval is over"),
+        Ignore("submit_periodic", (QUEUED, CHOSEN),         "not has_ended",
+                         "the last request is not over; the timer asks again"),
+        Ignore("submit_periodic", ANY,                      "has_ended",
+                         "the job has ended"),
 
-        Row("reconsider",         QUEUED,           CHOSEN, "may_trigger",     "choose",    "every subtask runs, and no checkpoint is under way"),
-        Ignore("reconsider",      QUEUED,                   "not may_trigger",              "a subtask does not run, or a checkpoint is under way"),
-        Ignore("reconsider",      (IDLE, CHOSEN),           None,                           "no request waits"),
+        Row("reconsider",         QUEUED,           CHOSEN, "may_trigger",
+            "choose",    "every subtask runs, and no checkpoint is under way"),
+        Ignore("reconsider",      QUEUED,                   "not may_trigger",
+                         "a subtask does not run, or a checkpoint is under way"),
+        Ignore("reconsider",      (IDLE, CHOSEN),           None,
+                         "no request waits"),
 
-        Row("settle",             CHOSEN,           IDLE,   "not is_wanted",   None,        "the checkpoint is over"),
-        Row("settle",             CHOSEN,           QUEUED, "is_wanted",       "consider",  "the checkpoint is over, and another one is requested"),
+        Row("settle",             CHOSEN,           IDLE,   "not is_wanted",
+            None,        "the checkpoint is over"),
+        Row("settle",             CHOSEN,           QUEUED, "is_wanted",
+            "consider",  "the checkpoint is over, and another one is requested"),
     )
     # fmt: on
 

@@ -61,28 +61,45 @@ class CoordinatorSnapshot(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("ask",        IDLE,                ASKED,      "may_mark",                                       "mark_gateways, ask_coordinator",           "a checkpoint was triggered"),
+        Row("ask",        IDLE,                ASKED,      "may_mark",
+            "mark_gateways, ask_coordinator",           "a checkpoint was triggered"),
 
-        Row("succeed",    ASKED,               CONFIRMING, "is_current and may_close and has_in_flight",     "keep_state, close_gateways",               "the snapshot is taken; earlier sends are in flight"),
-        Row("succeed",    ASKED,               IDLE,       "is_current and may_close and not has_in_flight", "keep_state, close_gateways, report_ready", "the snapshot is taken, and all earlier sends are handled"),
-        Row("succeed",    ASKED,               IDLE,       "is_current and not may_close",                   "report_unmarked",                          "a gateway is not marked any more, so it cannot be closed"),
-        Ignore("succeed", ASKED,                           "not is_current",                                                                             "the future of an earlier checkpoint"),
-        Ignore("succeed", (IDLE, CONFIRMING),              None,                                                                                         "the future of a checkpoint that is over"),
+        Row("succeed",    ASKED,               CONFIRMING, "is_current and may_close and has_in_flight",
+            "keep_state, close_gateways",               "the snapshot is taken; earlier sends are in flight"),
+        Row("succeed",    ASKED,               IDLE,       "is_current and may_close and not has_in_flight",
+            "keep_state, close_gateways, report_ready", "the snapshot is taken, and all earlier sends are handled"),
+        Row("succeed",    ASKED,               IDLE,       "is_current and not may_close",
+            "report_unmarked",                          "a gateway is not marked any more, so it cannot be closed"),
+        Ignore("succeed", ASKED,                           "not is_current",
+                                                        "the future of an earlier checkpoint"),
+        Ignore("succeed", (IDLE, CONFIRMING),              None,
+                                                        "the future of a checkpoint that is over"),
 
-        Row("fail",       ASKED,               IDLE,       "is_current",                                     "report_failed",                            "the coordinator could not take its snapshot"),
-        Ignore("fail",    ASKED,                           "not is_current",                                                                             "the future of an earlier checkpoint"),
-        Ignore("fail",    (IDLE, CONFIRMING),              None,                                                                                         "the future of a checkpoint that is over"),
+        Row("fail",       ASKED,               IDLE,       "is_current",
+            "report_failed",                            "the coordinator could not take its snapshot"),
+        Ignore("fail",    ASKED,                           "not is_current",
+                                                        "the future of an earlier checkpoint"),
+        Ignore("fail",    (IDLE, CONFIRMING),              None,
+                                                        "the future of a checkpoint that is over"),
 
-        Row("confirm",    CONFIRMING,          STAY,       "not is_last",                                    "count_down",                               "other sends from before the snapshot are in flight"),
-        Row("confirm",    CONFIRMING,          IDLE,       "is_last",                                        "count_down, report_ready",                 "all sends from before the snapshot are handled"),
+        Row("confirm",    CONFIRMING,          STAY,       "not is_last",
+            "count_down",                               "other sends from before the snapshot are in flight"),
+        Row("confirm",    CONFIRMING,          IDLE,       "is_last",
+            "count_down, report_ready",                 "all sends from before the snapshot are handled"),
 
-        Row("lose",       CONFIRMING,          IDLE,       None,                                             "stop_waiting, report_failed",              "an event from before the snapshot is in no state"),
-        Ignore("lose",    (IDLE, ASKED),                   None,                                                                                         "the snapshot is over"),
+        Row("lose",       CONFIRMING,          IDLE,       None,
+            "stop_waiting, report_failed",              "an event from before the snapshot is in no state"),
+        Ignore("lose",    (IDLE, ASKED),                   None,
+                                                        "the snapshot is over"),
 
-        Row("cancel",     ASKED,               IDLE,       "is_current",                                     None,                                       "the checkpoint was aborted"),
-        Row("cancel",     CONFIRMING,          IDLE,       "is_current",                                     "stop_waiting",                             "the checkpoint was aborted; its sends stay counted"),
-        Ignore("cancel",  (ASKED, CONFIRMING),             "not is_current",                                                                             "another checkpoint was aborted"),
-        Ignore("cancel",  IDLE,                            None,                                                                                         "the coordinator's snapshot is over"),
+        Row("cancel",     ASKED,               IDLE,       "is_current",
+            None,                                       "the checkpoint was aborted"),
+        Row("cancel",     CONFIRMING,          IDLE,       "is_current",
+            "stop_waiting",                             "the checkpoint was aborted; its sends stay counted"),
+        Ignore("cancel",  (ASKED, CONFIRMING),             "not is_current",
+                                                        "another checkpoint was aborted"),
+        Ignore("cancel",  IDLE,                            None,
+                                                        "the coordinator's snapshot is over"),
     )
     # fmt: on
 

@@ -87,11 +87,16 @@ class World(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("request", "up", STAY, "may_request", "count_request",          "a client requests a snapshot"),
-        Row("send",    "up", STAY, "may_send",    "count_send",             "the coordinator sends"),
-        Row("deliver", "up", STAY, "has_sends",   "handle_next",            "the subtask handles the next event"),
-        Row("lose",    "up", STAY, "may_fail",    "lose_all, begin_again",  "the subtask fails and begins again from nothing"),
-        Row("go_back", "up", STAY, "may_fail",    "cancel, lose_all, begin_again", "everything goes back to the beginning"),
+        Row("request", "up", STAY, "may_request",
+            "count_request",                 "a client requests a snapshot"),
+        Row("send",    "up", STAY, "may_send",
+            "count_send",                    "the coordinator sends"),
+        Row("deliver", "up", STAY, "has_sends",
+            "handle_next",                   "the subtask handles the next event"),
+        Row("lose",    "up", STAY, "may_fail",
+            "lose_all, begin_again",         "the subtask fails and begins again from nothing"),
+        Row("go_back", "up", STAY, "may_fail",
+            "cancel, lose_all, begin_again", "everything goes back to the beginning"),
     )
     # fmt: on
 

@@ -21,12 +21,12 @@ from epochgate.models.closed.surroundings.driver import (
     Requester,
     Restarter,
     Sink,
-    Store,
 )
 from epochgate.models.closed.surroundings.names import Names
 from epochgate.models.closed.surroundings.operators import Operators
 from epochgate.models.closed.surroundings.process import HERE, Notices, Process, ProcessTask, Wire
 from epochgate.models.closed.surroundings.stale import Stale
+from epochgate.models.closed.surroundings.store import Store
 from epochgate.models.closed.surroundings.user import Keeper, Sender, User
 from epochgate.models.holder import BROKEN
 from epochgate.models.job import Job

@@ -57,16 +57,26 @@ class Attempts(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",      "up", STAY, "may_begin",       "start_one",    "a process is there for the subtask"),
-        Row("join_first", "up", STAY, "has_unjoined",    "join_oldest",  "the reader registers"),
-        Row("join_last",  "up", STAY, "has_unjoined",    "join_newest",  "it registers before one that started earlier"),
-        Row("join_again", "up", STAY, "has_started",     "repeat_joins", "what was said before arrives once more"),
-        Row("die_first",  "up", STAY, "has_any_up",      "kill_oldest",  "a process dies"),
-        Row("die_last",   "up", STAY, "has_any_up",      "kill_newest",  "a process dies"),
-        Row("die_again",  "up", STAY, "has_started",     "repeat_ends",  "the end of an attempt is reported once more"),
-        Row("reset",      "up", STAY, "needs_reset",     "go_back",      "the last attempt is gone"),
-        Row("deal",       "up", STAY, "may_deal",        "assign_next",  "the enumerator assigns the next split"),
-        Row("end",        "up", STAY, "is_all_assigned", "signal_end",   "there are no more splits"),
+        Row("begin",      "up", STAY, "may_begin",
+            "start_one",    "a process is there for the subtask"),
+        Row("join_first", "up", STAY, "has_unjoined",
+            "join_oldest",  "the reader registers"),
+        Row("join_last",  "up", STAY, "has_unjoined",
+            "join_newest",  "it registers before one that started earlier"),
+        Row("join_again", "up", STAY, "has_started",
+            "repeat_joins", "what was said before arrives once more"),
+        Row("die_first",  "up", STAY, "has_any_up",
+            "kill_oldest",  "a process dies"),
+        Row("die_last",   "up", STAY, "has_any_up",
+            "kill_newest",  "a process dies"),
+        Row("die_again",  "up", STAY, "has_started",
+            "repeat_ends",  "the end of an attempt is reported once more"),
+        Row("reset",      "up", STAY, "needs_reset",
+            "go_back",      "the last attempt is gone"),
+        Row("deal",       "up", STAY, "may_deal",
+            "assign_next",  "the enumerator assigns the next split"),
+        Row("end",        "up", STAY, "is_all_assigned",
+            "signal_end",   "there are no more splits"),
     )
     # fmt: on
 

@@ -59,15 +59,24 @@ class Inners(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",         "up", STAY, "may_begin",         "begin_job",      "the job starts"),
-        Row("reset",         "up", STAY, "may_reset",         "count_reset",    "everything goes back"),
-        Row("call",          "up", STAY, "may_call",          "count_call",     "the job has something to say"),
-        Row("end_close",     "up", STAY, "has_closing",       "end_oldest",     "the close of one that was replaced ends"),
-        Row("end_newest",    "up", STAY, "has_closing",       "end_last",       "it ends before another, which hangs"),
-        Row("break_close",   "up", STAY, "has_closing",       "break_oldest",   "it raises"),
-        Row("lose_patience", "up", STAY, "has_timers",        "ring_oldest",    "it takes too long"),
-        Row("doom",          "up", STAY, "may_doom",          "count_doom",     "the next one will not come up"),
-        Row("finish",        "up", STAY, "may_finish",        "finish_job",     "the job is over"),
+        Row("begin",         "up", STAY, "may_begin",
+            "begin_job",    "the job starts"),
+        Row("reset",         "up", STAY, "may_reset",
+            "count_reset",  "everything goes back"),
+        Row("call",          "up", STAY, "may_call",
+            "count_call",   "the job has something to say"),
+        Row("end_close",     "up", STAY, "has_closing",
+            "end_oldest",   "the close of one that was replaced ends"),
+        Row("end_newest",    "up", STAY, "has_closing",
+            "end_last",     "it ends before another, which hangs"),
+        Row("break_close",   "up", STAY, "has_closing",
+            "break_oldest", "it raises"),
+        Row("lose_patience", "up", STAY, "has_timers",
+            "ring_oldest",  "it takes too long"),
+        Row("doom",          "up", STAY, "may_doom",
+            "count_doom",   "the next one will not come up"),
+        Row("finish",        "up", STAY, "may_finish",
+            "finish_job",   "the job is over"),
     )
     # fmt: on
 

@@ -49,12 +49,18 @@ class SourceJob(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("take",          "up", STAY, "may_take",      "begin_checkpoint, snapshot_enumerator, put_barriers", "all readers run, and no checkpoint is under way"),
-        Row("store",         "up", STAY, "may_store",     "complete_checkpoint, tell_completed, end_checkpoint", "the checkpoint is durable"),
-        Row("store_unheard", "up", STAY, "may_store",     "complete_checkpoint, end_checkpoint",                 "the checkpoint is durable, and the coordinator misses the notice"),
-        Row("abort",         "up", STAY, "is_under_way",  "abort_checkpoint",                                    "it takes too long, or cannot be stored"),
-        Row("look",          "up", STAY, "may_look",      "list_assigned",                                       "a snapshot without a checkpoint is asked for"),
-        Row("reset_all",     "up", STAY, "may_reset_all", "abort_if_under_way, restore_all",                     "everything goes back"),
+        Row("take",          "up", STAY, "may_take",
+            "begin_checkpoint, snapshot_enumerator, put_barriers", "all readers run, and no checkpoint is under way"),
+        Row("store",         "up", STAY, "may_store",
+            "complete_checkpoint, tell_completed, end_checkpoint", "the checkpoint is durable"),
+        Row("store_unheard", "up", STAY, "may_store",
+            "complete_checkpoint, end_checkpoint", "the checkpoint is durable, and the coordinator misses the notice"),
+        Row("abort",         "up", STAY, "is_under_way",
+            "abort_checkpoint",                    "it takes too long, or cannot be stored"),
+        Row("look",          "up", STAY, "may_look",
+            "list_assigned",                       "a snapshot without a checkpoint is asked for"),
+        Row("reset_all",     "up", STAY, "may_reset_all",
+            "abort_if_under_way, restore_all",     "everything goes back"),
     )
     # fmt: on
 

@@ -114,7 +114,7 @@ LEFT_TO_ASKED = left_to(
     "holder.batch_snapshot",
     "holder.client_request",
     "holder.reset: the job goes back to the batch snapshot it began from",
-    "holder.reset: the coordinator is rebuilt from the batch snapshot",
+    "holder.reset: rebuilt from the batch snapshot",
     "holder.start: the job begins from a snapshot without a checkpoint",
     "request.submit: the job has ended",
     "request.submit_periodic: the job has ended",

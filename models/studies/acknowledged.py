@@ -49,11 +49,16 @@ class Outbox(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("put",       ANY,    STAY,   None,                          "keep",              "the coordinator sends something"),
-        Row("release",   OPEN,   STAY,   "has_item and not has_marker", "put_on_wire",       "no snapshot lies between"),
-        Row("release",   OPEN,   MARKED, "has_item and has_marker",     "take_marker",       "the snapshot: what follows waits"),
-        Row("reopen",    MARKED, OPEN,   None,                          None,                "the checkpoint is over"),
-        Row("reopen",    OPEN,   STAY,   None,                          "remove_marker",     "it is over before the marker came out"),
+        Row("put",     ANY,    STAY,   None,
+            "keep",          "the coordinator sends something"),
+        Row("release", OPEN,   STAY,   "has_item and not has_marker",
+            "put_on_wire",   "no snapshot lies between"),
+        Row("release", OPEN,   MARKED, "has_item and has_marker",
+            "take_marker",   "the snapshot: what follows waits"),
+        Row("reopen",  MARKED, OPEN,   None,
+            None,            "the checkpoint is over"),
+        Row("reopen",  OPEN,   STAY,   None,
+            "remove_marker", "it is over before the marker came out"),
     )
     # fmt: on
 
@@ -118,8 +123,10 @@ class Sender(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("send", "sending", STAY, "has_more",   "post",                   "the coordinator has an event for this subtask"),
-        Row("hear", "sending", STAY, "has_report", "take_report, acknowledge", "an event of the subtask arrives"),
+        Row("send", "sending", STAY, "has_more",
+            "post",                     "the coordinator has an event for this subtask"),
+        Row("hear", "sending", STAY, "has_report",
+            "take_report, acknowledge", "an event of the subtask arrives"),
     )
     # fmt: on
 
@@ -177,10 +184,14 @@ class Subtask(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("deliver", "running", STAY, "has_message",     "take_message",          "the oldest message arrives"),
-        Row("align",   "running", STAY, "has_barrier",     "take_streamed_barrier", "the barrier arrives behind the records before it"),
-        Row("report",  "running", STAY, "has_more",        "send_report",           "an operator has an event for the coordinator"),
-        Row("fail",    "running", STAY, "may_fail",        "spend, restore",        "it is lost, and goes back to the last checkpoint"),
+        Row("deliver", "running", STAY, "has_message",
+            "take_message",          "the oldest message arrives"),
+        Row("align",   "running", STAY, "has_barrier",
+            "take_streamed_barrier", "the barrier arrives behind the records before it"),
+        Row("report",  "running", STAY, "has_more",
+            "send_report",           "an operator has an event for the coordinator"),
+        Row("fail",    "running", STAY, "may_fail",
+            "spend, restore",        "it is lost, and goes back to the last checkpoint"),
     )
     # fmt: on
 
@@ -264,17 +275,27 @@ class Checkpoint(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",          IDLE,      TRIGGERED, "may_begin",       "count",                      "the interval is over"),
-        Row("future",         TRIGGERED, STAY,      "not has_taken", "take_snapshot, put_marker", "the coordinator's future completes"),
-        Row("marked",         TRIGGERED, SETTLING,  "has_to_wait",     None,                         "the marker came out, with events before it on their way"),
-        Row("marked",         TRIGGERED, READY,     "not has_to_wait", None,                         "the marker came out, and all before it has arrived"),
-        Row("settled",        SETTLING,  READY,     None,              None,                         "all events before the marker are acknowledged"),
-        Row("inject",         READY,     INJECTED,  None,              "put_barriers",               "the coordinator's part is there"),
-        Row("acknowledge",    INJECTED,  STAY,      "is_current",      "note, complete_if_all",      "a subtask has its part"),
-        Ignore("acknowledge", ANY,                  "not is_current",                                "it belongs to a checkpoint that is over"),
-        Row("complete",       INJECTED,  IDLE,      None,              "compare, clear, reopen",     "all subtasks have finished it"),
+        Row("begin",          IDLE,                                   TRIGGERED, "may_begin",
+            "count",                     "the interval is over"),
+        Row("future",         TRIGGERED,                              STAY,      "not has_taken",
+            "take_snapshot, put_marker", "the coordinator's future completes"),
+        Row("marked",         TRIGGERED,                              SETTLING,  "has_to_wait",
+            None,                        "the marker came out, with events before it on their way"),
+        Row("marked",         TRIGGERED,                              READY,     "not has_to_wait",
+            None,                        "the marker came out, and all before it has arrived"),
+        Row("settled",        SETTLING,                               READY,     None,
+            None,                        "all events before the marker are acknowledged"),
+        Row("inject",         READY,                                  INJECTED,  None,
+            "put_barriers",              "the coordinator's part is there"),
+        Row("acknowledge",    INJECTED,                               STAY,      "is_current",
+            "note, complete_if_all",     "a subtask has its part"),
+        Ignore("acknowledge", ANY,                                               "not is_current",
+                                         "it belongs to a checkpoint that is over"),
+        Row("complete",       INJECTED,                               IDLE,      None,
+            "compare, clear, reopen",    "all subtasks have finished it"),
 
-        Row("abort", (TRIGGERED, SETTLING, READY, INJECTED), IDLE, None, "clear, reopen",            "it takes too long, or something failed"),
+        Row("abort",          (TRIGGERED, SETTLING, READY, INJECTED), IDLE,      None,
+            "clear, reopen",             "it takes too long, or something failed"),
     )
     # fmt: on
 

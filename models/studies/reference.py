@@ -43,11 +43,16 @@ class Subtask(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("deliver",     RUNNING, STAY,    "has_message",         "receive",               "the oldest message arrives"),
-        Row("acknowledge", ANY,     STAY,    "has_acknowledgement", "take_acknowledgement",  "the oldest acknowledgement arrives, perhaps late"),
-        Row("fail",        RUNNING, FAILED,  "may_fail",            "drop",                  "the task is lost, and what is on the wire to it"),
-        Row("restore",     FAILED,  RESET,   None,                  "abort_pending, rewind", "its coordinators go back to the last checkpoint"),
-        Row("ready",       RESET,   RUNNING, None,                  "load",                  "a new attempt starts from the last checkpoint"),
+        Row("deliver",     RUNNING, STAY,    "has_message",
+            "receive",               "the oldest message arrives"),
+        Row("acknowledge", ANY,     STAY,    "has_acknowledgement",
+            "take_acknowledgement",  "the oldest acknowledgement arrives, perhaps late"),
+        Row("fail",        RUNNING, FAILED,  "may_fail",
+            "drop",                  "the task is lost, and what is on the wire to it"),
+        Row("restore",     FAILED,  RESET,   None,
+            "abort_pending, rewind", "its coordinators go back to the last checkpoint"),
+        Row("ready",       RESET,   RUNNING, None,
+            "load",                  "a new attempt starts from the last checkpoint"),
     )
     # fmt: on
 
@@ -213,10 +218,14 @@ class Checkpoint(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",    IDLE,                  TRIGGERED, "may_begin", "count",             "all subtasks run"),
-        Row("inject",   TRIGGERED,             INJECTED,  "is_ready",  "send_barriers",     "all coordinators are done"),
-        Row("abort",    (TRIGGERED, INJECTED), IDLE,      None,        "reopen_all, clear", "it will not complete"),
-        Row("complete", INJECTED,              IDLE,      None,        "commit, clear",     "all subtasks have acknowledged"),
+        Row("begin",    IDLE,                  TRIGGERED, "may_begin",
+            "count",             "all subtasks run"),
+        Row("inject",   TRIGGERED,             INJECTED,  "is_ready",
+            "send_barriers",     "all coordinators are done"),
+        Row("abort",    (TRIGGERED, INJECTED), IDLE,      None,
+            "reopen_all, clear", "it will not complete"),
+        Row("complete", INJECTED,              IDLE,      None,
+            "commit, clear",     "all subtasks have acknowledged"),
     )
     # fmt: on
 

@@ -37,11 +37,16 @@ class Gate(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("send",      OPEN,   STAY,   None, "put_on_wire", "no snapshot lies between"),
-        Row("send",      CLOSED, STAY,   None, "hold",        "it belongs behind the barriers"),
-        Row("close",     OPEN,   CLOSED, None, None,          "the coordinator has its snapshot"),
-        Row("reopen",    CLOSED, OPEN,   None, "release",     "the sources have their barriers, or the checkpoint is over"),
-        Ignore("reopen", OPEN,           None,                "it was not closed"),
+        Row("send",      OPEN,   STAY,   None,
+            "put_on_wire", "no snapshot lies between"),
+        Row("send",      CLOSED, STAY,   None,
+            "hold",        "it belongs behind the barriers"),
+        Row("close",     OPEN,   CLOSED, None,
+            None,          "the coordinator has its snapshot"),
+        Row("reopen",    CLOSED, OPEN,   None,
+            "release",     "the sources have their barriers, or the checkpoint is over"),
+        Ignore("reopen", OPEN,           None,
+                           "it was not closed"),
     )
     # fmt: on
 
@@ -179,13 +184,20 @@ class Checkpoint(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",          IDLE,                         TRIGGERED, "may_begin",      "count",                           "the interval is over"),
-        Row("future",         TRIGGERED,                    READY,     None,             "take_snapshot, close",            "the coordinator's future completes"),
-        Row("inject",         READY,                        INJECTED,  None,             "put_barriers, reopen_at_barrier", "the coordinator's part is there"),
-        Row("acknowledge",    INJECTED,                     STAY,      "is_current",     "note, complete_if_all",           "a subtask has its part"),
-        Ignore("acknowledge", ANY,                                     "not is_current",                                    "it belongs to a checkpoint that is over"),
-        Row("complete",       INJECTED,                     IDLE,      None,             "compare, clear",                  "all parts are there"),
-        Row("abort",          (TRIGGERED, READY, INJECTED), IDLE,      None,             "reopen, clear",                   "it takes too long, or something failed"),
+        Row("begin",          IDLE,                         TRIGGERED, "may_begin",
+            "count",                           "the interval is over"),
+        Row("future",         TRIGGERED,                    READY,     None,
+            "take_snapshot, close",            "the coordinator's future completes"),
+        Row("inject",         READY,                        INJECTED,  None,
+            "put_barriers, reopen_at_barrier", "the coordinator's part is there"),
+        Row("acknowledge",    INJECTED,                     STAY,      "is_current",
+            "note, complete_if_all",           "a subtask has its part"),
+        Ignore("acknowledge", ANY,                                     "not is_current",
+                                               "it belongs to a checkpoint that is over"),
+        Row("complete",       INJECTED,                     IDLE,      None,
+            "compare, clear",                  "all parts are there"),
+        Row("abort",          (TRIGGERED, READY, INJECTED), IDLE,      None,
+            "reopen, clear",                   "it takes too long, or something failed"),
     )
     # fmt: on
 
@@ -332,7 +344,9 @@ class LosingSubtask(Subtask):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *Subtask.ROWS,
-        Row("lose", "running", STAY, "has_event and not has_lost_one", "lose_event", "the call that carries the oldest message fails"),
+
+        Row("lose", "running", STAY, "has_event and not has_lost_one",
+            "lose_event", "the call that carries the oldest message fails"),
     )
     # fmt: on
 

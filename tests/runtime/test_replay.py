@@ -13,8 +13,8 @@ from epochgate.fsm.closed import Step
 from epochgate.models import Attempt, Checkpoint, Gateway
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
-from epochgate.models.closed.surroundings.driver import Store
 from epochgate.models.closed.surroundings.process import ProcessTask
+from epochgate.models.closed.surroundings.store import Store
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.studies.reference import Reference
 from epochgate.runtime.testing.playing import Diverged, NotPlayable, ProductionStage, play, playable

@@ -41,8 +41,10 @@ class Client(Environment):
 
     # fmt: off
     ROWS = (
-        Row("ask",  "asking", STAY, "may_ask",  "count_question, ask_holder", "a client asks the coordinator"),
-        Row("want", "asking", STAY, "may_want", "count_snapshot, want_state", "a client wants a snapshot without a checkpoint"),
+        Row("ask",  "asking", STAY, "may_ask",
+            "count_question, ask_holder", "a client asks the coordinator"),
+        Row("want", "asking", STAY, "may_want",
+            "count_snapshot, want_state", "a client wants a snapshot without a checkpoint"),
     )
     # fmt: on
 
@@ -248,7 +250,9 @@ class Adoption(Launch):
     # fmt: off
     ROWS = (
         *Launch.ROWS,
-        Row("adopt", "before", "after", None, "adopt_snapshots, start", "the job was given a snapshot without a checkpoint"),
+
+        Row("adopt", "before", "after", None,
+            "adopt_snapshots, start", "the job was given a snapshot without a checkpoint"),
     )
     # fmt: on
 

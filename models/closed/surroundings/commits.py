@@ -138,11 +138,16 @@ class Checkpoint(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",   NONE,   SAVING, "may_begin", "gather, save",              "every part is there"),
-        Row("persist", SAVING, SAVED,  None,        "store",                     "the checkpoint is durable, and the driver does not know"),
-        Row("fail",    SAVING, NONE,   "may_fail",  "spend_failure, abort",      "the checkpoint could not be made durable"),
-        Row("hear",    SAVED,  NONE,   "has_driver", "complete",                 "the driver knows that the checkpoint is durable"),
-        Row("forget",  ANY,    NONE,   None,        "clear, go_back",            "the driver is gone"),
+        Row("begin",   NONE,   SAVING, "may_begin",
+            "gather, save",         "every part is there"),
+        Row("persist", SAVING, SAVED,  None,
+            "store",                "the checkpoint is durable, and the driver does not know"),
+        Row("fail",    SAVING, NONE,   "may_fail",
+            "spend_failure, abort", "the checkpoint could not be made durable"),
+        Row("hear",    SAVED,  NONE,   "has_driver",
+            "complete",             "the driver knows that the checkpoint is durable"),
+        Row("forget",  ANY,    NONE,   None,
+            "clear, go_back",       "the driver is gone"),
     )
     # fmt: on
 
@@ -213,9 +218,12 @@ class Lifecycle(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("give_up",       WORKING, FAILING, None, "note_reason", "a commit is given up"),
-        Ignore("reconsider", ANY,              None,                "the driver looks by itself whether everything is committed"),
-        Row("restart",       ANY,     WORKING, None, None,          "the next driver has given nothing up"),
+        Row("give_up",       WORKING, FAILING, None,
+            "note_reason", "a commit is given up"),
+        Ignore("reconsider", ANY,              None,
+                           "the driver looks by itself whether everything is committed"),
+        Row("restart",       ANY,     WORKING, None,
+            None,          "the next driver has given nothing up"),
     )
     # fmt: on
 
@@ -241,10 +249,14 @@ class Driver(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("end",    UP,   DOWN,     "has_given_up and is_settled", "forget",                     "the store has reported the checkpoint's outcome"),
-        Row("die",    UP,   DOWN,     "may_die",                     "spend_failure, forget",      "the driver is killed"),
-        Row("start",  DOWN, UP,       None,                          "adopt_ledger, commit_again", "the next driver begins from the newest stored checkpoint"),
-        Row("finish", UP,   FINISHED, "is_done",                     None,                         "the last checkpoint is completed, and everything is committed"),
+        Row("end",    UP,   DOWN,     "has_given_up and is_settled",
+            "forget",                     "the store has reported the checkpoint's outcome"),
+        Row("die",    UP,   DOWN,     "may_die",
+            "spend_failure, forget",      "the driver is killed"),
+        Row("start",  DOWN, UP,       None,
+            "adopt_ledger, commit_again", "the next driver begins from the newest stored checkpoint"),
+        Row("finish", UP,   FINISHED, "is_done",
+            None,                         "the last checkpoint is completed, and everything is committed"),
     )
     # fmt: on
 
@@ -323,13 +335,20 @@ class Sink(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("ask",          "ready",      "committing", None,           "note",                                 "the committer asks for a commit"),
-        Row("apply",        "committing", STAY,         "has_batch",    "commit_next",                          "the oldest checkpoint of the commit takes effect"),
-        Row("answer",       "committing", "ready",      "not has_batch", "note_answer, report_committed",       "every checkpoint of it has"),
-        Row("put_off",      "committing", "ready",      "may_fail",     "spend_failure, note_answer, report_later",   "it fails before, amid or after that"),
-        Row("refuse",       "committing", "ready",      "may_fail",     "spend_failure, note_answer, report_refused", "the same, for good"),
-        Row("answer_again", ANY,          STAY,         "has_answered", "repeat",                               "answers to an earlier commit come too late"),
-        Row("forget",       ANY,          "ready",      None,           "lose_memory",                          "the driver is gone"),
+        Row("ask",          "ready",      "committing", None,
+            "note",                                       "the committer asks for a commit"),
+        Row("apply",        "committing", STAY,         "has_batch",
+            "commit_next",                                "the oldest checkpoint of the commit takes effect"),
+        Row("answer",       "committing", "ready",      "not has_batch",
+            "note_answer, report_committed",              "every checkpoint of it has"),
+        Row("put_off",      "committing", "ready",      "may_fail",
+            "spend_failure, note_answer, report_later",   "it fails before, amid or after that"),
+        Row("refuse",       "committing", "ready",      "may_fail",
+            "spend_failure, note_answer, report_refused", "the same, for good"),
+        Row("answer_again", ANY,          STAY,         "has_answered",
+            "repeat",                                     "answers to an earlier commit come too late"),
+        Row("forget",       ANY,          "ready",      None,
+            "lose_memory",                                "the driver is gone"),
     )
     # fmt: on
 

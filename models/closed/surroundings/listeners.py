@@ -41,8 +41,10 @@ class Coordinator(Unasked):
 
     # fmt: off
     ROWS = (
-        Row("take_snapshot",   "up", STAY, "is_asked", "answer",                     "it completes its future"),
-        Row("fail_everything", "up", STAY, "may_fail", "spend_failure, fail_job",    "it finds that its state is wrong"),
+        Row("take_snapshot",   "up", STAY, "is_asked",
+            "answer",                  "it completes its future"),
+        Row("fail_everything", "up", STAY, "may_fail",
+            "spend_failure, fail_job", "it finds that its state is wrong"),
     )
     # fmt: on
 
@@ -146,8 +148,10 @@ class Sends(Environment):
 
     # fmt: off
     ROWS = (
-        Row("send",      "sending", STAY, "may_send",                   "send_event",      "a coordinator sends; the attempt may be gone"),
-        Row("send_late", "sending", STAY, "may_send and is_place_reused", "send_to_first",   "the event is for the first attempt of a place that has another now"),
+        Row("send",      "sending", STAY, "may_send",
+            "send_event",    "a coordinator sends; the attempt may be gone"),
+        Row("send_late", "sending", STAY, "may_send and is_place_reused",
+            "send_to_first", "the event is for the first attempt of a place that has another now"),
     )
     # fmt: on
 

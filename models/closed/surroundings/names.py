@@ -35,7 +35,8 @@ class Names(Environment):
 
     # fmt: off
     ROWS = (
-        Row("wrap", "naming", STAY, "is_used_up and is_calm", "wrap_checkpoints, wrap_events", "the numbers are used up, and none is on its way"),
+        Row("wrap", "naming", STAY, "is_used_up and is_calm",
+            "wrap_checkpoints, wrap_events", "the numbers are used up, and none is on its way"),
     )
     # fmt: on
 

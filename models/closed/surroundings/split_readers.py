@@ -54,15 +54,24 @@ class Reader(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",     STARTING,       UP,       None,                            "get_ready",                      "its state is restored"),
-        Row("hear",      UP,             STAY,     "has_said_something",            "deliver_message",                "the oldest message arrives at the driver"),
-        Row("hear_again", UP,            STAY,     "has_joined",                    "register_again",                 "it registers a second time"),
-        Row("hear_late", ANY,            STAY,     "has_predecessor",               "repeat_everything",              "whatever an earlier attempt could say arrives after all"),
-        Row("ask",       UP,             STAY,     "may_ask",                       "ask_for_more",                   "it could read another split"),
-        Row("tell",      UP,             STAY,     "is_told_something",             "handle_message",                 "the oldest message arrives at the reader"),
-        Row("fail",      (STARTING, UP), DOWN,     "may_fail",                      "spend_failure, vanish, report",  "the process dies"),
-        Row("reset",     DOWN,           STARTING, "is_store_settled",              "go_back, reset_assignment",      "the subtask goes back to the last completed checkpoint"),
-        Row("restart",   ANY,            STARTING, None,                            "vanish, go_back",                "everything goes back"),
+        Row("begin",      STARTING,       UP,       None,
+            "get_ready",                     "its state is restored"),
+        Row("hear",       UP,             STAY,     "has_said_something",
+            "deliver_message",               "the oldest message arrives at the driver"),
+        Row("hear_again", UP,             STAY,     "has_joined",
+            "register_again",                "it registers a second time"),
+        Row("hear_late",  ANY,            STAY,     "has_predecessor",
+            "repeat_everything",             "whatever an earlier attempt could say arrives after all"),
+        Row("ask",        UP,             STAY,     "may_ask",
+            "ask_for_more",                  "it could read another split"),
+        Row("tell",       UP,             STAY,     "is_told_something",
+            "handle_message",                "the oldest message arrives at the reader"),
+        Row("fail",       (STARTING, UP), DOWN,     "may_fail",
+            "spend_failure, vanish, report", "the process dies"),
+        Row("reset",      DOWN,           STARTING, "is_store_settled",
+            "go_back, reset_assignment",     "the subtask goes back to the last completed checkpoint"),
+        Row("restart",    ANY,            STARTING, None,
+            "vanish, go_back",               "everything goes back"),
     )
     # fmt: on
 
@@ -201,10 +210,14 @@ class Dealer(Environment):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("deal", "up", STAY, "is_asked and has_splits",     "stop_waiting, assign_next",  "a reader that asks is given a split"),
-        Row("end",  "up", STAY, "is_asked and not has_splits", "signal_end",                 "there is none left"),
-        Row("push", "up", STAY, "may_push and is_open",        "spend_push, decide_unasked", "an enumerator need not wait until it is asked"),
-        Row("plan", "up", STAY, "may_push and not has_plan",   "spend_push, plan_ahead",     "an enumerator may decide for a reader when that is announced"),
+        Row("deal", "up", STAY, "is_asked and has_splits",
+            "stop_waiting, assign_next",  "a reader that asks is given a split"),
+        Row("end",  "up", STAY, "is_asked and not has_splits",
+            "signal_end",                 "there is none left"),
+        Row("push", "up", STAY, "may_push and is_open",
+            "spend_push, decide_unasked", "an enumerator need not wait until it is asked"),
+        Row("plan", "up", STAY, "may_push and not has_plan",
+            "spend_push, plan_ahead",     "an enumerator may decide for a reader when that is announced"),
     )
     # fmt: on
 

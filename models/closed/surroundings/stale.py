@@ -36,7 +36,8 @@ class Stale(Environment):
 
     # fmt: off
     ROWS = (
-        Row("arrive", "around", STAY, None, "fire_timers, complete_futures, repeat_calls, repeat_events, tell_the_dead", "it comes late, or again"),
+        Row("arrive", "around", STAY, None,
+            "fire_timers, complete_futures, repeat_calls, repeat_events, tell_the_dead", "it comes late, or again"),
     )
     # fmt: on
 

@@ -53,16 +53,26 @@ class Starter(Environment):
 
     # fmt: off
     ROWS = (
-        Row("arrive",      AWAY, HERE, "may_arrive",                 "connect",                       "a process connects, asked for or not"),
-        Row("initialize",  HERE, STAY, "is_restoring",               "say_initialize",                "it restores"),
-        Row("run",         HERE, STAY, "is_initialized",             "say_run",                       "it runs"),
-        Row("speak",       HERE, STAY, "may_speak",                  "send_event",                    "its operator speaks to the coordinators"),
-        Row("confirm",     HERE, STAY, "has_unconfirmed",            "confirm_all",                   "it has handled events"),
-        Row("end",         HERE, STAY, "is_running",                 "say_end",                       "its input has ended"),
-        Row("acknowledge", HERE, STAY, "is_asked",                   "hand_over",                     "its part of the checkpoint that ends the job"),
-        Row("finish",      HERE, GONE, "is_leaving",                 "say_finished, report_lost",     "it leaves as it was told to"),
-        Row("die",         HERE, GONE, "may_fail and not is_ending", "spend_failure, report_lost",    "it is killed"),
-        Row("vanish",      HERE, GONE, "is_ending",                  "report_lost",                   "it has been ended"),
+        Row("arrive",      AWAY, HERE, "may_arrive",
+            "connect",                    "a process connects, asked for or not"),
+        Row("initialize",  HERE, STAY, "is_restoring",
+            "say_initialize",             "it restores"),
+        Row("run",         HERE, STAY, "is_initialized",
+            "say_run",                    "it runs"),
+        Row("speak",       HERE, STAY, "may_speak",
+            "send_event",                 "its operator speaks to the coordinators"),
+        Row("confirm",     HERE, STAY, "has_unconfirmed",
+            "confirm_all",                "it has handled events"),
+        Row("end",         HERE, STAY, "is_running",
+            "say_end",                    "its input has ended"),
+        Row("acknowledge", HERE, STAY, "is_asked",
+            "hand_over",                  "its part of the checkpoint that ends the job"),
+        Row("finish",      HERE, GONE, "is_leaving",
+            "say_finished, report_lost",  "it leaves as it was told to"),
+        Row("die",         HERE, GONE, "may_fail and not is_ending",
+            "spend_failure, report_lost", "it is killed"),
+        Row("vanish",      HERE, GONE, "is_ending",
+            "report_lost",                "it has been ended"),
     )
     # fmt: on
 

@@ -40,11 +40,16 @@ class Sender(Sends):
 
     # fmt: off
     ROWS = (
-        Row("send",      "able",   STAY,     "has_more", "count, post", "the coordinator has an event for this subtask"),
-        Row("ready",     "unable", "able",   None,       None,          "an attempt can be sent events"),
-        Row("failed",    "able",   "unable", None,       "forget",      "the attempt has failed"),
-        Ignore("failed", "unable",           None,                      "it failed before it was ready"),
-        Row("rewind",    "unable", STAY,     None,       "go_back",     "the subtask goes back to the last checkpoint"),
+        Row("send",      "able",   STAY,     "has_more",
+            "count, post", "the coordinator has an event for this subtask"),
+        Row("ready",     "unable", "able",   None,
+            None,          "an attempt can be sent events"),
+        Row("failed",    "able",   "unable", None,
+            "forget",      "the attempt has failed"),
+        Ignore("failed", "unable",           None,
+                           "it failed before it was ready"),
+        Row("rewind",    "unable", STAY,     None,
+            "go_back",     "the subtask goes back to the last checkpoint"),
     )
     # fmt: on
 
@@ -87,15 +92,22 @@ class User(Unasked):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("get_ready",       "working", STAY, "is_getting_ready",              "report_start",                   "its start has returned"),
-        Row("fail_to_start",   "working", STAY, "is_getting_ready and may_fail", "spend_failure, report_no_start", "its start has raised"),
+        Row("get_ready",              "working", STAY, "is_getting_ready",
+            "report_start",                        "its start has returned"),
+        Row("fail_to_start",          "working", STAY, "is_getting_ready and may_fail",
+            "spend_failure, report_no_start",      "its start has raised"),
 
-        Row("fail_to_start_for_good", "working", STAY, "is_getting_ready and may_fail", "spend_failure, report_no_start_ever", "its start has raised a fatal error"),
-        Row("fail_for_good",   "working", STAY, "may_fail",                      "spend_failure, give_job_up",     "it fails the job for good"),
+        Row("fail_to_start_for_good", "working", STAY, "is_getting_ready and may_fail",
+            "spend_failure, report_no_start_ever", "its start has raised a fatal error"),
+        Row("fail_for_good",          "working", STAY, "may_fail",
+            "spend_failure, give_job_up",          "it fails the job for good"),
 
-        Row("take_snapshot",   "working", STAY, "is_asked",                      "remember, succeed",              "its future completes, perhaps late"),
-        Row("fail_snapshot",   "working", STAY, "is_asked and may_fail",         "spend_failure, report",          "its future fails"),
-        Row("fail_everything", "working", STAY, "may_fail",                      "spend_failure, fail_job",        "it fails the job"),
+        Row("take_snapshot",          "working", STAY, "is_asked",
+            "remember, succeed",                   "its future completes, perhaps late"),
+        Row("fail_snapshot",          "working", STAY, "is_asked and may_fail",
+            "spend_failure, report",               "its future fails"),
+        Row("fail_everything",        "working", STAY, "may_fail",
+            "spend_failure, fail_job",             "it fails the job"),
     )
     # fmt: on
 

@@ -11,8 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Int, Row, Trigger
-from epochgate.models.closed.surroundings.driver import Launch, Store
+from epochgate.models.closed.surroundings.driver import (
+    Launch,
+)
 from epochgate.models.closed.surroundings.process import Wire
+from epochgate.models.closed.surroundings.store import Store
 from epochgate.models.closed.surroundings.user import User
 
 if TYPE_CHECKING:
@@ -28,8 +31,11 @@ class KeptStore(Store):
     # fmt: off
     ROWS = (
         *(row for row in Store.ROWS if row.trigger not in ("finish_save", "lose_answer")),
-        Row("finish_save", "ready", STAY, "is_saving",              "keep_it, report_stored",                 "it is durable"),
-        Row("lose_answer", "ready", STAY, "is_saving and may_fail", "keep_it, spend_failure, report_unknown", "it is durable, and the store cannot tell"),
+
+        Row("finish_save", "ready", STAY, "is_saving",
+            "keep_it, report_stored",                 "it is durable"),
+        Row("lose_answer", "ready", STAY, "is_saving and may_fail",
+            "keep_it, spend_failure, report_unknown", "it is durable, and the store cannot tell"),
     )
     # fmt: on
 
@@ -96,9 +102,13 @@ class Resumption(Launch):
     # fmt: off
     ROWS = (
         *Launch.ROWS,
-        Row("resume",          "before", "after", None, "find_checkpoint, tell_of_it, start", "there is a completed checkpoint"),
-        Row("resume_given",    "before", "after", None, "find_checkpoint, tell_of_it, adopt_snapshots, start", "there is a completed checkpoint, and a snapshot without one"),
-        Row("resume_in_doubt", "before", "after", None, "find_checkpoint, start",             "there is a checkpoint, and the earlier run could not tell"),
+
+        Row("resume",          "before", "after", None,
+            "find_checkpoint, tell_of_it, start", "there is a completed checkpoint"),
+        Row("resume_given",    "before", "after", None,
+            "find_checkpoint, tell_of_it, adopt_snapshots, start", "the store holds a checkpoint, the job a snapshot"),
+        Row("resume_in_doubt", "before", "after", None,
+            "find_checkpoint, start",             "there is a checkpoint, and the earlier run could not tell"),
     )
     # fmt: on
 

@@ -25,8 +25,11 @@ class HastyCheckpoint(Checkpoint):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in Checkpoint.ROWS if row.trigger not in ("marked", "settled", "abort")),
-        Row("marked", TRIGGERED,                    READY, None, None,            "the marker came out"),
-        Row("abort",  (TRIGGERED, READY, INJECTED), IDLE,  None, "clear, reopen", "it takes too long, or something failed"),
+
+        Row("marked", TRIGGERED,                    READY, None,
+            None,            "the marker came out"),
+        Row("abort",  (TRIGGERED, READY, INJECTED), IDLE,  None,
+            "clear, reopen", "it takes too long, or something failed"),
     )
     # fmt: on
 

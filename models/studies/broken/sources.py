@@ -24,11 +24,17 @@ class HastyAssignment(SplitAssignment):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in SplitAssignment.ROWS if row.trigger not in ("lost", "reset")),
-        Row("lost",    READING,         ABSENT, "is_there",                       "leave, return_all", "the reader is gone"),
-        Row("lost",    TOLD,            OWED,   "is_there",                       "leave, return_all", "the reader is gone"),
-        Row("lost",    SETTLED,         STAY,   "not is_there and has_place",     "leave, return_all", "the reader is gone"),
-        Ignore("lost", SETTLED,                 "not is_there and not has_place",                      "the reader was never there"),
-        Row("reset",   (ABSENT, OWED),  STAY,   None,                             "do_nothing",        "everything came back before"),
+
+        Row("lost",    READING,        ABSENT, "is_there",
+            "leave, return_all", "the reader is gone"),
+        Row("lost",    TOLD,           OWED,   "is_there",
+            "leave, return_all", "the reader is gone"),
+        Row("lost",    SETTLED,        STAY,   "not is_there and has_place",
+            "leave, return_all", "the reader is gone"),
+        Ignore("lost", SETTLED,                "not is_there and not has_place",
+                                 "the reader was never there"),
+        Row("reset",   (ABSENT, OWED), STAY,   None,
+            "do_nothing",        "everything came back before"),
     )
     # fmt: on
 
@@ -102,8 +108,11 @@ class GullibleAssignment(SplitAssignment):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in SplitAssignment.ROWS if row.trigger != "request"),
-        Row("request",    (ABSENT, OWED, READING), STAY, None, "pass_request_on", "the reader could read another split"),
-        Ignore("request", TOLD,                          None,                    "there are no more splits"),
+
+        Row("request",    (ABSENT, OWED, READING), STAY, None,
+            "pass_request_on", "the reader could read another split"),
+        Ignore("request", TOLD,                          None,
+                               "there are no more splits"),
     )
     # fmt: on
 

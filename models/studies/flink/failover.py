@@ -49,16 +49,25 @@ class CanceledTask(Task):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in Task.ROWS if row.trigger not in ("back_off", "restart")),
-        Row("back_off",   FAILED,              BACKED_OFF, "is_newest",     "post_restart",                         "the delay is over and the attempt is gone"),
-        Row("restart",    BACKED_OFF,          RESET,      "is_newest",     "abort_pending, replace_gateway, load", "the next attempt is restored, inline"),
-        Ignore("restart", BACKED_OFF,                      "not is_newest",                                         "all subtasks are about to be restarted"),
-        Ignore("ready",   (RUNNING, GONE, FAILED, BACKED_OFF, RESET), None,                                         "it was canceled meanwhile"),
 
-        Row("cancel",    (RUNNING, GONE),      FAILED, None, "lose_sends, tell_coordinator", "all subtasks are canceled"),
-        Row("cancel",    (RESET, DEPLOYED),    FAILED, None, None,                           "it is canceled before it runs"),
-        Ignore("cancel", (FAILED, BACKED_OFF),         None,                                 "it is not there"),
+        Row("back_off",         FAILED,                                     BACKED_OFF, "is_newest",
+            "post_restart",                         "the delay is over and the attempt is gone"),
+        Row("restart",          BACKED_OFF,                                 RESET,      "is_newest",
+            "abort_pending, replace_gateway, load", "the next attempt is restored, inline"),
+        Ignore("restart",       BACKED_OFF,                                             "not is_newest",
+                                                    "all subtasks are about to be restarted"),
+        Ignore("ready",         (RUNNING, GONE, FAILED, BACKED_OFF, RESET),             None,
+                                                    "it was canceled meanwhile"),
 
-        Row("restart_with_all", (FAILED, BACKED_OFF), RESET, None, "replace_gateway, load",  "all subtasks are restored together"),
+        Row("cancel",           (RUNNING, GONE),                            FAILED,     None,
+            "lose_sends, tell_coordinator",         "all subtasks are canceled"),
+        Row("cancel",           (RESET, DEPLOYED),                          FAILED,     None,
+            None,                                   "it is canceled before it runs"),
+        Ignore("cancel",        (FAILED, BACKED_OFF),                                   None,
+                                                    "it is not there"),
+
+        Row("restart_with_all", (FAILED, BACKED_OFF),                       RESET,      None,
+            "replace_gateway, load",                "all subtasks are restored together"),
     )
     # fmt: on
 
@@ -95,11 +104,16 @@ class Failover(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("fail_job",   SOUND,      FAILING,    "may_fail", "spend, post_failure",              "the coordinator fails the job"),
-        Row("fail_job",   FAILING,    STAY,       "may_fail", "spend",                            "later failures are only logged"),
-        Row("cancel_all", FAILING,    CANCELED,   None,       "stop_scheduler, cancel",           "the main thread learns of it"),
-        Row("back_off",   CANCELED,   RESTARTING, None,       "post_restart",                     "the delay is over and all attempts are gone"),
-        Row("reset_all",  RESTARTING, SOUND,      None,       "abort_pending, open_gateways, restart", "everything is restored, inline"),
+        Row("fail_job",   SOUND,      FAILING,    "may_fail",
+            "spend, post_failure",                   "the coordinator fails the job"),
+        Row("fail_job",   FAILING,    STAY,       "may_fail",
+            "spend",                                 "later failures are only logged"),
+        Row("cancel_all", FAILING,    CANCELED,   None,
+            "stop_scheduler, cancel",                "the main thread learns of it"),
+        Row("back_off",   CANCELED,   RESTARTING, None,
+            "post_restart",                          "the delay is over and all attempts are gone"),
+        Row("reset_all",  RESTARTING, SOUND,      None,
+            "abort_pending, open_gateways, restart", "everything is restored, inline"),
     )
     # fmt: on
 

@@ -49,18 +49,27 @@ class Gateway(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("send",      OPEN,   STAY,   None,                         "track, call",     "no snapshot lies between"),
-        Row("send",      CLOSED, STAY,   None,                         "track, hold",     "it is kept for the newest checkpoint that closes the gateway"),
+        Row("send",      OPEN,   STAY,   None,
+            "track, call",     "no snapshot lies between"),
+        Row("send",      CLOSED, STAY,   None,
+            "track, hold",     "it is kept for the newest checkpoint that closes the gateway"),
 
-        Row("mark",      ANY,    STAY,   "is_newer",                   "remember",        "a checkpoint is triggered"),
+        Row("mark",      ANY,    STAY,   "is_newer",
+            "remember",        "a checkpoint is triggered"),
 
-        Row("close",     OPEN,   CLOSED, "is_marked",                  "shut_for",        "the coordinator has its snapshot"),
-        Row("close",     CLOSED, STAY,   "is_marked",                  "shut_for",        "it has that of a second checkpoint"),
+        Row("close",     OPEN,   CLOSED, "is_marked",
+            "shut_for",        "the coordinator has its snapshot"),
+        Row("close",     CLOSED, STAY,   "is_marked",
+            "shut_for",        "it has that of a second checkpoint"),
 
-        Row("reopen",    OPEN,   STAY,   "is_marked",                  "unmark",          "the checkpoint is over before its snapshot"),
-        Row("reopen",    CLOSED, OPEN,   "is_marked and is_last",      "release, unmark", "the barrier has passed, or the checkpoint is over"),
-        Row("reopen",    CLOSED, STAY,   "is_marked and not is_last",  "hand_on, unmark", "another checkpoint keeps it closed"),
-        Ignore("reopen", ANY,            "not is_marked",                                 "it is late, repeated, or aborted"),
+        Row("reopen",    OPEN,   STAY,   "is_marked",
+            "unmark",          "the checkpoint is over before its snapshot"),
+        Row("reopen",    CLOSED, OPEN,   "is_marked and is_last",
+            "release, unmark", "the barrier has passed, or the checkpoint is over"),
+        Row("reopen",    CLOSED, STAY,   "is_marked and not is_last",
+            "hand_on, unmark", "another checkpoint keeps it closed"),
+        Ignore("reopen", ANY,            "not is_marked",
+                               "it is late, repeated, or aborted"),
     )
     # fmt: on
 

@@ -39,7 +39,9 @@ class StreamedTask(Task):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *Task.ROWS,
-        Row("align", RUNNING, STAY, "has_barrier", "take_streamed_barrier", "the barrier arrives behind the records before it"),
+
+        Row("align", RUNNING, STAY, "has_barrier",
+            "take_streamed_barrier", "the barrier arrives behind the records before it"),
     )
     # fmt: on
 
@@ -95,7 +97,8 @@ class Refusal(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("refuse", "possible", "refused", "may_trigger", "post_abort", "its directory cannot be written, or a task does not run"),
+        Row("refuse", "possible", "refused", "may_trigger",
+            "post_abort", "its directory cannot be written, or a task does not run"),
     )
     # fmt: on
 
@@ -218,8 +221,11 @@ class LossyTask(Task):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *Task.ROWS,
-        Row("lose",   RUNNING, STAY, "has_event and may_vanish", "spend, lose_event", "the call that carries the oldest message does not arrive"),
-        Row("notice", RUNNING, STAY, "has_lost",                 "report_lost",       "that call times out"),
+
+        Row("lose",   RUNNING, STAY, "has_event and may_vanish",
+            "spend, lose_event", "the call that carries the oldest message does not arrive"),
+        Row("notice", RUNNING, STAY, "has_lost",
+            "report_lost",       "that call times out"),
     )
     # fmt: on
 

@@ -191,19 +191,29 @@ class Snapshot(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("ask",    ABSENT,    ASKED,     None,                               None,                   "the coordinator is asked, behind the marks"),
+        Row("ask",     ABSENT,    ASKED,     None,
+            None,                    "the coordinator is asked, behind the marks"),
 
-        Row("future", ASKED,     COMPLETED, None,                               "take_snapshot",        "its future completes, at any time later"),
-        Row("refuse", ASKED,     FAILED,    "may_refuse",                       "spend, fail",          "its future fails"),
+        Row("future",  ASKED,     COMPLETED, None,
+            "take_snapshot",         "its future completes, at any time later"),
+        Row("refuse",  ASKED,     FAILED,    "may_refuse",
+            "spend, fail",           "its future fails"),
 
-        Row("handle", COMPLETED, WAITING,   "is_marked and has_in_flight",      "close_all, take_sends", "sends of before the snapshot are undecided"),
-        Row("handle", COMPLETED, DONE,      "is_marked and not has_in_flight",  "close_all, report",    "all gateways are closed, and nothing is undecided"),
-        Row("handle", COMPLETED, FAILED,    "not is_marked",                    "check_none, fail",     "the checkpoint was over before"),
+        Row("handle",  COMPLETED, WAITING,   "is_marked and has_in_flight",
+            "close_all, take_sends", "sends of before the snapshot are undecided"),
+        Row("handle",  COMPLETED, DONE,      "is_marked and not has_in_flight",
+            "close_all, report",     "all gateways are closed, and nothing is undecided"),
+        Row("handle",  COMPLETED, FAILED,    "not is_marked",
+            "check_none, fail",      "the checkpoint was over before"),
 
-        Row("hear",   WAITING,   DONE,      "not is_lost and not has_more",     "report",               "all sends have arrived"),
-        Row("hear",   WAITING,   STAY,      "not is_lost and has_more",         None,                   "there are more"),
-        Row("hear",   WAITING,   FAILED,    "is_lost",                          "fail",                 "a send has failed, and may have arrived"),
-        Ignore("hear", FAILED,              None,                                                       "it has failed already"),
+        Row("hear",    WAITING,   DONE,      "not is_lost and not has_more",
+            "report",                "all sends have arrived"),
+        Row("hear",    WAITING,   STAY,      "not is_lost and has_more",
+            None,                    "there are more"),
+        Row("hear",    WAITING,   FAILED,    "is_lost",
+            "fail",                  "a send has failed, and may have arrived"),
+        Ignore("hear", FAILED,               None,
+                                     "it has failed already"),
     )
     # fmt: on
 

@@ -61,21 +61,34 @@ class Pending(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",               ABSENT,    CREATED,   "may_begin", "count_subtasks",                       "a request is chosen"),
-        Row("ask_coordinators",    CREATED,   TRIGGERED, None,        "post_trigger",                         "its place in the store is there"),
-        Row("coordinators_done",   TRIGGERED, READY,     None,        None,                                   "the coordinator's part is there"),
-        Row("inject",              READY,     INJECTED,  None,        "put_barriers",                         "sources are told, and the next trigger may begin"),
-        Row("acknowledge",         INJECTED,  STAY,      None,        "note, complete_if_all",                "a subtask has its part"),
-        Row("complete",            INJECTED,  COMPLETED, None,        "compare, keep, subsume, post_complete", "all parts are there and stored"),
+        Row("begin",                  ABSENT,                       CREATED,   "may_begin",
+            "count_subtasks",                        "a request is chosen"),
+        Row("ask_coordinators",       CREATED,                      TRIGGERED, None,
+            "post_trigger",                          "its place in the store is there"),
+        Row("coordinators_done",      TRIGGERED,                    READY,     None,
+            None,                                    "the coordinator's part is there"),
+        Row("inject",                 READY,                        INJECTED,  None,
+            "put_barriers",                          "sources are told, and the next trigger may begin"),
+        Row("acknowledge",            INJECTED,                     STAY,      None,
+            "note, complete_if_all",                 "a subtask has its part"),
+        Row("complete",               INJECTED,                     COMPLETED, None,
+            "compare, keep, subsume, post_complete", "all parts are there and stored"),
 
-        Row("coordinators_failed", TRIGGERED, ABORTED,   None,        "post_abort_triggering, post_aborted",  "the coordinator's part failed"),
-        Row("abort", (CREATED, TRIGGERED, READY), ABORTED, None,      "post_aborted, post_abort_triggering",  "it is over, and so is its trigger"),
-        Row("abort",               INJECTED,  ABORTED,   None,        "post_aborted, tell_tasks",             "it is over"),
+        Row("coordinators_failed",    TRIGGERED,                    ABORTED,   None,
+            "post_abort_triggering, post_aborted",   "the coordinator's part failed"),
+        Row("abort",                  (CREATED, TRIGGERED, READY),  ABORTED,   None,
+            "post_aborted, post_abort_triggering",   "it is over, and so is its trigger"),
+        Row("abort",                  INJECTED,                     ABORTED,   None,
+            "post_aborted, tell_tasks",              "it is over"),
 
-        Ignore("coordinators_done",   ABORTED,           None,                                                "it was aborted meanwhile"),
-        Ignore("coordinators_failed", ABORTED,           None,                                                "it was aborted meanwhile"),
-        Ignore("acknowledge",         ABORTED,           None,                                                "it is late"),
-        Ignore("abort", (ABSENT, COMPLETED, ABORTED),    None,                                                "there is nothing to abort"),
+        Ignore("coordinators_done",   ABORTED,                                 None,
+                                                     "it was aborted meanwhile"),
+        Ignore("coordinators_failed", ABORTED,                                 None,
+                                                     "it was aborted meanwhile"),
+        Ignore("acknowledge",         ABORTED,                                 None,
+                                                     "it is late"),
+        Ignore("abort",               (ABSENT, COMPLETED, ABORTED),            None,
+                                                     "there is nothing to abort"),
     )
     # fmt: on
 

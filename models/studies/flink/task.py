@@ -1,8 +1,9 @@
 """Flink's subtasks: one attempt after the other, on a task manager that may be lost, and what the
 coordinator sends to them.
 
-Each subtask is a source, and a failover region of its own. That a task is lost is known on the main thread later. A regional restart happens inline: abort what
-is pending, which is posted, then replace the gateway, then tell the coordinator.
+Each subtask is a source, and a failover region of its own. That a task is lost is known on the main
+thread later. A regional restart happens inline: abort what is pending, which is posted, then
+replace the gateway, then tell the coordinator.
 
 Source: Apache Flink's DefaultScheduler and the failing of attempts by SubtaskGatewayImpl.
 """
@@ -98,17 +99,26 @@ class Task(Machine):
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("deliver",        RUNNING,    STAY,       "has_message", "take_message",                         "the oldest message arrives"),
-        Row("vanish",         RUNNING,    GONE,       "may_vanish",       "spend",                                "its task manager is lost"),
-        Row("detect",         GONE,       STAY,       "not has_reported", "post_failed",                          "that is noticed, perhaps after calls to it have failed"),
+        Row("deliver",        RUNNING,                               STAY,       "has_message",
+            "take_message",                                 "the oldest message arrives"),
+        Row("vanish",         RUNNING,                               GONE,       "may_vanish",
+            "spend",                                        "its task manager is lost"),
+        Row("detect",         GONE,                                  STAY,       "not has_reported",
+            "post_failed",                                  "that is noticed, perhaps after calls to it have failed"),
 
-        Row("hear_failed",    (RUNNING, GONE), FAILED, None,         "lose_sends, stop_scheduler, tell_coordinator", "the main thread learns that the attempt has failed"),
-        Ignore("hear_failed", (FAILED, BACKED_OFF, RESET, DEPLOYED), None,                                   "it knows already"),
+        Row("hear_failed",    (RUNNING, GONE),                       FAILED,     None,
+            "lose_sends, stop_scheduler, tell_coordinator", "the main thread learns that the attempt has failed"),
+        Ignore("hear_failed", (FAILED, BACKED_OFF, RESET, DEPLOYED),             None,
+                                                            "it knows already"),
 
-        Row("back_off",       FAILED,     BACKED_OFF, None,          "post_restart",                         "the delay is over and the attempt is gone"),
-        Row("restart",        BACKED_OFF, RESET,      None,          "abort_pending, replace_gateway, load", "the next attempt is restored, inline"),
-        Row("deploy",         RESET,      DEPLOYED,   None,          "post_ready",                           "its task manager has it"),
-        Row("ready",          DEPLOYED,   RUNNING,    None,          "tell_ready",                           "the main thread learns that it runs"),
+        Row("back_off",       FAILED,                                BACKED_OFF, None,
+            "post_restart",                                 "the delay is over and the attempt is gone"),
+        Row("restart",        BACKED_OFF,                            RESET,      None,
+            "abort_pending, replace_gateway, load",         "the next attempt is restored, inline"),
+        Row("deploy",         RESET,                                 DEPLOYED,   None,
+            "post_ready",                                   "its task manager has it"),
+        Row("ready",          DEPLOYED,                              RUNNING,    None,
+            "tell_ready",                                   "the main thread learns that it runs"),
     )
     # fmt: on
 
