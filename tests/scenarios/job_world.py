@@ -197,7 +197,10 @@ class JobWorld:
         """Ask for one."""
         wanted = self.simulated.master.request_checkpoint()
         wanted.add_done_callback(
-            lambda done: self.lines.append(f"asked for: {done.exception() or done.result()}")
+            # The frames of user code, which follow the first line, are those of this file.
+            lambda done: self.lines.append(
+                f"asked for: {str(done.exception() or done.result()).splitlines()[0]}"
+            )
         )
         self.simulated.drain()
 
