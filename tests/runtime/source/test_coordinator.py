@@ -112,6 +112,15 @@ def test_a_restored_coordinator_has_what_was_not_assigned_and_no_readers() -> No
     assert ("back", ["1", "2"], 0) not in restored.enumerator.heard, "the reader has them"
 
 
+def test_a_checkpoint_holds_the_enumerators_state_with_its_version_and_nothing_else() -> None:
+    job = HandJob(source=RenamedSource()).started()
+    job.registered(0)
+    job.enumerator.assign("1", "2", to=0)
+    format_version, version, state, assigned = msgpack.unpackb(job.checkpoint(1))
+    assert (format_version, version, assigned) == (1, RenamedSource.state_version, [])
+    assert state == job.enumerator.unassigned == ["3", "4", "5", "6"]
+
+
 def test_a_snapshot_without_a_checkpoint_also_keeps_what_was_assigned() -> None:
     job = HandJob().started()
     job.registered(0)
