@@ -10,7 +10,7 @@ FLINK_STAMP := $(FLINK_VENV)/installed
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 TEST_TIMEOUT_S := 120
 TEST_PROCESSES ?= 2
-SHARED = -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
+SHARED = -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 

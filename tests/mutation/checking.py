@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from epochgate.fsm import System
-from epochgate.fsm.checker import Result, Verdict, check
+from epochgate.fsm.checker import Result, check
 from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.batch_snapshot import BatchSnapshots
@@ -28,8 +28,8 @@ from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
-from tests.mutation.bodies import Case
 from tests.mutation.mutants import AnyMutant
+from tests.mutation.unbroken import Unbroken, kept, never
 
 ENGINE = "python"
 """Nothing is translated to machine code for a few thousand states."""
@@ -116,23 +116,9 @@ class Found:
         return f"{self.where}, {len(self.counterexample.steps)} steps: {self.claim}"
 
 
-def found_by_the_checker(mutant: AnyMutant) -> Found | None:
-    """Search the systems until a claim fails; then see whether they have another number of states,
-    which the tests of the systems hold too. None if the mutant makes no difference to them.
-    """
-    results = []
-    for where in exercising(mutant):
-        results.append((where, check(where.of(mutant), engine=ENGINE, max_seconds=SECONDS_MAX)))
-        if found := _claim_broken(*results[-1]):
-            return found
-    return next(filter(None, (_counted(*each) for each in results)), None)
-
-
 def first_findings(mutant: AnyMutant) -> Iterator[Found]:
-    """What each system has against a mutant, as soon as a claim fails or its states are others.
-
-    Other than `found_by_the_checker`, it does not look for a claim that fails in a further system
-    unless it is asked to go on.
+    """What each system has against a mutant, as soon as a claim fails or its states are others,
+    which the tests of the systems hold too. Nothing if the mutant makes no difference to them.
     """
     for where in exercising(mutant):
         result = check(
@@ -151,14 +137,17 @@ def exercising(mutant: AnyMutant) -> Iterator[Bounds]:
     if systems is None:
         systems = (*SYSTEMS, *PARTS.get(mutant.machine, ()), *LARGER)
     for where in systems:
-        if mutant.home.attribute in where.system.MACHINES and mutant.affected & _taken(where):
+        if (
+            mutant.home.attribute in where.system.MACHINES
+            and mutant.affected & _unbroken(where).taken
+        ):
             yield where
 
 
 def _claim_broken(where: Bounds, result: Result) -> Found | None:
     if result.counterexample is not None:
         return Found(where, result.counterexample.message, result.counterexample)
-    if missing := sorted(_never(result) - _never_by_nature(where)):
+    if missing := sorted(never(result) - _unbroken(where).never):
         return Found(where, f"never: {missing[0]}", None)
     return None
 
@@ -171,21 +160,7 @@ def _counted(where: Bounds, result: Result) -> Found | None:
     return Found(where, f"{told}, and not {right.states:,} and {right.transitions:,}", None)
 
 
-def _never(result: Result) -> set[str]:
-    """The claims of something that happens which were not seen to."""
-    return {p.claim for p in result.properties if p.verdict is not Verdict.PASS}
-
-
 @cache
-def _unbroken(where: Bounds) -> Result:
-    return check(where.of(None), engine=ENGINE)
-
-
-def _never_by_nature(where: Bounds) -> set[str]:
-    return _never(_unbroken(where))
-
-
-@cache
-def _taken(where: Bounds) -> frozenset[Case]:
-    rows = _unbroken(where).coverage
-    return frozenset((row.machine, row.trigger, row.because) for row in rows if row.is_taken)
+def _unbroken(where: Bounds) -> Unbroken:
+    right = where.of(None)
+    return kept(right, lambda: check(right, engine=ENGINE))

@@ -10,9 +10,9 @@ from epochgate.fsm.errors import DeclarationError
 from epochgate.models.closed import untaken
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from tests.mutation.by_test import found_by_tests
-from tests.mutation.checking import Found, exercising, first_findings, found_by_the_checker
+from tests.mutation.checking import Found, exercising, first_findings
 from tests.mutation.gaps import GAPS
-from tests.mutation.mutants import AnyMutant, Mutant
+from tests.mutation.mutants import AnyMutant
 from tests.mutation.reasons import (
     EQUIVALENT,
     UNSEEN_BY_THE_CHECKER,
@@ -101,18 +101,15 @@ def judge(mutant: AnyMutant) -> Outcome:
         return Outcome(mutant, refusal, "", None, None)
     unreached = "" if any(exercising(mutant)) else why_unreached(mutant)
     try:
-        if isinstance(mutant, Mutant):
-            found = found_by_the_checker(mutant)
-        else:
-            found = next(first_findings(mutant), None)
+        found = next(first_findings(mutant), None)
         return Outcome(mutant, "", unreached, found, found_by_the_runtime(mutant, found))
     except DeclarationError as error:
         return Outcome(mutant, f"it cannot be compiled: {error}", "", None, None)
 
 
 def _seen_elsewhere(outcome: Outcome) -> Seen | None:
-    """A further system may have a counterexample that shows the runtime a body mutant."""
-    if outcome.found is None or isinstance(outcome.mutant, Mutant):
+    """A further system may have a counterexample that shows the runtime a mutant."""
+    if outcome.found is None:
         return None
     others = islice(first_findings(outcome.mutant), 1, None)
     return next(filter(None, (played(outcome.mutant, each) for each in others)), None)

@@ -164,4 +164,7 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
         "the count is read while the snapshot waits, and is set again with the next: there are "
         "only more states"
     ),
+    "task: restore from finished, failed: refused": (
+        "the worker takes the refusal for a failure of its attempt, which is over and ignores that"
+    ),
 }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from epochgate.fsm import System
+from epochgate.fsm.checker import Result, check
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models import catalogue
 from tests.mutation import bodies
@@ -25,6 +27,7 @@ from tests.mutation.planted import planted
 from tests.mutation.reasons import EQUIVALENT
 from tests.mutation.seen import Seen
 from tests.mutation.table import lines
+from tests.mutation.unbroken import Unbroken, kept
 
 HOME = Home(Meters, "meter")
 
@@ -168,6 +171,24 @@ def test_a_planted_mutant_is_gone_afterwards() -> None:
 def test_the_checker_finds_a_broken_body(method: str, change: str, claim: str) -> None:
     found = next(first_findings(one(method, change)))
     assert claim in found.claim
+
+
+def test_a_right_system_is_searched_once_for_its_sources_and_constants(tmp_path: Path) -> None:
+    searched: list[int] = []
+
+    def look(limit: int) -> Unbroken:
+        system = ClosedMeters(limit=limit)
+
+        def search() -> Result:
+            searched.append(limit)
+            return check(system, engine="python")
+
+        return kept(system, search, tmp_path)
+
+    first = look(2)
+    assert look(2) == first
+    assert look(3).states != first.states
+    assert searched == [2, 3]
 
 
 def test_what_cannot_be_told_apart_has_to_have_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

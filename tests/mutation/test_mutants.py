@@ -5,7 +5,7 @@ to find it: the checked code is the running code, and neither looks away.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
+from itertools import chain, islice
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.mutation.gaps import GAPS
 from tests.mutation.mutants import MACHINES, Mutant, mutants, mutants_of, rows_of_base
 from tests.mutation.outcomes import LISTS, judged
 
-SAMPLE = 1
+SAMPLE = 5
 """Of each machine, in `make test`."""
 SAID_OTHERWISE = (
     "lifecycle: attempt_ended from any state when is_last_end: without ask_for_last",
@@ -27,18 +27,21 @@ def surprises(some: list[Mutant]) -> list[str]:
 
 
 def sample(machine: str) -> list[Mutant]:
-    """A few mutants from all over the machine's table, which checker and runtime should find."""
+    """Mutants from all over the machine's table, which checker and runtime should find; all of
+    them, if there are fewer that can be declared.
+    """
     excused = {name for _, reasons in LISTS.values() for name in reasons} | set(GAPS)
     left = [m for m in mutants_of(machine) if m.name not in excused]
-    apart = (m for m in islice(left, 0, None, max(1, len(left) // (2 * SAMPLE))) if not m.refusal)
-    return list(islice(apart, SAMPLE))
+    apart = left[:: max(1, len(left) // (2 * SAMPLE))]
+    others = (m for m in left if m not in apart)
+    return list(islice((m for m in chain(apart, others) if not m.refusal), SAMPLE))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_broken_row_is_found_by_the_checker_and_by_the_runtime(machine: str) -> None:
     chosen = sample(machine)
-    assert len(chosen) == SAMPLE
+    assert chosen != []
     assert surprises(chosen) == []
 
 

@@ -70,6 +70,18 @@ def test_an_event_after_one_that_is_missing_ends_the_attempt() -> None:
     assert script.calls.count("operator event") == 1
 
 
+def test_a_restore_that_comes_when_the_attempt_is_over_is_ignored() -> None:
+    sent: list[Any] = []
+    script = Script()
+    one = worker(script, sent)
+    one.handle([RESTORE, ["event", 0, 2, "b"]])
+    assert one.is_over
+    said(sent)
+    one.handle([RESTORE])
+    assert said(sent) == []
+    assert script.calls.count("operator open") == 1
+
+
 def test_a_process_that_has_nothing_to_do_leaves_when_it_is_told() -> None:
     sent: list[Any] = []
     script = Script()

@@ -41,12 +41,14 @@ def post(number, function, *arguments):
     room[number] -= 1
     QUEUES[number].append((function, arguments))
 def run(t, first):
-    for queue in QUEUES:
-        queue.clear()
-    room[:] = CALLS_MAX, CALLS_MAX, CALLS_MAX
+    if triggers or effects or events:  # what a fault has left behind
+        triggers.clear()
+        effects.clear()
+        events.clear()
+    room[0] = room[1] = room[2] = CALLS_MAX
     first(t)
-    while triggers or effects or events:
-        function, arguments = (triggers or effects or events).popleft()
+    while queue := triggers or effects or events:
+        function, arguments = queue.popleft()
         function(t, *arguments)
 """
 

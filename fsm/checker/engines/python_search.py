@@ -47,6 +47,7 @@ class PlainSearch(Search):
 
     def __init__(self, target: Target, program: Program, final: str | None) -> None:
         self._target, self._program, self._final = target, program, final
+        self._is_symmetric = program.blocks[0] > 1
         self._numbers: dict[Words, int] = {}
         self._states: list[Words] = []
         self._parents = array("q")
@@ -64,13 +65,10 @@ class PlainSearch(Search):
         self._enter(initial, 0)
         return [(0, 1)]
 
-    def _enter(self, state: Words, parent: int) -> bool:
-        if state in self._numbers:
-            return False
+    def _enter(self, state: Words, parent: int) -> None:
         self._numbers[state] = len(self._states)
         self._states.append(state)
         self._parents.append(parent)
-        return True
 
     def expand(self, level: Sequence[Span], pause: Pause) -> Finding | list[Span]:
         first = len(self._states)
@@ -84,11 +82,16 @@ class PlainSearch(Search):
 
     def _expand(self, number: int) -> Finding | None:
         state = self._states[number]
+        take, numbers, is_symmetric = self._target.take, self._numbers, self._is_symmetric
         step = None
         try:
             steps = self._target.enabled(state)
             for step in steps:
-                self._enter(canonical(self._program, self._target.take(state, step)), number)
+                after = take(state, step)
+                if is_symmetric:
+                    after = canonical(self._program, after)
+                if after not in numbers:
+                    self._enter(after, number)
                 self.transitions += 1
         except StepFault as fault:
             return Finding(number, fault.number, step)
@@ -116,12 +119,11 @@ class PlainSearch(Search):
             for number in range(start, end):
                 if number % PIECE == 0:
                     pause()
+                held = 0
                 try:
-                    held = sum(
-                        1 << bit
-                        for bit, name in enumerate(names)
-                        if self._target.holds(name, self._states[number])
-                    )
+                    for bit, name in enumerate(names):
+                        if self._target.holds(name, self._states[number]):
+                            held |= 1 << bit
                 except StepFault as fault:
                     return Finding(number, fault.number)
                 self.held |= held

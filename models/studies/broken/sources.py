@@ -15,7 +15,7 @@ from epochgate.models.split_assignment import (
     SplitAssignment,
 )
 
-SMALL = {**Sources.CONSTANTS, "subtasks": 1, "S": 2, "K": 2}
+SMALL = {**Sources.CONSTANTS, "subtasks": 1, "S": 2, "K": 2, "P": 1}
 
 
 class HastyAssignment(SplitAssignment):
@@ -135,8 +135,8 @@ class SilentAssignment(SplitAssignment):
 
 
 class SuccessorNotTold(Sources):
-    """A restarted reader never ends."""
+    """A restarted reader never ends, whether checkpoints are taken or not."""
 
-    CONSTANTS: ClassVar[dict[str, int]] = SMALL
+    CONSTANTS: ClassVar[dict[str, int]] = {**Sources.CONSTANTS, "subtasks": 1, "S": 2, "K": 0}
 
     assignment: list[SplitAssignment] = machines(SilentAssignment)
