@@ -178,7 +178,7 @@ def test_what_a_handler_fires_runs_after_all_effects_of_the_step_each_as_an_even
     ]
 
 
-def test_what_a_handler_fires_can_wait_until_somebody_processes_it() -> None:
+def test_what_a_handler_fires_waits_where_only_effects_are_delivered() -> None:
     debate = Debate()
     chairman = Chairman(debate)
     debate.bind("speaker", "mouth", chairman)
