@@ -32,6 +32,7 @@ def test_events_are_processed_in_the_order_of_posting(queue: EventQueue) -> None
     log: list[int] = []
     for number in range(5):
         queue.post(log.append, number)
+    assert queue.waiting == 5
     assert queue.drain() == 5
     assert log == [0, 1, 2, 3, 4]
     assert queue.is_empty

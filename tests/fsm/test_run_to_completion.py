@@ -178,6 +178,21 @@ def test_what_a_handler_fires_runs_after_all_effects_of_the_step_each_as_an_even
     ]
 
 
+def test_what_a_handler_fires_waits_where_only_effects_are_delivered() -> None:
+    debate = Debate()
+    chairman = Chairman(debate)
+    debate.bind("speaker", "mouth", chairman)
+    fire(debate, "open", speaker=0)
+    debate.settle(only_effects=True)
+    heard = list(debate.log)
+    assert chairman.outcomes == [Outcome.WAITING, Outcome.WAITING]
+    assert (debate.is_unsettled, len(debate.outer_queue)) == (True, 2)
+    debate.settle()
+    assert not debate.is_unsettled
+    assert debate.log[: len(heard)] == heard
+    assert debate.log[len(heard) :][0] == "1 replies to the third"
+
+
 def test_an_exception_leaves_the_inner_queue_empty() -> None:
     debate = Debate()
     with pytest.raises(ZeroDivisionError):
