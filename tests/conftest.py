@@ -8,7 +8,10 @@ others have nothing to do.
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,6 +41,17 @@ def unit(nodeid: str) -> str:
 def spark(request: pytest.FixtureRequest) -> Any:
     """The Spark session of a file that shares one."""
     return shared.session_of(request.node.nodeid)
+
+
+CLASSES = Path(sys.prefix) / "spark-classes.jsa"
+"""What `tests.spark.class_archive` has made, if it has."""
+
+
+def pytest_configure() -> None:
+    if CLASSES.exists() and CLASSES.stat().st_size > 0:
+        # A JVM for which it was not made is to say nothing of it.
+        options = f"-XX:SharedArchiveFile={CLASSES} -Xlog:disable"
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", options)
 
 
 @pytest.hookimpl(optionalhook=True)
