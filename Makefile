@@ -5,6 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/installed
 LOCKS := requirements/build.txt requirements/locked.txt
+CLASSES := $(VENV)/spark-classes.jsa
 FLINK_VENV := .venv-conformance
 FLINK_STAMP := $(FLINK_VENV)/installed
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
@@ -24,7 +25,7 @@ help: ## say what each target does
 run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
 	@$(RUN) -m epochgate demo
 
-test: $(STAMP) ## run the tests (about ten minutes on two cores)
+test: $(STAMP) $(CLASSES) ## run the tests (about ten minutes on two cores)
 	@$(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
 check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
@@ -42,7 +43,7 @@ bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it in
 bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed if it is missing
 	@$(RUN) -m epochgate bench checker --write
 
-check-deep: $(STAMP) ## every system at its full bounds, and whatever else takes a while
+check-deep: $(STAMP) $(CLASSES) ## every system at its full bounds, and whatever else takes a while
 	@$(RUN) -m pytest -m deep --timeout 1800 $(SHARED)
 
 conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2.3.0 (needs a JDK)
@@ -89,6 +90,12 @@ $(STAMP): pyproject.toml $(LOCKS)
 	@$(PIP) --require-hashes --no-build-isolation --requirement requirements/locked.txt
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# From an archive of the classes that Spark loads, its JVMs start in half the time.
+$(CLASSES): tests/spark/class_archive.py $(STAMP)
+	@echo "archiving the classes that Spark loads (once)"
+	@rm -f $@
+	@$(RUN) -m tests.spark.class_archive $@
 
 # Flink has an environment of its own: one jar of it is wanted, and none of what it depends on.
 $(FLINK_STAMP): requirements/conformance.txt | $(STAMP)

@@ -8,21 +8,50 @@ others have nothing to do.
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.spark import shared
+
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
-DEALT_ONE_BY_ONE = ("tests/models/", "tests/mutation/", "tests/stateful/")
-"""Where tests take long and share nothing but what is cheap to make twice."""
+DEALT_ONE_BY_ONE = (
+    "tests/models/test_closed_job_deep.py",
+    "tests/models/test_designs",
+    "tests/models/test_machine_code_deep.py",
+    "tests/mutation/",
+    "tests/stateful/",
+)
+"""Files whose tests take long, and share nothing but what is cheap to make twice."""
 
 
 def unit(nodeid: str) -> str:
-    """What is handed to a process as a whole: the test's file, or the test."""
-    return nodeid if nodeid.startswith(DEALT_ONE_BY_ONE) else nodeid.partition("::")[0]
+    """What is handed to a process as a whole: the test, its file, or all files with its session."""
+    file = nodeid.partition("::")[0]
+    return nodeid if file.startswith(DEALT_ONE_BY_ONE) else shared.SESSIONS.get(file, file)
+
+
+@pytest.fixture(scope="module")
+def spark(request: pytest.FixtureRequest) -> Any:
+    """The Spark session of a file that shares one."""
+    return shared.session_of(request.node.nodeid)
+
+
+CLASSES = Path(sys.prefix) / "spark-classes.jsa"
+"""What `tests.spark.class_archive` has made, if it has."""
+
+
+def pytest_configure() -> None:
+    if CLASSES.exists() and CLASSES.stat().st_size > 0:
+        # A JVM for which it was not made is to say nothing of it.
+        options = f"-XX:SharedArchiveFile={CLASSES} -Xlog:disable"
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", options)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -32,7 +61,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
         return None
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFile(LoadScopeScheduling):
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # it has no type information
         def _split_scope(self, nodeid: str) -> str:
             return unit(nodeid)
 
@@ -62,6 +91,8 @@ def pytest_runtest_teardown(
     collections in the files after it: a process of `make test` comes to millions of such objects.
     """
     yield
+    if nextitem is None or unit(nextitem.nodeid) != unit(item.nodeid):
+        shared.stop()
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
         gc.freeze()

@@ -48,7 +48,9 @@ def block_with(text: str) -> str:
 
 @pytest.mark.spark
 def test_the_ingestion_runs_and_a_second_start_resumes(tmp_path: Path) -> None:
-    write_months(tmp_path / "landing")
+    _, _, *more = write_months(tmp_path / "landing")
+    for file in more:
+        file.unlink()
     block = block_with("ingest(spark")
     first = run(block, tmp_path, timeout_s=100)
     assert re.search(r"^\d+ rows, resumed from checkpoint None$", first, re.MULTILINE), first

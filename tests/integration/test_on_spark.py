@@ -5,7 +5,7 @@ What comes out is read from the files that the tasks have written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.runtime.testing.faulty_transport import FaultyTransport
 from epochgate.spark.job import run_job
-from epochgate.spark.session import local_session
 from tests.integration import ledger, sequence_job, split_job
 from tests.integration.ledger import LedgerInFiles, account
 from tests.integration.losses import LOSSES
@@ -39,12 +38,6 @@ SPLITS, SPLIT_SIZE = 14, 10
 PACE_S = 0.01
 """For one element, so that a checkpoint begins while a split is read."""
 JOB_PATIENCE_S = 60.0
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_session("local-cluster[2,2,1024]") as session:
-        yield session
 
 
 def run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -20,7 +20,6 @@ from epochgate.runtime import (
 )
 from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.spark.job import JobHandle, run_job
-from epochgate.spark.session import local_session
 from tests.spark import contract_programs, numbers_program
 from tests.spark.contract_programs import LateProgram
 from tests.spark.numbers_program import (
@@ -38,12 +37,6 @@ END_S = 60.0
 ENDLESS = 1_000_000
 AT_ONCE = 200
 MORE = 50
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_session("local[2]") as session:
-        yield session
 
 
 class BatchCoordinator(NumberCoordinator):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.collect import CollectSinkProvider, RowsIncomplete
 from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.spark.job import JobHandle, run_job
-from epochgate.spark.session import local_session
 from tests.runtime.collect import counting
 from tests.runtime.collect.counting import CountingProgram, follows
 from tests.runtime.filtering import joining
@@ -30,12 +28,6 @@ from tests.runtime.source.ranges import NumberCommitter
 from tests.spark.running import send_signal, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_session("local[2]") as session:
-        yield session
 
 
 def counting_job(spark: Any, last: int) -> JobHandle:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +32,6 @@ from epochgate.runtime.collect import CollectSinkProvider
 from epochgate.runtime.source import SourceProvider, WatermarkAlignment
 from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.spark.job import JobHandle, run_job
-from epochgate.spark.session import local_session
 from tests.runtime.collect import counting
 from tests.runtime.source import ranges
 from tests.runtime.source.ranges import RangeSource
@@ -53,12 +51,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 ANSWER_S = 30.0
 END_S = 60.0
 LAST = 150
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_session("local[2]") as session:
-        yield session
 
 
 class DeskCoordinator(NumberCoordinator):

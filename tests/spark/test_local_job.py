@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from epochgate.runtime.api.restart_strategies import NoRestart
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
 from epochgate.spark.job import JobHandle, run_job
-from epochgate.spark.session import local_session
 from epochgate.spark.wire import CannotBind, ChannelClosed, TaskChannel
 from tests.spark import numbers_program
 from tests.spark.numbers_program import (
@@ -41,12 +39,6 @@ from tests.spark.running import (
 )
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_session("local[4]") as session:
-        yield session
 
 
 def store() -> InMemoryCheckpointStore:

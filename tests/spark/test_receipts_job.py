@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,6 @@ from epochgate.runtime import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.spark.job import run_job
-from epochgate.spark.session import local_session
 from tests.runtime import letters
 from tests.runtime.letters import ArchiveProvider, WritingProgram, letters_with_receipt
 from tests.spark.running import send_signal, wait_for
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 LETTERS = 3000
 
 
-def test_what_has_a_receipt_is_in_the_coordinators_part_of_every_checkpoint() -> None:
+def test_what_has_a_receipt_is_in_the_coordinators_part_of_every_checkpoint(spark: Any) -> None:
     configuration = JobConfiguration(
         "letters",
         2,
@@ -30,20 +30,19 @@ def test_what_has_a_receipt_is_in_the_coordinators_part_of_every_checkpoint() ->
         restart_strategy=FixedDelay(10, 0.1),
     )
     shelf = CheckpointShelf()
-    with local_session("local[2]") as spark:
-        job = run_job(
-            spark,
-            configuration,
-            lambda subtask: WritingProgram(LETTERS, window=1),
-            store=InMemoryCheckpointStore(shelf, job_id="letters", retained=1000),
-            by_value=[letters],
-        )
-        with job:
-            wait_for(lambda: job.status().last_checkpoint_id >= 2, "two checkpoints")
-            pid = job.status().tasks[1].pid
-            assert pid is not None
-            send_signal(pid, signal.SIGKILL)
-            result = job.wait(60)
+    job = run_job(
+        spark,
+        configuration,
+        lambda subtask: WritingProgram(LETTERS, window=1),
+        store=InMemoryCheckpointStore(shelf, job_id="letters", retained=1000),
+        by_value=[letters],
+    )
+    with job:
+        wait_for(lambda: job.status().last_checkpoint_id >= 2, "two checkpoints")
+        pid = job.status().tasks[1].pid
+        assert pid is not None
+        send_signal(pid, signal.SIGKILL)
+        result = job.wait(60)
     assert result.state == "finished", result.reason
     assert result.report.regional_restarts == 1
     store = InMemoryCheckpointStore(shelf, job_id="letters")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.source import SourceProvider, SourceSplit, WatermarkAlignment
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.spark.job import run_job
-from epochgate.spark.session import local_session
 from tests.runtime.source import ranges
 from tests.runtime.source.ranges import SOURCE, NumberCommitter, RangeProgram, RangeSource
 from tests.spark.running import WAIT_S, send_signal, wait_for
@@ -22,12 +20,6 @@ from tests.spark.running import WAIT_S, send_signal, wait_for
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
 SPLITS, NUMBERS = 6, 2000
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_session("local[4]") as session:
-        yield session
 
 
 class GatedSource(RangeSource):

@@ -5,24 +5,17 @@ from __future__ import annotations
 import queue
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from epochgate.runtime.api.transport import Message, TaskInbox
 from epochgate.spark.job import pickled
-from epochgate.spark.session import local_session
 from epochgate.spark.transport import SparkTransport
 from tests.runtime import transport_contract
 from tests.runtime.transport_contract import EchoProgram, TransportContract, TransportHarness
 from tests.spark.running import send_signal
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_session("local[2]") as session:
-        yield session
 
 
 class SparkHarness:

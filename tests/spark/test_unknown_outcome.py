@@ -4,7 +4,6 @@ start restores (I8).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from epochgate.runtime.store import (
     InMemoryCheckpointStore,
 )
 from epochgate.spark.job import run_job
-from epochgate.spark.session import local_session
 from tests.spark import numbers_program
 from tests.spark.numbers_program import (
     NumberCoordinator,
@@ -35,12 +33,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(120)]
 ANSWER_S = 30.0
 END_S = 60.0
 LAST = 30
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_session("local[2]") as session:
-        yield session
 
 
 class TellingProvider(NumberProvider):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,9 @@ from epochgate.spark.ingest import IngestFailed, IngestOptions, ingest, start_in
 from epochgate.spark.ingest.chaos import Chaos, Kind
 from epochgate.spark.ingest.flights import write_months
 from epochgate.spark.ingest.verification import verify_csv
-from epochgate.spark.session import local_session
 from tests.spark.ingest.simulated import explode, visible, write_source
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    with local_session("local-cluster[2,2,1024]") as spark:
-        yield spark
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +33,7 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_every_row_once_although_processes_die_or_turn_into_zombies(
-    cluster: Any, flights: Path, tmp_path: Path, seed: int, kinds: tuple[Kind, ...]
+    spark: Any, flights: Path, tmp_path: Path, seed: int, kinds: tuple[Kind, ...]
 ) -> None:
     options = IngestOptions(
         str(flights / "flights-2013-0[1-4].csv"),
@@ -50,7 +42,7 @@ def test_every_row_once_although_processes_die_or_turn_into_zombies(
         rows_per_second=9_000,
         heartbeat_timeout_s=2.0,
     )
-    with start_ingest(cluster, options) as handle:
+    with start_ingest(spark, options) as handle:
         with Chaos(handle, kinds, seed=seed) as chaos:
             result = handle.wait(150)
         assert chaos.error is None
@@ -69,10 +61,10 @@ def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.append_column("twice", pc.multiply(batch["x"], 2))
 
 
-def test_ingest_is_one_call_on_ones_own_session(cluster: Any, tmp_path: Path) -> None:
+def test_ingest_is_one_call_on_ones_own_session(spark: Any, tmp_path: Path) -> None:
     rows = write_source(tmp_path, files=3, rows=50)
     source, target = str(tmp_path / "in"), str(tmp_path / "out")
-    result = ingest(cluster, source, target, transform=doubled, checkpoint_every_s=0.3)
+    result = ingest(spark, source, target, transform=doubled, checkpoint_every_s=0.3)
     assert (result.rows_committed, result.files_found, result.resumed_from) == (150, 3, None)
     read = [metrics["rows_read"] for metrics in result.report.metrics.values()]
     written = [metrics["rows_written"] for metrics in result.report.metrics.values()]
@@ -80,16 +72,16 @@ def test_ingest_is_one_call_on_ones_own_session(cluster: Any, tmp_path: Path) ->
     assert visible(target) == rows
     assert visible(target, "twice") == [2 * row for row in rows]
     # Spark reads it as well, without an option, and a second call finds nothing new.
-    table = cluster.read.parquet(target)
+    table = spark.read.parquet(target)
     assert (table.count(), table.columns) == (150, ["x", "name", "twice", "checkpoint"])
     checkpoints = {row[0] for row in table.select("checkpoint").distinct().collect()}
     assert checkpoints == {checkpoint_of(path.name) for path in Path(target).glob("checkpoint=*")}
-    assert ingest(cluster, source, target, transform=doubled).rows_committed == 0
+    assert ingest(spark, source, target, transform=doubled).rows_committed == 0
 
 
-def test_a_failure_in_a_worker_is_told_with_file_and_rows(cluster: Any, tmp_path: Path) -> None:
+def test_a_failure_in_a_worker_is_told_with_file_and_rows(spark: Any, tmp_path: Path) -> None:
     write_source(tmp_path, files=2, rows=50)
     with pytest.raises(IngestFailed, match=r"rows 0 to 49.*ArithmeticError: no good") as failed:
-        ingest(cluster, str(tmp_path / "in"), str(tmp_path / "out"), transform=explode)
+        ingest(spark, str(tmp_path / "in"), str(tmp_path / "out"), transform=explode)
     assert failed.value.result.state == "failed"
     assert failed.value.result.rows_committed == 0

@@ -1,0 +1,44 @@
+"""One Spark session for several files, of which a process can have one at a time.
+
+`tests/conftest.py` gives files with the same session to the same process, one after the other, and
+stops the session when a test of another file comes.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from epochgate.spark.session import local_session
+
+SESSIONS = {
+    "tests/integration/test_on_spark.py": "local-cluster[2,2,1024]",
+    "tests/spark/ingest/test_killed_processes.py": "local-cluster[2,2,1024]",
+    "tests/spark/test_batch_snapshot_job.py": "local[2]",
+    "tests/spark/test_collect_and_filtering.py": "local[2]",
+    "tests/spark/test_contract_job.py": "local[2]",
+    "tests/spark/test_receipts_job.py": "local[2]",
+    "tests/spark/test_transport.py": "local[2]",
+    "tests/spark/test_unknown_outcome.py": "local[2]",
+    "tests/spark/test_local_job.py": "local[4]",
+    "tests/spark/test_source_job.py": "local[4]",
+}
+"""File -> the master of the session that it shares with others."""
+
+_running = ExitStack()
+_session: dict[str, Any] = {}
+
+
+def session_of(file: str) -> Any:
+    """The session for a file, started unless the file before has left it running."""
+    master = SESSIONS[file]
+    if master not in _session:
+        stop()
+        _session[master] = _running.enter_context(local_session(master))
+    return _session[master]
+
+
+def stop() -> None:
+    """Stop the session that runs, if any does."""
+    _session.clear()
+    _running.close()
