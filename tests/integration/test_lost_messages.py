@@ -18,7 +18,7 @@ from typing import Any, Literal
 import pytest
 
 from epochgate.runtime import JobConfiguration
-from epochgate.runtime.testing.faulty_transport import Fault, FaultyTransport
+from epochgate.runtime.testing.faulty_transport import Fault
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, ScriptedProgram, ScriptedProvider, simulated
 
@@ -53,7 +53,7 @@ def send(script: Script, job: SimulatedJob, event: str) -> Any:
 
 def lose(job: SimulatedJob, tag: str) -> None:
     """Lose the next message of this kind."""
-    job.transport.doom(tag, "lost")
+    job.faults.doom(tag, "lost")
 
 
 def reasons(job: SimulatedJob) -> list[str]:
@@ -144,7 +144,7 @@ def test_the_confirmation_behind_a_lost_one_waits_until_the_checkpoint_gives_up(
 
 def test_a_confirmation_that_comes_a_checkpoint_late_counts_for_the_next() -> None:
     script, job = running()
-    job.transport.doom("confirm", "late")
+    job.faults.doom("confirm", "late")
     handled = script.gateways[0].send_event("a")
     after(job, INTERVAL_S + TIMEOUT_S, held=("late",))
     assert len(reasons(job)) == 1
@@ -184,7 +184,7 @@ def test_an_attempt_that_never_says_that_it_runs_is_replaced(
     job = SimulatedJob(
         lambda start: JobConfiguration("scripted", 1, (ScriptedProvider(script),)),
         lambda subtask: ScriptedProgram(script),
-        in_front=lambda transport: FaultyTransport(transport, [Fault(tag, 1, "lost", to=to)]),
+        faults=[Fault(tag, 1, "lost", to=to)],
     )
     job.flow()
     after(job, 1000 * TIMEOUT_S)

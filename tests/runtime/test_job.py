@@ -60,7 +60,7 @@ def test_work_that_raises_costs_one_attempt() -> None:
 def test_an_operator_that_raises_in_a_notice_costs_one_attempt(place: str) -> None:
     script = Script(errors={place: [ValueError("no")]})
     job = up(script, subtasks=2, tolerable_checkpoint_failures=3)
-    job.transport.doom("acknowledge", "declined")
+    job.faults.doom("acknowledge", "declined")
     job.master.request_checkpoint()
     job.flow()
     job.settle()
@@ -85,7 +85,7 @@ def test_a_coordinator_that_raises_takes_the_job_back(place: str) -> None:
     script.errors[place] = [KeyError("split 7")]
     script.gateways[0].send_event("hello")
     job.settle()
-    job.transport.doom("acknowledge", "declined")
+    job.faults.doom("acknowledge", "declined")
     job.master.request_checkpoint()
     job.flow()
     job.settle()

@@ -22,6 +22,7 @@ from epochgate.runtime import (
 )
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.store import CheckpointOutcomeUnknown
+from epochgate.runtime.testing.faulty_transport import Fate
 from epochgate.runtime.testing.simulation import SimulatedJob
 
 Lines = list[str]
@@ -240,14 +241,14 @@ class JobWorld:
 
     def do_repeat(self, position: int) -> None:
         """An acknowledgement or confirmation arrives again, the last one at -1."""
-        subtask, _, message = self.simulated.transport.heard[position]
+        subtask, _, message = self.simulated.faults.heard[position]
         self.lines.append(f"heard again from subtask {subtask}: {' '.join(map(str, message[:2]))}")
-        self.simulated.transport.repeat(position)
+        self.simulated.faults.repeat(position)
         self.simulated.drain()
 
-    def do_doom(self, tag: str, fate: str) -> None:
-        """What becomes of the next message of a kind."""
-        self.simulated.transport.doom(tag, fate)
+    def do_doom(self, tag: str, fate: Fate) -> None:
+        """What is made of the next message of a kind."""
+        self.simulated.faults.doom(tag, fate)
 
     def do_fail_store(self, is_stored: str = "not_stored") -> None:
         """The next save fails; `stored` and `unknown`: its outcome is unknown, with the checkpoint

@@ -18,6 +18,7 @@ from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.store import CheckpointOutcomeUnknown
+from epochgate.runtime.testing.faulty_transport import Fate
 from epochgate.runtime.testing.fuzzing.actors import (
     CountingCoordinator,
     CountingProvider,
@@ -273,16 +274,16 @@ class FuzzedJob:
         identity = self.simulated.transport.launch(subtask)
         self.say(f"process {identity} of subtask {subtask} comes up uninvited")
 
-    def doom(self, tag: str, fate: str) -> None:
+    def doom(self, tag: str, fate: Fate) -> None:
         """The next message of a kind gets lost, or late, or repeated."""
         self.say(f"the next {tag} will be {fate}")
-        self.simulated.transport.doom(tag, fate)
+        self.simulated.faults.doom(tag, fate)
 
     def repeat(self, position: int) -> None:
         """An acknowledgement or confirmation arrives again."""
-        subtask, identity, message = self.simulated.transport.heard[position]
+        subtask, identity, message = self.simulated.faults.heard[position]
         self.say(f"process {identity} of subtask {subtask} is heard again: {message[:3]}")
-        self.simulated.transport.repeat(position)
+        self.simulated.faults.repeat(position)
 
     def poison(self, subtask: int, where: str) -> None:
         """User code of a subtask raises."""
@@ -363,7 +364,7 @@ class FuzzedJob:
 
     def _calm(self) -> None:
         transport = self.simulated.transport
-        transport.calm()
+        self.simulated.faults.calm()
         self.orders.poison.clear()
         self.orders.commit.clear()
         for coordinator in self.coordinators:
