@@ -27,7 +27,7 @@ from tests.integration.sequence_job import (
     SequenceProvider,
     held_word,
 )
-from tests.integration.split_job import READER, SplitProgram, SplitProvider
+from tests.integration.split_job import READER, SplitProgram, split_provider
 from tests.stateful.broken import BROKEN
 
 SEEDS = 100
@@ -166,7 +166,7 @@ class SplitRun:
         tolerable = (loss.tolerable + seed) % 3
         job = SimulatedJob(
             lambda start: configuration(
-                SUBTASKS, SplitProvider(SPLITS), tolerable_checkpoint_failures=tolerable
+                SUBTASKS, split_provider(SPLITS), tolerable_checkpoint_failures=tolerable
             ),
             lambda subtask: SplitProgram(self.ledger, SPLIT_SIZE, loss.poison),
             faults=loss.faults,
