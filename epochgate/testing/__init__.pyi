@@ -5,6 +5,12 @@ from epochgate.runtime.testing.faulty_filesystem import FaultyFileSystem as Faul
 from epochgate.runtime.testing.faulty_transport import FaultyTransport as FaultyTransport
 from epochgate.runtime.testing.fuzzing.job import FuzzedJob as FuzzedJob
 from epochgate.runtime.testing.in_process import InProcessTransport as InProcessTransport
-from epochgate.runtime.testing.playing.actors import ScriptedCoordinator as ScriptedCoordinator
 from epochgate.runtime.testing.playing.stage import play as play
+from epochgate.runtime.testing.scripted import (
+    Script as Script,
+    ScriptedCoordinator as ScriptedCoordinator,
+    ScriptedOperator as ScriptedOperator,
+    ScriptedProgram as ScriptedProgram,
+    ScriptedProvider as ScriptedProvider,
+)
 from epochgate.runtime.testing.simulation import SimulatedJob as SimulatedJob, Stuck as Stuck

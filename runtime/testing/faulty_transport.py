@@ -1,16 +1,19 @@
-"""A transport made to lose, repeat or delay single messages; for tests, also users' own.
+"""A transport made to lose, repeat, delay or spoil single messages; for tests, also users' own.
 
 Stands in front of any other transport, passes everything on, counts messages by their tag, and
-strikes where it is told to. Without faults it keeps the transport's contract.
+strikes where it is told to: at a message that is counted beforehand, or at the next one.
 
     run_job(..., in_front=lambda transport: FaultyTransport(transport, [
         Fault("event", 2, "lost", to="task"),                        # each subtask's second event
         Fault("confirm", 5, "late", to="driver", until="aborted"),   # its fifth confirmation
     ]))
 
+    simulated.faults.doom("acknowledge", "declined")                 # the next acknowledgement
+
 A connection loses no single message, it breaks, and then its attempt fails; so this is what a
-faulty program could do to the protocol, not what a network does. Blind spots: what goes to a task
-cannot be late, and nothing is reordered but by being late.
+faulty program could do to the protocol, not what a network does. Without faults it keeps the
+transport's contract. Blind spots: what goes to a task cannot be late, and nothing is reordered but
+by being late.
 
 Threads: those of the transport behind it, which may be two at a time.
 """
@@ -18,38 +21,68 @@ Threads: those of the transport behind it, which may be two at a time.
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 
+Fate = Literal["lost", "repeated", "late", "declined", "garbled"]
+Side = Literal["task", "driver"]
+
+FATES: dict[str, tuple[Fate, ...]] = {
+    "acknowledge": ("late", "repeated", "lost", "declined", "garbled"),
+    "confirm": ("late", "repeated", "lost", "garbled"),
+    "event": ("lost",),
+}
+"""What `doom` can make of the next message with this tag: `event` on the way to a task, the others
+on the way to the driver."""
+
+RELEASE = "release"
+"""As `until` of a fault: the message comes when `release` is called."""
+
+HEARD_MAX = 16
+
 
 @dataclass(frozen=True)
 class Fault:
-    """The fate of the `at`-th message with `tag` that goes `to` one side.
+    """What is made of the `at`-th message with `tag` that goes `to` one side.
 
     Messages are counted from 1, for each subtask by itself, over all its processes. "repeated": it
-    comes twice in a row. "late", only to the driver: it comes right after the next message of the
-    subtask with the tag `until`, in whichever direction that goes. `subtask`: none means each.
-    Raises ValueError for what has no meaning.
+    comes twice, in a row or the second time at `until`. "late": it comes at `until`, which is right
+    after the next message of the subtask with that tag, in whichever direction that goes, or
+    RELEASE. "declined": an acknowledgement becomes its opposite. "garbled": it loses everything
+    but its tag. To a task it is lost or repeated in a row. `subtask`: none means each. Raises
+    ValueError for what has no meaning.
     """
 
     tag: str
     at: int
-    fate: Literal["lost", "repeated", "late"]
-    to: Literal["task", "driver"]
+    fate: Fate
+    to: Side
     subtask: int | None = None
     until: str = ""
 
     def __post_init__(self) -> None:
         if self.at < 1:
             raise ValueError(f"{self}: messages are counted from 1")
-        if (self.fate == "late") != bool(self.until):
+        if self.fate != "repeated" and (self.fate == "late") != bool(self.until):
             raise ValueError(f"{self}: `until` says when a late message comes, and only then")
-        if self.fate == "late" and self.to == "task":
-            raise ValueError(f"{self}: only what goes to the driver can be late")
+        if self.to == "task" and (self.until or self.fate in ("declined", "garbled")):
+            raise ValueError(f"{self}: only what goes to the driver can be {self.fate} like that")
+        if self.fate == "declined" and self.tag != "acknowledge":
+            raise ValueError(f"{self}: only an acknowledgement can be declined")
+
+    def replace(self, message: Message) -> list[Message]:
+        """Return what takes the place of `message` at once."""
+        if self.fate == "declined":
+            return [["decline", message[1], "by order of the test"]]
+        if self.fate == "garbled":
+            return [[self.tag]]
+        if self.fate == "repeated":
+            return [message] if self.until else [message, message]
+        return []
 
 
 @dataclass(frozen=True)
@@ -63,16 +96,23 @@ class Strike:
 
 
 class FaultyTransport(Transport):
-    """Passes everything between `inner` and the job, but for what `faults` say."""
+    """Passes everything between `inner` and the job, but for what `faults` and `doom` say."""
 
     def __init__(self, inner: Transport, faults: Iterable[Fault] = ()) -> None:
         self.inner = inner
         self._faults = tuple(faults)
         self._lock = threading.Lock()
         self._seen: Counter[tuple[str, str, int]] = Counter()
-        self._late: list[Strike] = []
-        self._inbox: TaskInbox | None = None
+        self._waiting: list[Strike] = []
         self._strikes: list[Strike] = []
+        self._inbox: TaskInbox
+        self.late: list[Strike] = []
+        """What waits for `release`, oldest first."""
+        self.doomed: dict[str, deque[Fate]] = {tag: deque() for tag in FATES}
+        """The fates that no message has met, by tag."""
+        self.heard: deque[tuple[int, int, Message]] = deque(maxlen=HEARD_MAX)
+        """Subtask, process and text of the last acknowledgements and confirmations, for `repeat`;
+        with those that are lost or late."""
 
     @property
     def strikes(self) -> list[Strike]:
@@ -80,10 +120,32 @@ class FaultyTransport(Transport):
         with self._lock:
             return list(self._strikes)
 
+    def doom(self, tag: str, fate: Fate) -> None:
+        """Decide on the next message with `tag`, whatever its subtask; what is late or comes once
+        more waits for `release`. Raises ValueError for what is not in `FATES`.
+        """
+        if fate not in FATES.get(tag, ()):
+            raise ValueError(f"{tag!r} cannot be {fate!r}; possible are {FATES}")
+        self.doomed[tag].append(fate)
+
+    def calm(self) -> None:
+        """Forget the fates that no message has met."""
+        for fates in self.doomed.values():
+            fates.clear()
+
+    def release(self, position: int) -> None:
+        """Let a message of `late` arrive."""
+        self._arrive([self.late.pop(position)])
+
+    def repeat(self, position: int) -> None:
+        """Let a message of `heard` arrive once more, even if its process is gone."""
+        subtask, identity, message = self.heard[position]
+        self._inbox.received(subtask, identity, [list(message)])
+
     def open(self, inbox: TaskInbox) -> None:
         """Begin; listens to the inner transport in the inbox's place."""
         self._inbox = inbox
-        self.inner.open(_Listener(self, inbox))
+        self.inner.open(self)
 
     def deploy(self, subtask: int, attempt: int) -> None:
         """As the inner transport does it."""
@@ -91,8 +153,9 @@ class FaultyTransport(Transport):
 
     def send(self, subtask: int, identity: int, message: Message) -> None:
         """Send it, unless a fault says otherwise, and what waited for it to be sent."""
-        due = self._due(subtask, message)
-        for outgoing in self._fated("task", subtask, identity, message):
+        tag = _tag(message)
+        due = self._due(subtask, tag)
+        for outgoing in self._fated("task", tag, subtask, identity, message):
             self.inner.send(subtask, identity, outgoing)
         self._arrive(due)
 
@@ -106,33 +169,45 @@ class FaultyTransport(Transport):
 
     def close(self) -> None:
         """Close the inner transport; what is late never comes."""
-        self._inbox = None
+        with self._lock:
+            self._waiting.clear()
+            self.late.clear()
         self.inner.close()
 
-    def heard(self, subtask: int, identity: int, messages: list[Message]) -> None:
+    def connected(self, subtask: int, identity: int) -> None:
+        """Pass it on."""
+        self._inbox.connected(subtask, identity)
+
+    def lost(self, subtask: int, identity: int, reason: str) -> None:
+        """Pass it on."""
+        self._inbox.lost(subtask, identity, reason)
+
+    def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
         """Report what a process says, unless a fault says otherwise; any thread."""
-        inbox = self._inbox
-        if inbox is None:
-            return
         for message in messages:
-            due = self._due(subtask, message)
-            for arriving in self._fated("driver", subtask, identity, message):
-                inbox.received(subtask, identity, [arriving])
+            tag = _tag(message)
+            due = self._due(subtask, tag)
+            for arriving in self._fated("driver", tag, subtask, identity, message):
+                self._inbox.received(subtask, identity, [arriving])
+            if tag in ("acknowledge", "confirm"):
+                self.heard.append((subtask, identity, list(message)))
             self._arrive(due)
 
-    def _fated(self, to: str, subtask: int, identity: int, message: Message) -> list[Message]:
-        """What takes the message's place: nothing, itself, or itself twice."""
+    def _fated(
+        self, to: Side, tag: str, subtask: int, identity: int, message: Message
+    ) -> list[Message]:
+        """What takes the message's place: nothing, itself, itself twice, or another."""
         with self._lock:
-            fault = self._fault(to, subtask, _tag(message))
+            fault = self._fault(to, tag, subtask)
             if fault is None:
                 return [message]
             strike = Strike(fault, subtask, identity, message)
             self._strikes.append(strike)
-            if fault.fate == "late":
-                self._late.append(strike)
-        return [message, message] if fault.fate == "repeated" else []
+            if fault.until:
+                (self.late if fault.until == RELEASE else self._waiting).append(strike)
+        return fault.replace(message)
 
-    def _fault(self, to: str, subtask: int, tag: str) -> Fault | None:
+    def _fault(self, to: Side, tag: str, subtask: int) -> Fault | None:
         self._seen[to, tag, subtask] += 1
         count = self._seen[to, tag, subtask]
         for fault in self._faults:
@@ -140,37 +215,30 @@ class FaultyTransport(Transport):
                 fault.subtask is None or fault.subtask == subtask
             ):
                 return fault
+        if to == ("task" if tag == "event" else "driver") and self.doomed.get(tag):
+            fate = self.doomed[tag].popleft()
+            until = RELEASE if fate in ("late", "repeated") else ""
+            return Fault(tag, count, fate, to, subtask, until)
         return None
 
-    def _due(self, subtask: int, message: Message) -> list[Strike]:
-        """The late messages that come right after this one; they are late no more."""
+    def _due(self, subtask: int, tag: str) -> list[Strike]:
+        """The late messages that come right after one with this tag; they are late no more."""
+        if not self._waiting:
+            return []
+        met = (subtask, tag)
         with self._lock:
-            due = [s for s in self._late if (s.subtask, s.fault.until) == (subtask, _tag(message))]
-            self._late = [strike for strike in self._late if strike not in due]
+            due = [
+                strike for strike in self._waiting if (strike.subtask, strike.fault.until) == met
+            ]
+            for strike in due:
+                self._waiting.remove(strike)
         return due
 
     def _arrive(self, due: list[Strike]) -> None:
         for strike in due:
-            if (inbox := self._inbox) is not None:
-                inbox.received(strike.subtask, strike.identity, [strike.message])
+            self._inbox.received(strike.subtask, strike.identity, [list(strike.message)])
 
 
 def _tag(message: Any) -> str:
     """What a message begins with; what a task sends may have no form at all."""
     return str(message[0]) if isinstance(message, list) and message else ""
-
-
-class _Listener:
-    """The inbox that the inner transport reports to."""
-
-    def __init__(self, transport: FaultyTransport, inbox: TaskInbox) -> None:
-        self._transport, self._inbox = transport, inbox
-
-    def connected(self, subtask: int, identity: int) -> None:
-        self._inbox.connected(subtask, identity)
-
-    def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
-        self._transport.heard(subtask, identity, messages)
-
-    def lost(self, subtask: int, identity: int, reason: str) -> None:
-        self._inbox.lost(subtask, identity, reason)

@@ -2,9 +2,9 @@
 at a time.
 
 Every moment at which a message can be on its way, a process can die or a new one can appear is
-reachable, because nothing moves unless `step` moves it. It keeps the transport's contract, and by
-order breaks it: acknowledgements that are lost, repeated or late, events that get lost, processes
-that live on without a connection. Used by simulation and tests, on the thread that steps it.
+reachable, because nothing moves unless `step` moves it. It keeps the transport's contract, except
+that a process may live on without a connection; faults of single messages are the affair of
+`FaultyTransport`. Used by simulation and tests, on the thread that steps it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from epochgate.runtime.api.operator import Program, Work
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.runtime.shell.worker import Worker
-
-FATES = {
-    "acknowledge": ("late", "repeated", "lost", "declined", "garbled"),
-    "confirm": ("late", "repeated", "lost", "garbled"),
-    "event": ("lost",),
-}
-"""The possible fates of the next message with this tag: `event` on the way to a task, the others on
-the way to the driver. `late` and `repeated` leave a copy that arrives by a step of its own."""
-
-HEARD_MAX = 16
 
 
 @dataclass
@@ -48,7 +37,7 @@ class Process:
 
 
 Step = tuple[str, int]
-"""What can happen next, and to the process of which identity (`late`: to which late message)."""
+"""What can happen next, and to the process of which identity."""
 
 
 class InProcessTransport(Transport):
@@ -67,10 +56,6 @@ class InProcessTransport(Transport):
         self._inbox: TaskInbox | None = None
         self._identity = 0
         self.processes: dict[int, Process] = {}
-        self.fates: dict[str, deque[str]] = {tag: deque() for tag in FATES}
-        self.late: list[tuple[int, int, Message]] = []
-        self.heard: deque[tuple[int, int, Message]] = deque(maxlen=HEARD_MAX)
-        """The last acknowledgements and confirmations that arrived, for `repeat`."""
 
     @property
     def inbox(self) -> TaskInbox:
@@ -131,25 +116,6 @@ class InProcessTransport(Transport):
             process.is_cut = True
             process.loss_reason = reason
 
-    def doom(self, tag: str, fate: str) -> None:
-        """Decide the fate of the next message with `tag` that would arrive.
-
-        Raises ValueError for what is not in `FATES`.
-        """
-        if fate not in FATES.get(tag, ()):
-            raise ValueError(f"{tag!r} cannot be {fate!r}; possible are {FATES}")
-        self.fates[tag].append(fate)
-
-    def repeat(self, position: int) -> None:
-        """Let a message of `heard` arrive once more, after a change of process too."""
-        subtask, identity, message = self.heard[position]
-        self.inbox.received(subtask, identity, [list(message)])
-
-    def calm(self) -> None:
-        """Forget the fates that no message has met."""
-        for fates in self.fates.values():
-            fates.clear()
-
     def close(self) -> None:
         """End everything."""
         for process in self.processes.values():
@@ -157,11 +123,10 @@ class InProcessTransport(Transport):
                 process.is_alive = False
                 process.worker.close()
         self.processes.clear()
-        self.late.clear()
 
     def steps(self) -> list[Step]:
         """Everything that can happen next, in a fixed order."""
-        steps: list[Step] = [("late", position) for position in range(len(self.late))]
+        steps: list[Step] = []
         for identity, process in self.processes.items():
             if process.is_alive and not process.is_connected:
                 steps.append(("connect", identity))
@@ -178,10 +143,6 @@ class InProcessTransport(Transport):
 
     def step(self, kind: str, identity: int) -> bool:
         """Let one thing happen; False when nothing did (an idle, silent subtask)."""
-        if kind == "late":
-            subtask, sender, message = self.late.pop(identity)
-            self.inbox.received(subtask, sender, [message])
-            return True
         process = self.processes[identity]
         if kind == "connect":
             process.is_connected = True
@@ -200,30 +161,13 @@ class InProcessTransport(Transport):
             return has_spoken or outcome is not Work.IDLE
         return True
 
-    def _fate(self, message: Message) -> str | None:
-        fates = self.fates.get(message[0])
-        return fates.popleft() if fates else None
-
     def _hear(self, process: Process) -> None:
         message = process.to_driver.popleft()
-        fate = self._fate(message) if message[0] != "event" else None
-        if fate in ("late", "repeated"):
-            self.late.append((process.subtask, process.identity, list(message)))
-        heard: Any = message
-        if fate == "declined":
-            heard = ["decline", message[1], "by order of the test"]
-        elif fate == "garbled":
-            heard = [message[0]]
-        if fate not in ("late", "lost"):
-            self.inbox.received(process.subtask, process.identity, [heard])
-        if message[0] in FATES and message[0] != "event":
-            self.heard.append((process.subtask, process.identity, list(message)))
+        self.inbox.received(process.subtask, process.identity, [message])
         self._forget_if_gone(process)
 
     def _tell(self, process: Process) -> None:
         message = process.to_task.popleft()
-        if message[0] == "event" and self._fate(message) == "lost":
-            return
         process.worker.handle([message])
         self._leave_if_over(process)
 

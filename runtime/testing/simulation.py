@@ -9,11 +9,12 @@ driver is the shelf with its checkpoints, and whatever the user's committer writ
     simulated.settle()            # everything is up
     simulated.transport.kill(1)   # a process dies
     simulated.settle()            # and all is well again, or `Stuck` says what is not
+    simulated.faults.doom("acknowledge", "lost")   # a single message is lost
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -24,10 +25,10 @@ from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.reports import JobResult
-from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.runtime.testing.faulty_transport import Fault, FaultyTransport
 from epochgate.runtime.testing.in_process import InProcessTransport, Step
 
 ROUNDS_MAX = 2000
@@ -48,8 +49,9 @@ class SimulatedJob:
     `configure` makes the configuration of each start (0, 1, ...) with fresh providers and a fresh
     restart strategy; `program` makes what each process of a subtask runs; `committer` opens the
     committer of each start. `job` may be a variant of the machines; `prepare` sees each job master
-    before it starts; `retained` is how many checkpoints are kept. `in_front` puts another transport
-    between each start's own and the job, such as a `FaultyTransport`.
+    before it starts; `retained` is how many checkpoints are kept. `transport` moves the messages of
+    the present start, and `faults` strikes some of them: those that the argument `faults` counts in
+    each start, and those that it is told of meanwhile.
     """
 
     def __init__(
@@ -61,11 +63,11 @@ class SimulatedJob:
         job: Callable[..., Job] = Job,
         prepare: Callable[[JobMaster], None] | None = None,
         retained: int = 3,
-        in_front: Callable[[Transport], Transport] | None = None,
+        faults: Iterable[Fault] = (),
     ) -> None:
         self._configure, self._program, self._job = configure, program, job
         self._committer, self._prepare, self._retained = committer, prepare, retained
-        self._in_front = in_front
+        self._message_faults = tuple(faults)
         self.shelf = CheckpointShelf()
         self.clock = VirtualClock()
         self.starts = 0
@@ -80,12 +82,13 @@ class SimulatedJob:
             coordinators=configuration.operator_ids,
             run_id=configuration.run_id,
         )
+        self.faults = FaultyTransport(self.transport, self._message_faults)
         self.store = InMemoryCheckpointStore(
             self.shelf, job_id=configuration.job_id, retained=self._retained
         )
         self.master = JobMaster(
             configuration,
-            transport=self.transport if self._in_front is None else self._in_front(self.transport),
+            transport=self.faults,
             store=self.store,
             clock=self.clock,
             blocking=SimulatedWork,
@@ -120,12 +123,19 @@ class SimulatedJob:
         return self.master.queue.drain(events_max)
 
     def steps(self) -> list[Step]:
-        """What messages and processes can do next."""
-        return self.transport.steps()
+        """What messages and processes can do next; (`late`, position) is a message of
+        `faults.late`.
+        """
+        late = [("late", position) for position in range(len(self.faults.late))]
+        return [*late, *self.transport.steps()]
 
     def step(self, step: Step) -> bool:
         """Move one message, or let one process work; False when nothing happened."""
-        return self.transport.step(*step)
+        kind, identity = step
+        if kind == "late":
+            self.faults.release(identity)
+            return True
+        return self.transport.step(kind, identity)
 
     def run_blocking(self) -> bool:
         """Let the oldest piece of blocking work run: a save or a commit; False if none waits."""
@@ -175,7 +185,7 @@ class SimulatedJob:
 
     def _is_of(self, subtask: int, kind: str, identity: int) -> bool:
         if kind == "late":
-            return self.transport.late[identity][0] == subtask
+            return self.faults.late[identity].subtask == subtask
         process = self.transport.processes.get(identity)
         return process is not None and process.subtask == subtask
 
@@ -184,7 +194,7 @@ class SimulatedJob:
 
         What it had not stored or committed is gone; a job that is over is started again.
         """
-        self.transport.close()
+        self.faults.close()
         self.blocking.close()
         self.shelf.end_driver()
         self._open()
@@ -211,7 +221,7 @@ class SimulatedJob:
 
         By default until the job is steady and nothing moves. Raises `Stuck`.
         """
-        self.transport.calm()
+        self.faults.calm()
         since_tick = 0
         for _ in range(rounds_max):
             has_moved = self._round()

@@ -11,58 +11,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import msgpack
 
-from epochgate.runtime import (
-    CoordinatorContext,
-    CoordinatorProvider,
-    Operator,
-    OperatorContext,
-    OperatorCoordinator,
-    Program,
-    SubtaskGateway,
-    Work,
-)
+from epochgate.runtime import CoordinatorContext, Operator, OperatorContext, Program, Work
+from epochgate.testing import Script, ScriptedCoordinator, ScriptedProvider
 from tests.integration.ledger import Ledger
 
 READER = "reader"
 NO_MORE = "no more"
 
 
-class SplitCoordinator(OperatorCoordinator):
-    """Knows which splits are left for each subtask, and which it has got; each has its own share,
-    so that none reads those of another while that one starts again.
+class SplitCoordinator(ScriptedCoordinator):
+    """Sends each subtask its own share of the splits, so that none reads those of another while
+    that one starts again.
 
     It gives nothing away before a checkpoint is complete: until all subtasks run there is none, and
     a loss that comes before is met by none.
     """
 
-    def __init__(self, context: CoordinatorContext, splits: int) -> None:
+    def __init__(self, context: CoordinatorContext, script: Script, splits: int) -> None:
+        super().__init__(context, script)
         shares = range(context.parallelism)
-        self.left = {subtask: list(range(subtask, splits, len(shares))) for subtask in shares}
-        self.given: dict[int, list[int]] = {subtask: [] for subtask in shares}
-        self._gateways: dict[int, SubtaskGateway] = {}
-        self._snapshots = {0: self._given_so_far()}
-        self._beginning = self._state()
+        self._shares = [range(subtask, splits, len(shares)) for subtask in shares]
         self._has_begun = False
         self._waiting: list[int] = []
 
-    def start(self) -> None:
-        """Nothing to do."""
-
-    def _given_so_far(self) -> dict[int, list[int]]:
-        return {subtask: list(splits) for subtask, splits in self.given.items()}
-
-    def _state(self) -> bytes:
-        return bytes(msgpack.packb([self.left, self.given]))
-
-    def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
-        self._gateways[subtask] = gateway
-
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
+        super().execution_attempt_failed(subtask, attempt, reason)
         self._waiting = [other for other in self._waiting if other != subtask]
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
@@ -78,37 +56,15 @@ class SplitCoordinator(OperatorCoordinator):
             self._give(subtask)
 
     def _give(self, subtask: int) -> None:
-        if not self.left[subtask]:
-            self._gateways[subtask].send_event(NO_MORE)
-            return
-        split = self.left[subtask].pop(0)
-        self.given[subtask].append(split)
-        self._gateways[subtask].send_event(split)
-
-    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        self._snapshots[checkpoint_id] = self._given_so_far()
-        result.set_result(self._state())
-
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        self.left, self.given = msgpack.unpackb(state or self._beginning, strict_map_key=False)
-        self._snapshots = {checkpoint_id: self._given_so_far()}
-
-    def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
-        known = self._snapshots[checkpoint_id][subtask]
-        self.left[subtask] = self.given[subtask][len(known) :] + self.left[subtask]
-        self.given[subtask] = list(known)
+        share, given = self._shares[subtask], len(self.sent[subtask])
+        if given < len(share):
+            self.send(subtask, share[given])
+        else:
+            self.gateways[subtask].send_event(NO_MORE)
 
 
-class SplitProvider(CoordinatorProvider):
-    operator_id = READER
-
-    def __init__(self, splits: int) -> None:
-        self._splits = splits
-        self.coordinator: SplitCoordinator
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        self.coordinator = SplitCoordinator(context, self._splits)
-        return self.coordinator
+def split_provider(splits: int) -> ScriptedProvider:
+    return ScriptedProvider(READER, None, partial(SplitCoordinator, splits=splits))
 
 
 class SplitReader(Operator):

@@ -13,8 +13,6 @@ import pytest
 
 from epochgate.models.job import Job
 from epochgate.runtime import Program
-from epochgate.runtime.api.transport import Transport
-from epochgate.runtime.testing.faulty_transport import FaultyTransport
 from epochgate.runtime.testing.in_process import Step
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.integration.ledger import LedgerInMemory, account
@@ -29,7 +27,7 @@ from tests.integration.sequence_job import (
     SequenceProvider,
     held_word,
 )
-from tests.integration.split_job import READER, SplitProgram, SplitProvider
+from tests.integration.split_job import READER, SplitProgram, split_provider
 from tests.stateful.broken import BROKEN
 
 SEEDS = 100
@@ -153,7 +151,7 @@ def test_each_element_is_read_once_though_there_are_lost(what: str) -> None:
         assert found.problems == [], f"seed {seed}"
         elements = [value for values in found.outcome for value in values]
         assert sorted(elements) == list(range(SPLITS * SPLIT_SIZE)), f"seed {seed}"
-        strikes += len(run.transport.strikes)
+        strikes += len(run.strikes)
         aborted += sum(not checkpoint.is_completed for checkpoint in run.report.checkpoints)
     assert strikes >= SEEDS * len(LOSSES[what].faults)
     assert aborted > SEEDS
@@ -164,23 +162,18 @@ class SplitRun:
 
     def __init__(self, seed: int, loss: Loss) -> None:
         self.ledger = LedgerInMemory()
-        self.transport: FaultyTransport
         # By more than what is tolerated on Spark, since that changes what a loss leads to.
         tolerable = (loss.tolerable + seed) % 3
         job = SimulatedJob(
             lambda start: configuration(
-                SUBTASKS, SplitProvider(SPLITS), tolerable_checkpoint_failures=tolerable
+                SUBTASKS, split_provider(SPLITS), tolerable_checkpoint_failures=tolerable
             ),
             lambda subtask: SplitProgram(self.ledger, SPLIT_SIZE, loss.poison),
-            in_front=lambda transport: self._faulty(transport, loss),
+            faults=loss.faults,
         )
         SeededScheduler(job, seed).run(lambda: job.is_over)
         assert job.result.state == "finished", f"seed {seed}: {job.result.reason}"
-        self.report = job.master.report
-
-    def _faulty(self, transport: Transport, loss: Loss) -> FaultyTransport:
-        self.transport = FaultyTransport(transport, loss.faults)
-        return self.transport
+        self.report, self.strikes = job.master.report, job.faults.strikes
 
 
 @pytest.mark.parametrize(

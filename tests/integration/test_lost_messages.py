@@ -18,9 +18,10 @@ from typing import Any, Literal
 import pytest
 
 from epochgate.runtime import JobConfiguration
-from epochgate.runtime.testing.faulty_transport import Fault, FaultyTransport
+from epochgate.runtime.testing.faulty_transport import Fault
+from epochgate.runtime.testing.scripted import ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob
-from tests.runtime.scripted import Script, ScriptedProgram, ScriptedProvider, simulated
+from tests.runtime.scripted import Script, echo_program, simulated
 
 TIMEOUT_S = 10.0
 INTERVAL_S = 1.0
@@ -46,14 +47,14 @@ def after(job: SimulatedJob, seconds: float, held: tuple[str, ...] = ()) -> None
 
 
 def send(script: Script, job: SimulatedJob, event: str) -> Any:
-    future = script.gateways[0].send_event(event)
+    future = script.coordinator.send(0, event)
     job.flow()
     return future
 
 
 def lose(job: SimulatedJob, tag: str) -> None:
     """Lose the next message of this kind."""
-    job.transport.doom(tag, "lost")
+    job.faults.doom(tag, "lost")
 
 
 def reasons(job: SimulatedJob) -> list[str]:
@@ -81,10 +82,10 @@ def test_a_lost_last_event_costs_every_tolerated_checkpoint_its_timeout_and_then
     after(job, INTERVAL_S + 2 * TIMEOUT_S)
     assert (lost.done(), job.master.report.global_restarts) == (False, 0)
     after(job, TIMEOUT_S)
-    assert "reset_to_checkpoint" not in script.calls
+    assert not script.told("op.reset_to_checkpoint")
     after(job, INTERVAL_S)
     assert type(lost.exception()).__name__ == "EventLost"
-    assert script.calls.count("reset_to_checkpoint") == 1
+    assert len(script.told("op.reset_to_checkpoint")) == 1
     report = job.master.report
     assert (report.regional_restarts, report.global_restarts) == (0, 1)
     assert len(reasons(job)) == 3
@@ -144,8 +145,8 @@ def test_the_confirmation_behind_a_lost_one_waits_until_the_checkpoint_gives_up(
 
 def test_a_confirmation_that_comes_a_checkpoint_late_counts_for_the_next() -> None:
     script, job = running()
-    job.transport.doom("confirm", "late")
-    handled = script.gateways[0].send_event("a")
+    job.faults.doom("confirm", "late")
+    handled = script.coordinator.send(0, "a")
     after(job, INTERVAL_S + TIMEOUT_S, held=("late",))
     assert len(reasons(job)) == 1
     assert job.master.job.snapshot[0].state == "confirming"
@@ -182,9 +183,9 @@ def test_an_attempt_that_never_says_that_it_runs_is_replaced(
 ) -> None:
     script = Script()
     job = SimulatedJob(
-        lambda start: JobConfiguration("scripted", 1, (ScriptedProvider(script),)),
-        lambda subtask: ScriptedProgram(script),
-        in_front=lambda transport: FaultyTransport(transport, [Fault(tag, 1, "lost", to=to)]),
+        lambda start: JobConfiguration("scripted", 1, (ScriptedProvider("op", script),)),
+        lambda subtask: echo_program(script),
+        faults=[Fault(tag, 1, "lost", to=to)],
     )
     job.flow()
     after(job, 1000 * TIMEOUT_S)

@@ -28,7 +28,7 @@ from tests.integration.sequence_job import (
     SequenceProgram,
     SequenceProvider,
 )
-from tests.integration.split_job import READER, SplitProgram, SplitProvider
+from tests.integration.split_job import READER, SplitProgram, split_provider
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -129,7 +129,7 @@ def test_each_element_is_read_once_though_there_are_lost(
         spark,
         configuration(
             SUBTASKS,
-            SplitProvider(SPLITS),
+            split_provider(SPLITS),
             checkpoint_timeout_s=0.5,
             tolerable_checkpoint_failures=loss.tolerable,
         ),

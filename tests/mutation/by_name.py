@@ -14,7 +14,9 @@ NOTICES = "tests/runtime/test_job.py::test_an_operator_that_raises_in_a_notice_c
 WORKER = "tests/runtime/test_worker.py::test_"
 
 KILLED_BY: dict[str, tuple[str, ...]] = {
-    f"{NOTICES}[operator aborted]": ("task: aborted from running, ended: without call_aborted",),
+    f"{NOTICES}[notify_checkpoint_aborted]": (
+        "task: aborted from running, ended: without call_aborted",
+    ),
     f"{WORKER}an_event_that_comes_once_more_is_handled_once": (
         "task: event from running, ended when not is_next and is_old: refused",
         "task: event from running, ended when not is_next and not is_old: regardless of is_old",

@@ -38,7 +38,7 @@ from tests.mutation.mutants import AnyMutant
 from tests.mutation.planted import bounded_queues, planted
 from tests.mutation.seen import Seen as Seen
 from tests.runtime import test_receipts as receipts
-from tests.runtime.letters import ArchiveProvider, WritingProgram
+from tests.runtime.letters import WritingProgram, archive
 from tests.scenarios import test_scenarios as scenarios
 
 SITUATIONS_MAX = 120
@@ -166,7 +166,7 @@ def _letters(start: int) -> JobConfiguration:
     return JobConfiguration(
         "letters",
         2,
-        (ArchiveProvider(is_slow=False),),
+        (archive(is_slow=False),),
         checkpoint_interval_s=None,
         restart_strategy=FixedDelay(100, 0.5),
     )

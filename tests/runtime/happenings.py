@@ -44,11 +44,11 @@ def let_something_fail(job: SimulatedJob, choice: random.Random) -> None:
         job.transport.cut(choice.choice(alive))
     elif kind == "lose" and job.master.configuration.checkpoint_interval_s is not None:
         # Without a later event or checkpoint the loss would not be noticed.
-        job.transport.doom("event", "lost")
+        job.faults.doom("event", "lost")
     elif kind == "late":
-        job.transport.doom("acknowledge", choice.choice(["late", "repeated", "lost"]))
+        job.faults.doom("acknowledge", choice.choice(["late", "repeated", "lost"]))
     elif kind == "decline":
-        job.transport.doom("acknowledge", "declined")
+        job.faults.doom("acknowledge", "declined")
     elif kind == "all":
         job.master.queue.post(job.master.job.holder[0].fail_job, "its state is wrong", False)
     elif kind == "checkpoint":

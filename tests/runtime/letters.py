@@ -9,58 +9,31 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from epochgate.runtime import (
-    CoordinatorContext,
-    CoordinatorProvider,
-    Operator,
-    OperatorContext,
-    OperatorCoordinator,
-    Program,
-    SendFuture,
-    Work,
-)
+import msgpack
+
+from epochgate.runtime import Operator, OperatorContext, Program, SendFuture, Work
+from epochgate.runtime.store import CompletedCheckpoint
+from epochgate.testing import ScriptedCoordinator, ScriptedProvider
 
 
-class Archive(OperatorCoordinator):
-    """Keeps every letter; `is_slow` ones are filed later, elsewhere."""
+class SlowArchive(ScriptedCoordinator):
+    """Files each letter later, elsewhere."""
 
-    def __init__(self, context: CoordinatorContext, is_slow: bool) -> None:
-        self.context, self.is_slow = context, is_slow
-        self.letters: set[str] = set()
-
-    def start(self) -> None:
-        pass
-
-    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        result.set_result(json.dumps(sorted(self.letters)).encode())
-
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        self.letters = set(json.loads(state or b"[]"))
-
-    def handle_event_from_operator(
-        self, subtask: int, attempt: int, event: Any
-    ) -> Future[Any] | None:
-        if not self.is_slow:
-            self.letters.add(event)
-            return None
+    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> Future[Any]:
         filed: Future[Any] = Future()
+        file = super().handle_event_from_operator
 
-        def file(_: Any, error: BaseException | None) -> None:
-            self.letters.add(event)
+        def then(_: Any, error: BaseException | None) -> None:
+            file(subtask, attempt, event)
             filed.set_result(None)
 
-        self.context.run_async(lambda: None, file)
+        self.context.run_async(lambda: None, then)
         return filed
 
 
-class ArchiveProvider(CoordinatorProvider):
-    operator_id = "archive"
-
-    def __init__(self, is_slow: bool) -> None:
-        self._is_slow = is_slow
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        return Archive(context, self._is_slow)
+def archive(is_slow: bool) -> ScriptedProvider:
+    """A coordinator that keeps every letter, as what it has heard."""
+    return ScriptedProvider("archive", None, SlowArchive if is_slow else ScriptedCoordinator)
 
 
 class Writer(Operator):
@@ -113,6 +86,11 @@ class WritingProgram(Program):
             return Work.DONE
         is_done = self.writer.written == self.writer.letters and not self.writer.unreceipted
         return Work.ENDED if is_done else Work.IDLE
+
+
+def letters_filed(checkpoint: CompletedCheckpoint) -> set[str]:
+    _, heard = msgpack.unpackb(checkpoint.coordinators["archive"] or b"")
+    return {letter for letters in heard for letter in letters}
 
 
 def letters_with_receipt(states: Mapping[str, bytes]) -> set[str]:

@@ -13,75 +13,29 @@ from epochgate.runtime import (
     NO_CHECKPOINT,
     BatchSnapshotFailed,
     BatchSnapshotRefused,
-    CoordinatorContext,
     CoordinatorUnavailable,
     JobConfiguration,
     JobMaster,
     JobMisconfigured,
     JobOver,
-    OperatorCoordinator,
     UnknownOperator,
 )
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.store import InMemoryCheckpointStore
+from epochgate.runtime.testing.scripted import ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob
-from tests.runtime.scripted import (
-    Script,
-    ScriptedCoordinator,
-    ScriptedProgram,
-    ScriptedProvider,
-    simulated,
-)
+from tests.runtime.scripted import Script, simulated
 from tests.runtime.test_loop import OneTask
 
 
-class Batch(ScriptedCoordinator):
-    """Supports snapshots without checkpoints, and keeps what it is reset to."""
-
-    def __init__(self, context: CoordinatorContext, script: Script) -> None:
-        super().__init__(context, script)
-        self.ids: list[int] = []
-        self.resets: list[tuple[int, bytes | None]] = []
-
-    def supports_batch_snapshot(self) -> bool:
-        return True
-
-    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        self.ids.append(checkpoint_id)
-        super().checkpoint(checkpoint_id, result)
-
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        super().reset_to_checkpoint(checkpoint_id, state)
-        self.resets.append((checkpoint_id, state))
-
-
-class BatchProvider(ScriptedProvider):
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        self.coordinator = Batch(context, self._script)
-        return self.coordinator
-
-
 def batch(script: Script, *, is_up: bool = True, **settings: Any) -> SimulatedJob:
-    job = SimulatedJob(
-        lambda _: JobConfiguration(
-            "batch",
-            1,
-            (BatchProvider(script),),
-            restart_strategy=FixedDelay(5, 1.0),
-            **{"checkpoint_interval_s": None, **settings},
-        ),
-        lambda _: ScriptedProgram(script),
-    )
+    """A job whose coordinator gives snapshots without checkpoints, always the same."""
+    script.has_batch_snapshots, script.state = True, b"state"
+    job = simulated(script, **settings)
     if is_up:
         job.settle()
     return job
-
-
-def coordinator(job: SimulatedJob) -> Batch:
-    found = job.master.coordinators[0]
-    assert isinstance(found, Batch)
-    return found
 
 
 def asked(job: SimulatedJob) -> Future[bytes]:
@@ -97,15 +51,15 @@ def test_the_ids_of_no_checkpoint_and_of_a_batch_snapshot_differ_and_are_no_chec
 
 
 def test_a_snapshot_without_a_checkpoint_has_its_own_id_and_leaves_the_gateways_open() -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = batch(script)
     wanted = asked(job)
-    assert coordinator(job).ids == [BATCH_CHECKPOINT]
+    assert script.told("op.checkpoint") == [(BATCH_CHECKPOINT,)]
     assert job.master.job.gateway[0, 0].state == "open"
-    script.results[BATCH_CHECKPOINT].set_result(b"state")
+    script.coordinator.results[BATCH_CHECKPOINT].set_result(b"state")
     job.drain()
     assert wanted.result(timeout=0) == b"state"
-    sent = script.gateways[0].send_event("later")
+    sent = script.coordinator.send(0, "later")
     job.settle()
     sent.result(timeout_s=0)
     assert job.master.report.checkpoints == []
@@ -114,7 +68,7 @@ def test_a_snapshot_without_a_checkpoint_has_its_own_id_and_leaves_the_gateways_
 def test_it_waits_for_what_was_sent_before_and_not_for_what_is_sent_after() -> None:
     script = Script()
     job = batch(script)
-    gateway = script.gateways[0]
+    gateway = script.coordinator.gateways[0]
     for event in ("one", "two"):
         gateway.send_event(event)
     wanted = asked(job)
@@ -132,7 +86,7 @@ def test_it_waits_for_what_was_sent_before_and_not_for_what_is_sent_after() -> N
 def test_an_event_lost_on_its_way_fails_it() -> None:
     script = Script()
     job = batch(script)
-    script.gateways[0].send_event("one")
+    script.coordinator.send(0, "one")
     wanted = asked(job)
     job.transport.kill(1)
     job.settle()
@@ -150,31 +104,31 @@ def test_an_event_lost_on_its_way_fails_it() -> None:
     ],
 )
 def test_a_future_that_fails_or_is_cancelled_fails_it(end: Any, reason: str) -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = batch(script)
     wanted = asked(job)
-    end(script.results[BATCH_CHECKPOINT])
+    end(script.coordinator.results[BATCH_CHECKPOINT])
     job.drain()
     with pytest.raises(BatchSnapshotFailed, match=reason):
         wanted.result(timeout=0)
 
 
 def test_a_dropped_future_fails_it() -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = batch(script)
     wanted = asked(job)
-    script.results.clear()
+    script.coordinator.results.clear()
     job.drain()
     with pytest.raises(BatchSnapshotFailed, match="dropped uncompleted"):
         wanted.result(timeout=0)
 
 
 def test_a_future_of_the_past_completes_no_later_snapshot() -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = batch(script)
     first = asked(job)
-    old = script.results[BATCH_CHECKPOINT]
-    coordinator(job).context.fail_job("count is off")
+    old = script.coordinator.results[BATCH_CHECKPOINT]
+    script.coordinator.context.fail_job("count is off")
     job.settle()
     with pytest.raises(BatchSnapshotFailed, match="it has failed the job"):
         first.result(timeout=0)
@@ -182,20 +136,20 @@ def test_a_future_of_the_past_completes_no_later_snapshot() -> None:
     old.set_result(b"of the past")
     job.drain()
     assert not second.done()
-    script.results[BATCH_CHECKPOINT].set_result(b"of now")
+    script.coordinator.results[BATCH_CHECKPOINT].set_result(b"of now")
     job.drain()
     assert second.result(timeout=0) == b"of now"
 
 
 def test_one_is_taken_at_a_time() -> None:
-    job = batch(Script(answers=False))
+    job = batch(Script(is_completing=False))
     asked(job)
     with pytest.raises(BatchSnapshotRefused, match="is being taken already"):
         asked(job).result(timeout=0)
 
 
 def test_a_coordinator_that_raises_takes_the_job_back_and_fails_it() -> None:
-    script = Script(errors={"checkpoint": [KeyError("split 7")]})
+    script = Script(errors={"op.checkpoint": [KeyError("split 7")]})
     job = batch(script)
     wanted = asked(job)
     job.settle()
@@ -204,13 +158,13 @@ def test_a_coordinator_that_raises_takes_the_job_back_and_fails_it() -> None:
 
 
 def test_a_coordinator_that_could_not_start_gives_no_snapshot() -> None:
-    script = Script(errors={"start": [OSError("no such table")]})
+    script = Script(errors={"op.start": [OSError("no such table")]})
     job = batch(script, is_up=False)
     job.drain()
     assert job.master.job.holder[0].state == "broken"
     with pytest.raises(CoordinatorUnavailable, match=r"a snapshot .* 'op' could not start"):
         asked(job).result(timeout=0)
-    assert "checkpoint" not in script.calls
+    assert not script.told("op.checkpoint")
     job.settle(lambda: job.master.job.holder[0].state == "started")
     assert asked(job).result(timeout=0) == b"state"
 
@@ -219,10 +173,10 @@ def test_a_coordinator_that_could_not_start_gives_no_snapshot() -> None:
 def test_a_snapshot_asked_for_while_a_coordinator_starts_waits_for_how_that_ends(
     can_start: bool,
 ) -> None:
-    script = Script(errors={} if can_start else {"start": [OSError("no such table")]})
+    script = Script(errors={} if can_start else {"op.start": [OSError("no such table")]})
     job = batch(script, is_up=False)
     wanted = asked(job)
-    assert ("checkpoint" in script.calls) is can_start
+    assert bool(script.told("op.checkpoint")) is can_start
     if can_start:
         assert wanted.result(timeout=0) == b"state"
     else:
@@ -230,16 +184,16 @@ def test_a_snapshot_asked_for_while_a_coordinator_starts_waits_for_how_that_ends
 
 
 def test_a_coordinator_that_has_failed_the_job_gives_no_snapshot_until_it_is_restored() -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = batch(script)
     under_way = asked(job)
-    coordinator(job).context.fail_job("count is off")
+    script.coordinator.context.fail_job("count is off")
     job.drain()
     with pytest.raises(BatchSnapshotFailed, match="it has failed the job"):
         under_way.result(timeout=0)
     with pytest.raises(CoordinatorUnavailable, match="'op' has failed the job and is not restored"):
         asked(job).result(timeout=0)
-    assert coordinator(job).ids == [BATCH_CHECKPOINT]
+    assert script.told("op.checkpoint") == [(BATCH_CHECKPOINT,)]
 
 
 def test_it_is_refused_where_it_makes_no_sense() -> None:
@@ -256,7 +210,7 @@ def test_it_is_refused_where_it_makes_no_sense() -> None:
 
 
 def test_the_end_of_the_job_fails_it() -> None:
-    job = batch(Script(answers=False))
+    job = batch(Script(is_completing=False))
     wanted = asked(job)
     job.master.cancel("enough")
     job.settle(lambda: job.is_over)
@@ -267,8 +221,8 @@ def test_the_end_of_the_job_fails_it() -> None:
 
 
 def test_a_job_begins_from_one_and_goes_back_to_it() -> None:
-    script, clock = Script(), VirtualClock()
-    provider = BatchProvider(script)
+    script, clock = Script(state=b"state"), VirtualClock()
+    provider = ScriptedProvider("op", script)
     master = JobMaster(
         JobConfiguration("batch", 1, (provider,), checkpoint_interval_s=None),
         transport=OneTask(),
@@ -279,28 +233,26 @@ def test_a_job_begins_from_one_and_goes_back_to_it() -> None:
     )
     master.start()
     master.queue.drain()
-    assert script.calls[:2] == ["reset_to_checkpoint", "start"]
-    made = master.coordinators[0]
-    assert isinstance(made, Batch)
-    made.context.fail_job("count is off")
+    reset = f"op.reset_to_checkpoint({BATCH_CHECKPOINT}, b'state')"
+    assert script.calls[:3] == ["op.create()", reset, "op.start()"]
+    script.coordinator.context.fail_job("count is off")
     master.queue.drain()
     clock.advance(1.0)
     master.queue.post_due()
     master.queue.drain()
-    assert made.resets == [(BATCH_CHECKPOINT, b"state")] * 2
+    assert script.told("op.reset_to_checkpoint") == [(BATCH_CHECKPOINT, b"state")] * 2
+    assert len(script.coordinators) == 1
     master.close()
 
 
 def test_a_coordinator_that_cannot_go_back_to_one_is_rebuilt_and_goes_back_to_it() -> None:
-    script, clock = (
-        Script(errors={"reset_to_checkpoint": [OSError("no such table")]}),
-        VirtualClock(),
-    )
+    errors: dict[str, list[Exception]] = {"op.reset_to_checkpoint": [OSError("no such table")]}
+    script, clock = Script(errors, state=b"state"), VirtualClock()
     master = JobMaster(
         JobConfiguration(
             "batch",
             1,
-            (BatchProvider(script),),
+            (ScriptedProvider("op", script),),
             checkpoint_interval_s=None,
             restart_strategy=FixedDelay(5, 1.0),
         ),
@@ -316,17 +268,16 @@ def test_a_coordinator_that_cannot_go_back_to_one_is_rebuilt_and_goes_back_to_it
     clock.advance(1.0)
     master.queue.post_due()
     master.queue.drain()
-    made = master.coordinators[0]
-    assert isinstance(made, Batch)
-    assert made.resets == [(BATCH_CHECKPOINT, b"state")]
-    assert script.calls[-2:] == ["reset_to_checkpoint", "start"]
+    assert len(script.coordinators) == 2
+    reset = f"op.reset_to_checkpoint({BATCH_CHECKPOINT}, b'state')"
+    assert script.calls[-2:] == [reset, "op.start()"]
     master.close()
 
 
 def test_a_snapshot_of_an_operator_that_the_job_does_not_have_is_refused() -> None:
     with pytest.raises(JobMisconfigured, match="no operator 'counter'; its operators are 'op'"):
         JobMaster(
-            JobConfiguration("batch", 1, (BatchProvider(Script()),), checkpoint_interval_s=None),
+            JobConfiguration("batch", 1, (ScriptedProvider("op"),), checkpoint_interval_s=None),
             transport=OneTask(),
             store=InMemoryCheckpointStore(job_id="batch"),
             clock=VirtualClock(),

@@ -28,13 +28,13 @@ def with_two_checkpoints(script: Script) -> SimulatedJob:
 
 
 def test_what_is_not_known_to_be_committed_travels_with_the_next_checkpoint() -> None:
-    job = with_two_checkpoints(Script(errors={"commit": [RetryLater("busy")]}))
+    job = with_two_checkpoints(Script(errors={"committer.commit": [RetryLater("busy")]}))
     assert carried(job, 1) == {}
     assert carried(job, 2) == {1: [[0, ["row"]]]}
 
 
 def test_a_checkpoint_carries_nothing_that_is_known_to_be_committed() -> None:
-    script = Script(errors={"commit": [RetryLater("busy")]})
+    script = Script(errors={"committer.commit": [RetryLater("busy")]})
     job = with_two_checkpoints(script)
     job.wait(60.0)
     job.flow()
@@ -46,7 +46,7 @@ def test_a_checkpoint_carries_nothing_that_is_known_to_be_committed() -> None:
 
 
 def test_a_start_commits_what_the_restored_checkpoint_carries_before_its_own() -> None:
-    script = Script(errors={"commit": [RetryLater("busy")]})
+    script = Script(errors={"committer.commit": [RetryLater("busy")]})
     job = with_two_checkpoints(script)
     job.crash_driver()
     job.settle()
@@ -55,7 +55,7 @@ def test_a_start_commits_what_the_restored_checkpoint_carries_before_its_own() -
 
 
 def test_a_start_that_dies_before_it_has_committed_hands_the_ledger_on() -> None:
-    script = Script(errors={"commit": [RetryLater("busy"), RetryLater("busy")]})
+    script = Script(errors={"committer.commit": [RetryLater("busy"), RetryLater("busy")]})
     job = with_two_checkpoints(script)
     job.crash_driver()
     job.flow()
@@ -69,7 +69,7 @@ def test_a_start_that_dies_before_it_has_committed_hands_the_ledger_on() -> None
 
 
 def test_warnings_and_causes_name_what_a_commit_covers() -> None:
-    script = Script(errors={"commit": [RetryLater("busy"), OSError("no table")]})
+    script = Script(errors={"committer.commit": [RetryLater("busy"), OSError("no table")]})
     job = with_two_checkpoints(script)
     job.settle(until=lambda: job.is_over)
     assert job.master.report.warnings[-1] == "commit of checkpoints [1] will be tried again: busy"

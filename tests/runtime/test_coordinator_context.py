@@ -20,14 +20,9 @@ from epochgate.runtime import (
     MetricNameTaken,
     ValueNotPlain,
 )
+from epochgate.runtime.testing.scripted import ScriptedCoordinator, ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob
-from tests.runtime.scripted import (
-    Script,
-    ScriptedCoordinator,
-    ScriptedProgram,
-    ScriptedProvider,
-    simulated,
-)
+from tests.runtime.scripted import Script, echo_program, simulated
 
 
 def up(script: Script | None = None, **settings: Any) -> SimulatedJob:
@@ -49,13 +44,10 @@ def test_the_context_knows_its_operator_its_job_and_the_parallelism() -> None:
 
 
 def test_coordinators_of_a_job_share_one_store() -> None:
-    class Second(ScriptedProvider):
-        operator_id = "second"
-
     script = Script()
+    providers = ScriptedProvider("op", script), ScriptedProvider("second", script)
     job = SimulatedJob(
-        lambda _: JobConfiguration("two", 1, (ScriptedProvider(script), Second(script))),
-        lambda _: ScriptedProgram(script),
+        lambda _: JobConfiguration("two", 1, providers), lambda _: echo_program(script)
     )
     first, second = context_of(job, 0), context_of(job, 1)
     first.coordinator_store.put("listener", first.operator_id)
@@ -277,7 +269,7 @@ def test_an_event_of_a_type_that_cannot_travel_is_refused_where_it_is_sent() -> 
     with pytest.raises(
         ValueNotPlain, match=r"the event for subtask 0 is not plain: .* is a Script"
     ):
-        script.gateways[0].send_event(script)
+        script.coordinator.send(0, script)
     job.settle()
     assert job.master.report.failures == []
 
@@ -287,7 +279,7 @@ def test_a_coordinator_that_lets_this_error_pass_ends_the_job_as_no_restart_woul
     job = up(script)
 
     def send() -> None:
-        script.gateways[0].send_event(script)
+        script.coordinator.send(0, script)
 
     context_of(job).post(send)
     job.settle(lambda: job.is_over)
@@ -299,7 +291,7 @@ def test_a_coordinator_that_lets_this_error_pass_ends_the_job_as_no_restart_woul
 def test_a_send_to_an_attempt_that_is_gone_fails_its_future_and_nothing_else() -> None:
     script = Script()
     job = up(script)
-    old = script.gateways[0]
+    old = script.coordinator.gateways[0]
     job.transport.kill(1)
     job.settle()
     wanted = job.master.request_checkpoint()
@@ -316,8 +308,14 @@ def test_the_order_of_an_attempts_life_is_ready_failed_reset_ready() -> None:
     job = up(script)
     job.transport.kill(1)
     job.settle()
-    heard = [c for c in script.calls if c in ("ready", "failed", "subtask_reset")]
-    assert heard == ["ready", "failed", "subtask_reset", "ready"]
+    assert [call for call in script.calls if call.startswith("op.")] == [
+        "op.create()",
+        "op.start()",
+        "op.execution_attempt_ready(0, 0)",
+        "op.execution_attempt_failed(0, 0, 'killed')",
+        "op.subtask_reset(0, 0)",
+        "op.execution_attempt_ready(0, 1)",
+    ]
 
 
 def test_what_an_old_attempt_says_does_not_reach_the_coordinator() -> None:
@@ -328,8 +326,8 @@ def test_what_an_old_attempt_says_does_not_reach_the_coordinator() -> None:
     job.settle(lambda: job.master.job.attempt[0].number == 1)
     old.worker.program.operators["op"].handle_event("from the past")
     job.settle()
-    assert "operator event" in script.calls
-    assert "event" not in script.calls
+    assert script.told("op[0].handle_event")
+    assert not script.told("op.handle_event_from_operator")
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
-from epochgate.runtime.testing.faulty_transport import Fault, FaultyTransport
+from epochgate.runtime.testing.faulty_transport import RELEASE, Fate, Fault, FaultyTransport
 from tests.runtime.test_inprocess import InProcessHarness
 from tests.runtime.transport_contract import RecordingInbox, TransportContract, TransportHarness
 
@@ -15,9 +15,9 @@ from tests.runtime.transport_contract import RecordingInbox, TransportContract, 
 class FaultyHarness:
     """The in-process transport, behind one that could be faulty."""
 
-    def __init__(self, parallelism: int) -> None:
+    def __init__(self, parallelism: int, *faults: Fault) -> None:
         behind = InProcessHarness(parallelism)
-        self.transport = FaultyTransport(behind.transport)
+        self.transport = FaultyTransport(behind.transport, faults)
         self.pump, self.kill = behind.pump, behind.kill
 
     def close(self) -> None:
@@ -27,6 +27,81 @@ class FaultyHarness:
 class TestFaultyWithoutFaults(TransportContract):
     def make(self, parallelism: int) -> TransportHarness:
         return FaultyHarness(parallelism)
+
+
+def acknowledged(*faults: Fault, doomed: Fate | None = None) -> list[Any]:
+    """What the driver hears of a barrier, with what is late at the end."""
+    harness, inbox = FaultyHarness(1, *faults), RecordingInbox()
+    transport = harness.transport
+    transport.open(inbox)
+    transport.deploy(0, 0)
+    harness.pump(lambda: bool(inbox.connections), 1)
+    process = inbox.connections[0][1]
+    transport.send(0, process, ["restore", 0, 0, None])
+    if doomed is not None:
+        transport.doom("acknowledge", doomed)
+    transport.send(0, process, ["barrier", 1])
+    harness.pump(lambda: False, 1)
+    inbox.messages[process].append(["late:"])
+    while transport.late:
+        transport.release(0)
+    assert [strike.identity for strike in transport.strikes] == [process]
+    harness.close()
+    return [
+        message for message in inbox.messages[process] if message[0] not in ("initialize", "run")
+    ]
+
+
+WHOLE = ["acknowledge", 1, False, {"echo": b""}, []]
+FATED: list[tuple[Fate, list[Any]]] = [
+    ("lost", [["late:"]]),
+    ("late", [["late:"], WHOLE]),
+    ("repeated", [WHOLE, ["late:"], WHOLE]),
+    ("declined", [["decline", 1, "by order of the test"], ["late:"]]),
+    ("garbled", [["acknowledge"], ["late:"]]),
+]
+
+
+@pytest.mark.parametrize(("fate", "heard"), FATED, ids=lambda value: str(value)[:10])
+def test_the_next_acknowledgement_meets_its_fate(fate: Fate, heard: list[Any]) -> None:
+    assert acknowledged(doomed=fate) == heard
+
+
+@pytest.mark.parametrize(("fate", "heard"), FATED, ids=lambda value: str(value)[:10])
+def test_a_counted_acknowledgement_meets_the_same_fate(fate: Fate, heard: list[Any]) -> None:
+    until = RELEASE if fate in ("late", "repeated") else ""
+    assert acknowledged(Fault("acknowledge", 1, fate, to="driver", until=until)) == heard
+
+
+def test_an_unknown_fate_is_refused() -> None:
+    transport, _, _ = opened()
+    with pytest.raises(ValueError, match="cannot be 'burnt'"):
+        transport.doom("event", "burnt")  # type: ignore[arg-type]  # what is refused
+
+
+def test_a_fate_that_no_message_has_met_is_forgotten_when_asked_to() -> None:
+    transport, wire, _ = opened()
+    transport.doom("event", "lost")
+    transport.calm()
+    transport.send(0, 1, ["event", 0, 1, "x"])
+    assert wire.sent == [(0, ["event", 0, 1, "x"])]
+
+
+def test_the_next_event_is_one_to_a_task_of_whichever_subtask() -> None:
+    transport, wire, inbox = opened()
+    transport.doom("event", "lost")
+    wire.inbox.received(1, 2, [["event", 0, "up"]])
+    transport.send(1, 2, ["event", 0, 1, "x"])
+    transport.send(0, 1, ["event", 0, 1, "y"])
+    assert wire.sent == [(0, ["event", 0, 1, "y"])]
+    assert inbox.messages[2] == [["event", 0, "up"]]
+
+
+def test_what_was_heard_is_heard_again_though_it_was_lost() -> None:
+    transport, wire, inbox = opened(Fault("confirm", 2, "lost", to="driver"))
+    wire.inbox.received(0, 1, [["confirm", 0, 1], ["confirm", 0, 2], ["event", 0, "up"]])
+    transport.repeat(-1)
+    assert inbox.messages[1] == [["confirm", 0, 1], ["event", 0, "up"], ["confirm", 0, 2]]
 
 
 class Wire(Transport):
@@ -125,6 +200,9 @@ def test_a_message_without_a_form_passes(garbled: Any) -> None:
         ({"at": 1, "fate": "late", "to": "driver"}, "says when"),
         ({"at": 1, "fate": "lost", "to": "driver", "until": "event"}, "says when"),
         ({"at": 1, "fate": "late", "to": "task", "until": "event"}, "only what goes to the driver"),
+        ({"at": 1, "fate": "repeated", "to": "task", "until": "event"}, "only what goes to the"),
+        ({"at": 1, "fate": "garbled", "to": "task"}, "only what goes to the driver"),
+        ({"at": 1, "fate": "declined", "to": "driver"}, "only an acknowledgement"),
     ],
 )
 def test_a_fault_without_a_meaning_is_refused(settings: dict[str, Any], problem: str) -> None:

@@ -17,16 +17,13 @@ from epochgate.runtime import (
     CoordinatorReplaced,
     CoordinatorStore,
     EventLost,
-    JobConfiguration,
-    OperatorCoordinator,
     SubtaskGateway,
 )
 from epochgate.runtime.api.coordinator import RunningCoroutine
 from epochgate.runtime.api.coordinator_metrics import Counter
-from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.recreated import Staged
-from tests.runtime.scripted import Script, ScriptedCoordinator, ScriptedProgram, ScriptedProvider
+from tests.runtime.scripted import Script, simulated
 
 HANDED_OUT = (
     CoordinatorContext,
@@ -38,19 +35,6 @@ HANDED_OUT = (
     SubtaskGateway,
 )
 """What a coordinator gets hold of."""
-
-
-class KeepingProvider(ScriptedProvider):
-    """Keeps every coordinator that it makes."""
-
-    def __init__(self, script: Script) -> None:
-        super().__init__(script)
-        self.made: list[ScriptedCoordinator] = []
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        super().create(context)
-        self.made.append(self.coordinator)
-        return self.coordinator
 
 
 class Replaced:
@@ -102,26 +86,16 @@ class Replaced:
 
 def rebuilt() -> Replaced:
     """The first coordinator could not start, and its holder has built another."""
-    script = Script(errors={"start": [OSError("no such table")]})
-    provider = KeepingProvider(script)
-    job = SimulatedJob(
-        lambda _: JobConfiguration(
-            "rebuilt",
-            1,
-            (provider,),
-            checkpoint_interval_s=None,
-            restart_strategy=FixedDelay(5, 1.0),
-        ),
-        lambda _: ScriptedProgram(script),
-    )
+    script = Script(errors={"op.start": [OSError("no such table")]})
+    job = simulated(script)
     job.drain()
     assert job.master.job.holder[0].state == "broken"
-    replaced = Replaced(job, provider.made[0].context)
+    replaced = Replaced(job, script.coordinators[0].context)
     job.clock.advance(1.0)
     job.master.queue.post_due()
     replaced.begin()
     job.settle()
-    assert len(provider.made) == 2
+    assert len(script.coordinators) == 2
     return replaced
 
 

@@ -1,4 +1,4 @@
-"""The in-process transport keeps the contract, and breaks it in the ways that it is told to."""
+"""The in-process transport keeps the contract, whether its processes die or are cut off."""
 
 from __future__ import annotations
 
@@ -58,18 +58,6 @@ def running() -> tuple[InProcessHarness, RecordingInbox, int]:
     return harness, inbox, who
 
 
-@pytest.mark.parametrize(
-    ("fate", "heard"),
-    [("lost", 0), ("late", 1), ("repeated", 2)],
-)
-def test_an_acknowledgement_meets_its_fate(fate: str, heard: int) -> None:
-    harness, inbox, who = running()
-    harness.transport.doom("acknowledge", fate)
-    harness.transport.send(0, who, ["barrier", 1])
-    harness.pump(lambda: False, 1)
-    assert len([m for m in inbox.messages[who] if m[0] == "acknowledge"]) == heard
-
-
 def test_a_process_without_a_connection_speaks_late_and_hears_nothing() -> None:
     harness, inbox, who = running()
     harness.transport.send(0, who, ["event", 0, 1, "on its way"])
@@ -90,12 +78,6 @@ def test_a_process_that_dies_before_it_connects_is_replaced() -> None:
     harness.pump(lambda: False, 1)
     assert inbox.connections == [(0, 2)]
     assert inbox.losses == []
-
-
-def test_an_unknown_fate_is_refused() -> None:
-    harness, _, _ = running()
-    with pytest.raises(ValueError, match="cannot be 'burnt'"):
-        harness.transport.doom("event", "burnt")
 
 
 def test_a_transport_must_be_open() -> None:

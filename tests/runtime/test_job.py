@@ -13,8 +13,9 @@ from epochgate.runtime import CoordinatorContext, EventLost, FatalTaskError, Ret
 from epochgate.runtime.api.restart_strategies import NoRestart
 from epochgate.runtime.shell.checkpoints import CheckpointAborted
 from epochgate.runtime.store import CheckpointOutcomeUnknown
+from epochgate.runtime.testing.scripted import ScriptedCoordinator
 from epochgate.runtime.testing.simulation import SimulatedJob, Stuck
-from tests.runtime.scripted import Script, ScriptedCoordinator, simulated
+from tests.runtime.scripted import Script, simulated
 
 
 def up(script: Script, **settings: Any) -> SimulatedJob:
@@ -34,13 +35,13 @@ def checkpointed(job: SimulatedJob) -> int:
 
 
 @pytest.mark.parametrize(
-    "place", ["operator open", "operator event", "operator prepare_commit", "operator snapshot"]
+    "place", ["op[0].open", "op[0].handle_event", "op[0].prepare_commit", "op[0].snapshot"]
 )
 def test_an_operator_that_raises_costs_one_attempt(place: str) -> None:
     script = Script()
-    script.errors[place] = [ValueError("a row too long")]
+    script.raise_at(place, ValueError("a row too long"))
     job = up(script)
-    script.gateways[0].send_event("hello")
+    script.coordinator.send(0, "hello")
     job.settle()
     if job.master.report.regional_restarts == 0:
         job.master.request_checkpoint()
@@ -52,16 +53,16 @@ def test_an_operator_that_raises_costs_one_attempt(place: str) -> None:
 
 
 def test_work_that_raises_costs_one_attempt() -> None:
-    script = Script(errors={"work": [ValueError("a row too long")]})
+    script = Script(errors={"program.work": [ValueError("a row too long")]})
     job = up(script)
     assert job.master.report.regional_restarts == 1
 
 
-@pytest.mark.parametrize("place", ["operator complete", "operator aborted"])
-def test_an_operator_that_raises_in_a_notice_costs_one_attempt(place: str) -> None:
-    script = Script(errors={place: [ValueError("no")]})
+@pytest.mark.parametrize("notice", ["notify_checkpoint_complete", "notify_checkpoint_aborted"])
+def test_an_operator_that_raises_in_a_notice_costs_one_attempt(notice: str) -> None:
+    script = Script(errors={f"op[0].{notice}": [ValueError("no")]})
     job = up(script, subtasks=2, tolerable_checkpoint_failures=3)
-    job.transport.doom("acknowledge", "declined")
+    job.faults.doom("acknowledge", "declined")
     job.master.request_checkpoint()
     job.flow()
     job.settle()
@@ -71,7 +72,7 @@ def test_an_operator_that_raises_in_a_notice_costs_one_attempt(place: str) -> No
 
 
 def test_an_error_that_no_attempt_can_mend_fails_the_job() -> None:
-    script = Script(errors={"work": [FatalTaskError("the input is of another version")]})
+    script = Script(errors={"program.work": [FatalTaskError("the input is of another version")]})
     job = simulated(script)
     ended(job)
     assert job.result.state == "failed"
@@ -79,14 +80,24 @@ def test_an_error_that_no_attempt_can_mend_fails_the_job() -> None:
     assert job.master.report.regional_restarts == 0
 
 
-@pytest.mark.parametrize("place", ["checkpoint", "ready", "event", "complete", "aborted", "failed"])
-def test_a_coordinator_that_raises_takes_the_job_back(place: str) -> None:
+@pytest.mark.parametrize(
+    "method",
+    [
+        "checkpoint",
+        "execution_attempt_ready",
+        "execution_attempt_failed",
+        "handle_event_from_operator",
+        "notify_checkpoint_complete",
+        "notify_checkpoint_aborted",
+    ],
+)
+def test_a_coordinator_that_raises_takes_the_job_back(method: str) -> None:
     script = Script()
     job = up(script, subtasks=2)
-    script.errors[place] = [KeyError("split 7")]
-    script.gateways[0].send_event("hello")
+    script.raise_at(f"op.{method}", KeyError("split 7"))
+    script.coordinator.send(0, "hello")
     job.settle()
-    job.transport.doom("acknowledge", "declined")
+    job.faults.doom("acknowledge", "declined")
     job.master.request_checkpoint()
     job.flow()
     job.settle()
@@ -94,38 +105,36 @@ def test_a_coordinator_that_raises_takes_the_job_back(place: str) -> None:
     job.settle()
     job.transport.kill(max(job.transport.processes))
     job.settle()
-    assert script.errors[place] == []
+    assert script.errors == {}
     assert job.master.report.global_restarts == 1
     assert any("split 7" in failure.reason for failure in job.master.report.failures)
     assert checkpointed(job) > 0
 
 
-@pytest.mark.parametrize("place", ["subtask_reset", "reset_to_checkpoint"])
-def test_a_coordinator_that_raises_in_a_reset_is_reset_again(place: str) -> None:
+@pytest.mark.parametrize("method", ["subtask_reset", "reset_to_checkpoint"])
+def test_a_coordinator_that_raises_in_a_reset_is_reset_again(method: str) -> None:
     script = Script()
     job = up(script)
     checkpointed(job)
     job.settle()
-    script.errors[place] = [KeyError("split 7")]
-    if place == "subtask_reset":
+    script.raise_at(f"op.{method}", KeyError("split 7"))
+    if method == "subtask_reset":
         job.transport.kill(1)
     else:
-        coordinator = job.master.coordinators[0]
-        assert isinstance(coordinator, ScriptedCoordinator)
-        coordinator.context.fail_job("count is off")
+        script.coordinator.context.fail_job("count is off")
     job.settle()
-    assert script.errors[place] == []
-    assert script.calls.count("reset_to_checkpoint") == (1 if place == "subtask_reset" else 2)
+    assert script.errors == {}
+    assert len(script.told("op.reset_to_checkpoint")) == (1 if method == "subtask_reset" else 2)
     assert checkpointed(job) == 2
 
 
 def test_a_coordinator_that_cannot_start_is_rebuilt() -> None:
-    script = Script(errors={"start": [OSError("no such table")]})
+    script = Script(errors={"op.start": [OSError("no such table")]})
     job = up(script)
     assert job.master.job.holder[0].state == "started"
-    assert script.calls.count("start") == 2
-    assert script.calls.count("close") == 1
-    assert script.calls.count("reset_to_checkpoint") == 0
+    assert len(script.told("op.start")) == 2
+    assert len(script.told("op.close")) == 1
+    assert len(script.told("op.reset_to_checkpoint")) == 0
     assert job.master.report.global_restarts == 1
     assert checkpointed(job) == 1
 
@@ -134,62 +143,55 @@ def test_a_coordinator_that_fails_the_job_while_it_is_made_is_rebuilt() -> None:
     class Hesitant(ScriptedCoordinator):
         def __init__(self, context: CoordinatorContext, script: Script) -> None:
             super().__init__(context, script)
-            script.at("made")
-            if script.calls.count("made") == 1:
+            if len(script.coordinators) == 1:
                 context.fail_job("half of it is missing")
 
     script = Script()
     job = simulated(script, coordinator=Hesitant)
     job.settle()
-    assert script.calls.count("made") == 2
+    assert len(script.coordinators) == 2
     assert job.master.report.global_restarts == 1
     assert checkpointed(job) == 1
 
 
 def test_a_coordinator_that_never_starts_fails_the_job_with_its_reason() -> None:
-    script = Script(errors={"start": [OSError("no such table")] * 100})
+    script = Script(errors={"op.start": [OSError("no such table")] * 100})
     job = simulated(script)
     ended(job)
     assert job.result.state == "failed"
     assert "could not start: OSError('no such table')" in str(job.result.reason)
-    assert script.calls.count("close") == script.calls.count("start")
+    assert len(script.told("op.close")) == len(script.told("op.start"))
 
 
 def test_a_coordinator_that_fails_the_job_while_it_starts_is_rebuilt() -> None:
     class Hesitant(ScriptedCoordinator):
         def start(self) -> None:
             super().start()
-            if self.script.calls.count("start") == 1:
+            if len(self.script.told("op.start")) == 1:
                 self.context.fail_job("half of it is missing")
 
     script = Script()
     job = simulated(script, coordinator=Hesitant)
     job.settle()
-    assert script.calls.count("start") == 2
-    assert script.calls.count("close") == 1
+    assert len(script.told("op.start")) == 2
+    assert len(script.told("op.close")) == 1
     assert checkpointed(job) == 1
 
 
 def test_nothing_that_a_coordinator_does_after_it_failed_to_start_reaches_the_job() -> None:
-    contexts: list[CoordinatorContext] = []
-
-    class Lingering(ScriptedCoordinator):
-        def start(self) -> None:
-            contexts.append(self.context)
-            super().start()
-
-    script = Script(errors={"start": [OSError("no such table")]})
-    job = simulated(script, coordinator=Lingering)
+    script = Script(errors={"op.start": [OSError("no such table")]})
+    job = up(script)
+    old = script.coordinators[0].context
+    old.fail_job("I am still here")
+    posted: list[str] = []
+    old.post(posted.append, "posted by the old one")
     job.settle()
-    contexts[0].fail_job("I am still here")
-    contexts[0].post(script.at, "posted by the old one")
-    job.settle()
-    assert "posted by the old one" not in script.calls
+    assert posted == []
     assert job.master.report.global_restarts == 1
 
 
 def test_a_coordinator_that_cannot_close_leaves_a_warning() -> None:
-    script = Script(errors={"close": [OSError("gone")]})
+    script = Script(errors={"op.close": [OSError("gone")]})
     job = up(script)
     job.master.cancel()
     ended(job)
@@ -198,7 +200,7 @@ def test_a_coordinator_that_cannot_close_leaves_a_warning() -> None:
 
 
 def test_a_coordinator_that_never_answers_is_named_when_the_checkpoint_expires() -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = up(script, checkpoint_timeout_s=7.0)
     wanted = job.master.request_checkpoint()
     job.flow()
@@ -208,11 +210,11 @@ def test_a_coordinator_that_never_answers_is_named_when_the_checkpoint_expires()
 
 
 def test_a_future_may_be_completed_by_another_thread() -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = up(script)
     wanted = job.master.request_checkpoint()
     job.flow()
-    thread = threading.Thread(target=script.results[1].set_result, args=(b"late",))
+    thread = threading.Thread(target=script.coordinator.results[1].set_result, args=(b"late",))
     thread.start()
     thread.join(10)
     job.settle(wanted.done)
@@ -222,18 +224,19 @@ def test_a_future_may_be_completed_by_another_thread() -> None:
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
 def test_a_future_that_fails_or_is_cancelled_fails_its_checkpoint(is_cancelled: bool) -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = up(script)
     wanted = job.master.request_checkpoint()
     job.flow()
     if is_cancelled:
-        script.results[1].cancel()
+        script.coordinator.results[1].cancel()
     else:
-        script.results[1].set_exception(OSError("no space"))
+        script.coordinator.results[1].set_exception(OSError("no space"))
     job.flow()
     with pytest.raises(CheckpointAborted, match="coordinator 'op' has no snapshot"):
         wanted.result(timeout=0)
-    assert script.calls[-1] in ("aborted", "operator aborted", "work")
+    assert script.told("op.notify_checkpoint_aborted") == [(1,)]
+    assert script.told("op[0].notify_checkpoint_aborted") == [(1,)]
 
 
 def test_a_store_that_fails_costs_a_checkpoint_and_leaves_a_warning() -> None:
@@ -259,7 +262,7 @@ def test_a_save_of_unknown_outcome_ends_the_job_and_is_announced_as_neither(
     ended(job)
     assert job.result.state == "failed"
     assert job.result.reason == "it is unknown whether checkpoint 1 is stored: the disk is gone"
-    assert {"complete", "aborted", "operator complete", "operator aborted"}.isdisjoint(script.calls)
+    assert not [call for call in script.calls if "notify_checkpoint" in call]
     assert [report.is_completed for report in job.master.report.checkpoints] == [False]
     assert job.master.report.global_restarts == 0
 
@@ -275,11 +278,11 @@ def test_too_many_failed_checkpoints_take_the_job_back() -> None:
 
 
 def test_a_commit_that_fails_is_tried_again() -> None:
-    script = Script(errors={"commit": [RetryLater("busy"), RetryLater("busy")]})
+    script = Script(errors={"committer.commit": [RetryLater("busy"), RetryLater("busy")]})
     job = up(script, commit_retries_max=2, commit_retry_delay_s=3.0)
     checkpointed(job)
     job.settle()
-    assert script.calls.count("commit") == 3
+    assert len(script.told("committer.commit")) == 3
     assert script.commits == [(1, {0: ["row"]})]
     assert job.clock.now_s() == 6.0
     assert job.master.report.committed_upto == 1
@@ -289,7 +292,7 @@ def test_a_commit_that_fails_is_tried_again() -> None:
 def test_a_commit_that_cannot_be_done_fails_the_job_and_the_next_start_does_it(
     error: Exception,
 ) -> None:
-    script = Script(errors={"commit": [error, error]})
+    script = Script(errors={"committer.commit": [error, error]})
     job = up(script, commit_retries_max=1)
     checkpointed(job)
     ended(job)
@@ -302,7 +305,7 @@ def test_a_commit_that_cannot_be_done_fails_the_job_and_the_next_start_does_it(
 
 
 def test_a_restart_strategy_that_gives_up_fails_the_job_with_the_cause() -> None:
-    script = Script(errors={"operator open": [ValueError("a row too long")]})
+    script = Script(errors={"op[0].open": [ValueError("a row too long")]})
     job = simulated(script, restarts=NoRestart)
     ended(job)
     assert job.result.state == "failed"
@@ -348,7 +351,7 @@ DOWNFALLS: dict[str, Callable[[Any], None]] = {
 def test_a_job_that_goes_down_tells_its_cause_to_those_who_wait_for_a_checkpoint(
     cause: str,
 ) -> None:
-    job = up(Script(answers=False))
+    job = up(Script(is_completing=False))
     wanted = job.master.request_checkpoint()
     job.flow()
     DOWNFALLS[cause](job.master)
@@ -370,7 +373,7 @@ def test_a_job_ends_when_every_subtask_has_no_more() -> None:
 def test_a_send_ends_with_its_event_or_says_that_it_is_lost() -> None:
     script = Script()
     job = up(script)
-    handled = script.gateways[0].send_event("a")
+    handled = script.coordinator.send(0, "a")
     seen: list[bool] = []
     handled.add_done_callback(lambda done: seen.append(done.done()))
     assert not handled.done()
@@ -379,7 +382,7 @@ def test_a_send_ends_with_its_event_or_says_that_it_is_lost() -> None:
     job.settle()
     handled.result(timeout_s=0)
     assert seen == [True]
-    gateway = script.gateways[0]
+    gateway = script.coordinator.gateways[0]
     on_wire = gateway.send_event("b")
     job.drain()
     job.transport.kill(1)
@@ -397,7 +400,7 @@ def test_a_send_ends_with_its_event_or_says_that_it_is_lost() -> None:
 def test_a_thread_may_wait_for_its_send() -> None:
     script = Script()
     job = up(script)
-    future = script.gateways[0].send_event("a")
+    future = script.coordinator.send(0, "a")
     done: list[bool] = []
 
     def wait() -> None:
@@ -414,7 +417,7 @@ def test_a_thread_may_wait_for_its_send() -> None:
 def test_a_job_that_cannot_come_to_rest_says_why() -> None:
     script = Script()
     job = up(script)
-    script.answers = False
+    script.is_completing = False
     job.master.request_checkpoint()
     with pytest.raises(Stuck, match=r"checkpoint is triggering(.|\n)*process 1 of subtask 0"):
         job.settle(rounds_max=1)

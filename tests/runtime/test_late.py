@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from epochgate.fsm import Timer
+from epochgate.runtime.testing.scripted import ScriptedCoordinator
 from epochgate.runtime.testing.simulation import SimulatedJob
-from tests.runtime.scripted import Script, ScriptedCoordinator, simulated
+from tests.runtime.scripted import Script, simulated
 
 TOLERANT: dict[str, Any] = {"tolerable_checkpoint_failures": 9, "checkpoint_timeout_s": 7.0}
 FINISHES: list[Callable[[Future[bytes]], object]] = [
@@ -58,7 +59,7 @@ def asked_twice(script: Script, **settings: Any) -> SimulatedJob:
     """A job whose first checkpoint has expired, and whose coordinator is asked for the second."""
     job = simulated(script, **TOLERANT, **settings)
     job.settle()
-    script.answers = False
+    script.is_completing = False
     job.master.request_checkpoint()
     job.flow()
     job.wait(7.0)
@@ -77,7 +78,7 @@ def taken_over(script: Script, **settings: Any) -> SimulatedJob:
     job.settle(lambda: job.master.job.attempt[0].is_running())
     job.master.request_checkpoint()
     job.drain()
-    script.gateways[0].send_event("a")
+    script.coordinator.send(0, "a")
     job.drain()
     assert job.master.job.attempt[0].identity == 2
     assert job.master.job.gateway[0, 0].sent == 1
@@ -117,9 +118,9 @@ def test_nothing_comes_of_a_confirmation_that_is_repeated_or_overtaken() -> None
     job = simulated(script)
     job.settle()
     for event in ("a", "b"):
-        script.gateways[0].send_event(event)
+        script.coordinator.send(0, event)
         job.settle()
-    on_wire = script.gateways[0].send_event("c")
+    on_wire = script.coordinator.send(0, "c")
     job.drain()
     assert job.master.job.gateway[0, 0].confirmed == 2
     with nothing_comes_of_it(job, script):
@@ -136,7 +137,7 @@ def test_nothing_comes_of_the_future_of_a_checkpoint_that_is_over(
     script = Script()
     job = asked_twice(script)
     with nothing_comes_of_it(job, script):
-        finish(script.results[1])
+        finish(script.coordinator.results[1])
 
 
 @pytest.mark.parametrize("finish", FINISHES, ids=["succeeds", "fails", "is canceled"])
@@ -145,12 +146,12 @@ def test_nothing_comes_of_the_future_of_an_earlier_checkpoint_while_the_next_wai
 ) -> None:
     script = Script()
     job = asked_twice(script)
-    script.gateways[0].send_event("a")
-    script.results[2].set_result(b"state")
+    script.coordinator.send(0, "a")
+    script.coordinator.results[2].set_result(b"state")
     job.drain()
     assert job.master.job.snapshot[0].state == "confirming"
     with nothing_comes_of_it(job, script):
-        finish(script.results[1])
+        finish(script.coordinator.results[1])
 
 
 @pytest.mark.parametrize("finish", FINISHES, ids=["succeeds", "fails", "is canceled"])
@@ -163,7 +164,7 @@ def test_nothing_comes_of_a_future_when_no_checkpoint_is_under_way(
     job.flow()
     assert job.master.job.checkpoint.state == "aborted"
     with nothing_comes_of_it(job, script):
-        finish(script.results[2])
+        finish(script.coordinator.results[2])
 
 
 def timers_of_the_past(script: Script) -> tuple[SimulatedJob, list[Timer]]:
@@ -177,16 +178,15 @@ def timers_of_the_past(script: Script) -> tuple[SimulatedJob, list[Timer]]:
         timers += job.master.queue.timers()
         job.settle(lambda: job.master.job.attempt[0].is_running())
     job.wait(700.0)
-    script.answers = True
+    script.is_completing = True
     job.settle()
     return job, timers
 
 
 def script_fails(script: Script) -> Callable[[], None]:
     def fail() -> None:
-        gateway = script.gateways[0]
-        script.errors["event"] = [KeyError("split 7")]
-        gateway.send_event("hello")
+        script.raise_at("op.handle_event_from_operator", KeyError("split 7"))
+        script.coordinator.send(0, "hello")
 
     return fail
 
@@ -223,7 +223,7 @@ def test_nothing_comes_of_an_old_timer_while_something_new_is_down(what: str) ->
 def test_nothing_comes_of_an_old_timer_while_a_checkpoint_is_under_way() -> None:
     script = Script()
     job, timers = timers_of_the_past(script)
-    script.answers = False
+    script.is_completing = False
     job.master.request_checkpoint()
     job.flow()
     assert job.master.job.checkpoint.state == "triggering"
@@ -250,9 +250,7 @@ class Slow(ScriptedCoordinator):
         super().start()
         self.handled = []
 
-    def handle_event_from_operator(  # type: ignore[override]  # what is handled later has a future
-        self, subtask: int, attempt: int, event: Any
-    ) -> Future[Any]:
+    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> Future[Any]:
         super().handle_event_from_operator(subtask, attempt, event)
         self.handled.append(Future())
         return self.handled[-1]

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from epochgate.runtime import Work
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.restart_strategies import NoRestart
 from epochgate.runtime.shell.blocking_work import Outcome
-from tests.runtime.scripted import Script, ScriptedCoordinator, simulated
+from epochgate.testing import ScriptedCoordinator, ScriptedProgram
+from tests.runtime.scripted import EchoOperator, Script, simulated
 
 
 def fail_at(depth: int) -> None:
@@ -55,19 +57,36 @@ def test_a_coordinator_that_fails_the_job_is_told_with_its_line() -> None:
     script = Script()
     job = simulated(script, coordinator=Broken, restarts=NoRestart)
     job.flow()
-    script.gateways[0].send_event("hello")
+    script.coordinator.send(0, "hello")
     job.settle(lambda: job.is_over)
     assert 'raise KeyError("boom")' in str(job.result.reason)
 
 
-@pytest.mark.parametrize("place", ["work", "operator snapshot"])
+class BrokenProgram(ScriptedProgram):
+    def work(self) -> Work:
+        fail_at(0)
+        return super().work()
+
+
+class BrokenOperator(EchoOperator):
+    def snapshot(self, checkpoint_id: int) -> bytes:
+        fail_at(0)
+        return super().snapshot(checkpoint_id)
+
+
+BROKEN: dict[str, Callable[[Script], ScriptedProgram]] = {
+    "work": lambda script: BrokenProgram({"op": EchoOperator(script)}, script),
+    "snapshot": lambda script: ScriptedProgram({"op": BrokenOperator(script)}, script),
+}
+
+
+@pytest.mark.parametrize("place", BROKEN)
 def test_an_operator_that_fails_is_told_with_its_line(place: str) -> None:
-    script = Script(errors={place: [LookupError("no such key")]})
-    job = simulated(script, restarts=NoRestart)
+    job = simulated(Script(), restarts=NoRestart, program=BROKEN[place])
     job.flow()
     job.master.request_checkpoint()
     job.settle(lambda: job.is_over)
     reason = str(job.result.reason)
-    assert "LookupError: no such key\n" in reason
-    assert "scripted.py" in reason
+    assert 'raise KeyError("boom")' in reason
+    assert "test_own_frames.py" in reason
     assert "worker.py" not in reason

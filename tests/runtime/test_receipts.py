@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping
 from functools import partial
 
 import pytest
 
-from epochgate.runtime import CoordinatorProvider, JobConfiguration, Operator, RecreateOnReset
+from epochgate.runtime import JobConfiguration, Operator, RecreateOnReset
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.testing.simulation import SimulatedJob
-from tests.runtime.letters import ArchiveProvider, WritingProgram, letters_with_receipt
+from tests.runtime.letters import WritingProgram, archive, letters_filed, letters_with_receipt
 
 LETTERS = 12
 
 
 def job_of(is_slow: bool, recreated: bool) -> SimulatedJob:
     def configure(_: int) -> JobConfiguration:
-        provider: CoordinatorProvider = ArchiveProvider(is_slow)
+        provider = archive(is_slow)
         return JobConfiguration(
             "letters",
             2,
@@ -36,9 +35,8 @@ def check_every_checkpoint(job: SimulatedJob) -> int:
     found = job.master.checkpoints.latest
     if found is None:
         return 0
-    filed = set(json.loads(found.coordinators["archive"] or b"[]"))
     receipted = set().union(*(letters_with_receipt(s) for s in found.subtasks.values()))
-    assert receipted <= filed
+    assert receipted <= letters_filed(found)
     return len(receipted)
 
 

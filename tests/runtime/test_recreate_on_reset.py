@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import CoordinatorReplaced, EventLost
-from tests.runtime.recreated import Staged, Told
+from epochgate.runtime.testing.scripted import ScriptedCoordinator
+from tests.runtime.recreated import Staged
 
 
 def test_the_fenced_context_knows_operator_and_parallelism() -> None:
@@ -47,8 +48,12 @@ def test_a_reset_makes_a_new_coordinator_with_the_state_and_never_restores_the_o
     staged.reset(2, b"state")
     staged.job.settle()
     first, second = staged.maker.made
-    assert first.calls == ["start", ("ready", 0), "close"]
-    assert second.calls == [("reset", 2, b"state"), "start"]
+    assert first.script.calls == [
+        "op.start()",
+        "op.execution_attempt_ready(0, 0)",
+        "op.close()",
+    ]
+    assert second.script.calls == ["op.reset_to_checkpoint(2, b'state')", "op.start()"]
     assert staged.wrapper.inner is second
 
 
@@ -58,7 +63,11 @@ def test_a_job_that_resumes_restores_the_first_coordinator_before_it_starts() ->
     staged.job.settle(wanted.done)
     staged.job.crash_driver()
     staged.job.settle()
-    assert staged.newest.calls == [("reset", 1, b"0"), "start", ("ready", 0)]
+    assert staged.newest.script.calls == [
+        "op.reset_to_checkpoint(1, b'0')",
+        "op.start()",
+        "op.execution_attempt_ready(0, 0)",
+    ]
     assert len(staged.maker.made) == 2
 
 
@@ -69,7 +78,8 @@ def test_a_close_that_takes_too_long_fails_the_job_and_holds_no_successor_up() -
     assert staged.wrapper.inner is None
     staged.job.wait(7.0)
     staged.job.drain()
-    assert staged.maker.made[1].calls[:2] == [("reset", 0, b"state"), "start"]
+    successor = staged.maker.made[1].script
+    assert successor.calls[:2] == ["op.reset_to_checkpoint(0, b'state')", "op.start()"]
     assert "did not close within 7 s" in staged.failed()[0]
     staged.job.settle()
     assert staged.restarts == 1
@@ -78,7 +88,7 @@ def test_a_close_that_takes_too_long_fails_the_job_and_holds_no_successor_up() -
 
 def test_a_close_that_fails_fails_the_job() -> None:
     staged = Staged()
-    staged.maker.errors["close"] = [OSError("socket is gone")]
+    staged.maker.pattern.raise_at("op.close", OSError("socket is gone"))
     staged.reset()
     staged.job.settle()
     assert staged.restarts == 1
@@ -101,16 +111,16 @@ def test_calls_made_during_a_long_close_reach_the_new_coordinator_in_order() -> 
     assert len(staged.maker.made) == 1
     assert not result.done()
     staged.job.settle()
-    assert staged.newest.calls == [
-        ("reset", 5, b"state"),
-        "start",
-        ("event", "hello"),
-        ("failed", 0),
-        ("subtask reset", 0),
-        ("complete", 5),
-        ("aborted", 6),
-        ("checkpoint", 7),
-        ("request", "who"),
+    assert staged.newest.script.calls == [
+        "op.reset_to_checkpoint(5, b'state')",
+        "op.start()",
+        "op.handle_event_from_operator(0, 0, 'hello')",
+        "op.execution_attempt_failed(0, 0, 'killed')",
+        "op.subtask_reset(0, 5)",
+        "op.notify_checkpoint_complete(5)",
+        "op.notify_checkpoint_aborted(6)",
+        "op.checkpoint(7)",
+        "op.handle_client_request('who')",
     ]
     assert (result.result(0), answer.result(0)) == (b"1", 1)
 
@@ -129,7 +139,7 @@ def test_an_event_is_handled_once_the_coordinator_of_the_time_has_handled_it() -
 def test_an_aborted_checkpoint_is_told() -> None:
     staged = Staged()
     staged.wrapper.notify_checkpoint_aborted(3)
-    assert staged.newest.calls[-1] == ("aborted", 3)
+    assert staged.newest.script.calls[-1] == "op.notify_checkpoint_aborted(3)"
 
 
 def test_a_replaced_coordinator_reaches_neither_tasks_nor_the_job_nor_its_peers() -> None:
@@ -184,12 +194,12 @@ def test_who_waits_for_a_replaced_coordinator_learns_it() -> None:
     staged.wrapper.checkpoint(1, result)
     staged.reset()
     assert isinstance(result.exception(0), CoordinatorReplaced)
-    staged.newest.answers[0].set_result("too late")
+    staged.maker.later[0].set_result("too late")
 
 
 def test_a_future_of_an_old_coordinator_completes_no_later_checkpoint() -> None:
     staged = Staged()
-    staged.maker.answers = False
+    staged.maker.pattern.is_completing = staged.newest.script.is_completing = False
     first = staged.job.master.request_checkpoint()
     staged.job.flow()
     old = staged.newest
@@ -206,10 +216,10 @@ def test_a_future_of_an_old_coordinator_completes_no_later_checkpoint() -> None:
     assert staged.job.store.load(2).coordinators == {"op": b"of now"}
 
 
-@pytest.mark.parametrize("place", ["create", "reset", "start"])
-def test_a_successor_that_cannot_be_made_fails_the_job_which_makes_another(place: str) -> None:
+@pytest.mark.parametrize("method", ["create", "reset_to_checkpoint", "start"])
+def test_a_successor_that_cannot_be_made_fails_the_job_which_makes_another(method: str) -> None:
     staged = Staged()
-    staged.maker.errors[place] = [OSError("no such table")]
+    staged.maker.pattern.raise_at(f"op.{method}", OSError("no such table"))
     staged.reset(0, None)
     staged.job.drain()
     staged.job.run_blocking()
@@ -222,14 +232,14 @@ def test_a_successor_that_cannot_be_made_fails_the_job_which_makes_another(place
     staged.job.settle()
     assert staged.restarts == 1
     assert "no such table" in staged.failed()[0]
-    assert staged.newest.calls[-1] == ("ready", 0)
+    assert staged.newest.script.calls[-1] == "op.execution_attempt_ready(0, 1)"
 
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_resets_in_a_row_make_one_successor(is_there: bool) -> None:
     staged = Staged()
     if not is_there:
-        staged.maker.errors["create"] = [OSError("no such table")]
+        staged.maker.pattern.raise_at("op.create", OSError("no such table"))
         staged.reset()
         staged.job.run_blocking()
         staged.job.drain(1)
@@ -237,20 +247,20 @@ def test_resets_in_a_row_make_one_successor(is_there: bool) -> None:
     for state in (b"one", b"two", b"three"):
         staged.reset(1, state)
     staged.job.flow()
-    made = [told.calls[0] for told in staged.maker.made[before:]]
-    assert made[0] == ("reset", 1, b"three")
-    assert b"one" not in str(made).encode()
-    assert b"two" not in str(made).encode()
+    made = [coordinator.script.calls[0] for coordinator in staged.maker.made[before:]]
+    assert made[0] == "op.reset_to_checkpoint(1, b'three')"
+    assert "one" not in str(made)
+    assert "two" not in str(made)
 
 
 def test_a_deferred_call_that_raises_fails_the_job_and_the_others_are_made() -> None:
     staged = Staged()
-    staged.maker.errors["event"] = [KeyError("split 7")]
+    staged.maker.pattern.raise_at("op.handle_event_from_operator", KeyError("split 7"))
     staged.reset()
     staged.wrapper.handle_event_from_operator(0, 0, "hello")
     staged.wrapper.notify_checkpoint_complete(1)
     staged.job.settle()
-    assert ("complete", 1) in staged.maker.made[1].calls
+    assert staged.maker.made[1].script.told("op.notify_checkpoint_complete") == [(1,)]
     assert staged.restarts == 1
 
 
@@ -263,7 +273,7 @@ def test_a_job_that_ends_while_a_close_runs_gives_up_who_waits() -> None:
     staged.job.settle(lambda: staged.job.is_over)
     staged.job.settle()
     assert len(staged.maker.made) == 1
-    assert staged.maker.made[0].calls[-1] == "close"
+    assert staged.maker.made[0].script.calls[-1] == "op.close()"
     assert answer.exception(0) is not None
 
 
@@ -297,25 +307,25 @@ class Rounds:
     def __init__(self, staged: Staged, seed: int) -> None:
         self.staged, self.wrapper = staged, staged.wrapper
         self._chance = random.Random(seed)
-        self.due: list[list[Any]] = [list(staged.newest.calls)]
+        self.due: list[list[str]] = [list(staged.newest.script.calls)]
         self.taken: list[tuple[int, Future[bytes]]] = []
 
     def play(self, number: int) -> None:
         kind = self._chance.choice(["reset", "event", "failed", "checkpoint", "close", "old fails"])
         if kind == "reset":
             self.wrapper.reset_to_checkpoint(number, b"%d" % number)
-            self.due.append([("reset", number, b"%d" % number), "start"])
+            self.due.append([f"op.reset_to_checkpoint({number}, b'{number}')", "op.start()"])
         elif kind == "event":
             self.wrapper.handle_event_from_operator(0, 0, number)
-            self.due[-1].append(("event", number))
+            self.due[-1].append(f"op.handle_event_from_operator(0, 0, {number})")
         elif kind == "failed":
             self.wrapper.execution_attempt_failed(0, number, "killed")
-            self.due[-1].append(("failed", 0))
+            self.due[-1].append(f"op.execution_attempt_failed(0, {number}, 'killed')")
         elif kind == "checkpoint":
             result: Future[bytes] = Future()
             self.wrapper.checkpoint(number, result)
             self.taken.append((len(self.due) - 1, result))
-            self.due[-1].append(("checkpoint", number))
+            self.due[-1].append(f"op.checkpoint({number})")
         elif kind == "close":
             self.staged.job.run_blocking()
             self.staged.job.drain()
@@ -324,10 +334,10 @@ class Rounds:
                 old.context.fail_job("of the past")
             self.staged.job.drain()
 
-    def made(self, generation: int) -> Told | None:
+    def made(self, generation: int) -> ScriptedCoordinator | None:
         """The coordinator of a generation; None if it was replaced before it could be made."""
         first = self.due[generation][0]
-        found = [made for made in self.staged.maker.made if made.calls[:1] == [first]]
+        found = [made for made in self.staged.maker.made if made.script.calls[:1] == [first]]
         return found[0] if found else None
 
 
@@ -339,14 +349,15 @@ def test_a_thousand_rounds_let_each_coordinator_see_its_own_generation_only() ->
     staged.job.settle()
     for generation, due in enumerate(rounds.due):
         made = rounds.made(generation)
-        assert made is None or [call for call in made.calls if call != "close"] == due
-    assert staged.newest.calls == rounds.due[-1]
+        told = due if made is None else made.script.calls
+        assert [call for call in told if call != "op.close()"] == due
+    assert staged.newest.script.calls == rounds.due[-1]
     assert len(staged.maker.made) > 50
     for generation, result in rounds.taken:
         made = rounds.made(generation)
         outcome = None if result.exception(0) is not None else result.result(0)
-        assert outcome == (None if made is None else b"%d" % made.number)
+        assert outcome == (None if made is None else made.script.state)
     assert (staged.restarts, staged.failed()) == (0, [])
     staged.job.master.cancel()
     staged.job.settle(lambda: staged.job.is_over)
-    assert all(made.calls.count("close") == 1 for made in staged.maker.made)
+    assert all(made.script.calls.count("op.close()") == 1 for made in staged.maker.made)

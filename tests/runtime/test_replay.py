@@ -18,7 +18,7 @@ from epochgate.models.closed.surroundings.store import Store
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.studies.reference import Reference
 from epochgate.runtime.testing.playing import Diverged, NotPlayable, ProductionStage, play, playable
-from epochgate.runtime.testing.playing.actors import ScriptedProgram
+from epochgate.runtime.testing.playing.actors import PlayedProgram
 
 UP = ("launch.launch", "process[0].arrive", "process[0].hear", "process[0].hear")
 """One subtask comes up."""
@@ -109,12 +109,12 @@ def test_an_operator_speaks_and_its_receipt_is_held_behind_the_snapshot() -> Non
         stage.take(step)
     gateway = stage.job.master.job.gateway[0, 0]
     assert [gateway.state, gateway.held.size(), gateway.sent] == ["closed", 1, 0]
-    assert stage.job.coordinator(0).heard == [1]
+    assert stage.job.coordinator(0).heard == [[1]]
     for step in (*TO_THE_STORE[1:], "process[0].tell", "store.finish_save"):
         stage.take(step)
     process = stage.job.restored(0)
     assert process is not None
-    assert isinstance(process.worker.program, ScriptedProgram)
+    assert isinstance(process.worker.program, PlayedProgram)
     assert [speaker.receipts for speaker in process.worker.program.speakers.values()] == [1]
 
 

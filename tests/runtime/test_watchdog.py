@@ -18,7 +18,8 @@ from epochgate.runtime.shell.checkpoints import CheckpointAborted
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.watchdog import CallWatch, Watchdog
 from epochgate.runtime.store import InMemoryCheckpointStore
-from tests.runtime.scripted import Script, ScriptedProvider, simulated
+from epochgate.runtime.testing.scripted import ScriptedProvider
+from tests.runtime.scripted import Script, simulated
 from tests.runtime.test_loop import OneTask
 
 
@@ -85,7 +86,7 @@ class Live:
     """A job on its own thread with one task, and the context of its coordinator."""
 
     def __init__(self, script: Script, **settings: Any) -> None:
-        provider = ScriptedProvider(script)
+        provider = ScriptedProvider("op", script)
         configuration = JobConfiguration(
             "live", 1, (provider,), checkpoint_interval_s=None, **settings
         )
@@ -98,7 +99,7 @@ class Live:
                 blocking=ThreadedWork,
             )
         )
-        self.context: CoordinatorContext = provider.coordinator.context
+        self.context: CoordinatorContext = script.coordinator.context
         self.loop.start()
 
     def end(self) -> None:
@@ -148,13 +149,13 @@ def test_a_job_without_a_limit_names_no_coordinator() -> None:
 
 @pytest.mark.parametrize("is_cycle", [False, True])
 def test_a_future_dropped_on_any_thread_fails_its_checkpoint_at_once(is_cycle: bool) -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = Live(script)
     asked = threading.Event()
-    script.results = Handed(asked, script.results)
+    script.coordinator.results = Handed(asked, script.coordinator.results)
     wanted = job.loop.master.request_checkpoint()
     assert asked.wait(10)
-    cycle: list[Any] = [script.results.pop(1)]
+    cycle: list[Any] = [script.coordinator.results.pop(1)]
     if is_cycle:
         cycle.append(cycle)
     del cycle
@@ -177,12 +178,12 @@ class Handed(dict[int, Future[bytes]]):
 
 
 def test_a_future_dropped_in_simulation_fails_its_checkpoint() -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = simulated(script)
     job.settle()
     wanted = job.master.request_checkpoint()
     job.flow()
-    script.results.clear()
+    script.coordinator.results.clear()
     gc.collect()
     job.settle(wanted.done)
     with pytest.raises(CheckpointAborted, match="'op' has dropped its future uncompleted"):
@@ -190,18 +191,18 @@ def test_a_future_dropped_in_simulation_fails_its_checkpoint() -> None:
 
 
 def test_completing_a_future_after_its_checkpoint_was_aborted_does_nothing() -> None:
-    script = Script(answers=False)
+    script = Script(is_completing=False)
     job = simulated(script, checkpoint_timeout_s=5.0)
     job.settle()
     wanted = job.master.request_checkpoint()
     job.flow()
     job.wait(5)
     assert wanted.exception(0) is not None
-    script.results[1].set_result(b"late")
+    script.coordinator.results[1].set_result(b"late")
     second = job.master.request_checkpoint()
     job.flow()
     assert not second.done()
-    script.results[2].set_result(b"in time")
+    script.coordinator.results[2].set_result(b"in time")
     job.settle(second.done)
     assert second.result(timeout=0) == 2
     assert job.store.load(2).coordinators == {"op": b"in time"}

@@ -8,7 +8,7 @@ import pytest
 
 from epochgate.runtime import Work
 from epochgate.runtime.shell.worker import Worker
-from tests.runtime.scripted import Script, ScriptedProgram
+from tests.runtime.scripted import Script, echo_program
 
 RESTORE = ["restore", 0, 0, None]
 
@@ -16,7 +16,7 @@ RESTORE = ["restore", 0, 0, None]
 def worker(script: Script, sent: list[Any]) -> Worker:
     """One whose operator listens to the first of two coordinators."""
     return Worker(
-        ScriptedProgram(script),
+        echo_program(script),
         subtask=0,
         parallelism=1,
         run_id="run",
@@ -49,7 +49,7 @@ def test_an_event_that_comes_once_more_is_handled_once() -> None:
     said(sent)
     one.handle([["event", 0, 2, "b"], ["event", 0, 1, "a"]])
     assert said(sent) == []
-    assert script.calls.count("operator event") == 2
+    assert len(script.told("op[0].handle_event")) == 2
     assert not one.is_over
     one.handle([["event", 0, 3, "c"]])
     assert said(sent) == [["event", 0, "c"], ["confirm", 0, 3]]
@@ -67,7 +67,7 @@ def test_an_event_after_one_that_is_missing_ends_the_attempt() -> None:
     assert (tag, is_fatal) == ("failed", False)
     assert "event 3 of 'op' arrived, one before it did not" in reason
     assert one.is_over
-    assert script.calls.count("operator event") == 1
+    assert len(script.told("op[0].handle_event")) == 1
 
 
 def test_a_restore_that_comes_when_the_attempt_is_over_is_ignored() -> None:
@@ -97,13 +97,14 @@ def test_operators_hear_of_completed_and_aborted_checkpoints() -> None:
     script = Script()
     one = worker(script, sent)
     one.handle([RESTORE, ["barrier", 1], ["aborted", 1], ["barrier", 2], ["complete", 2]])
-    taken = ["operator prepare_commit", "operator snapshot"]
     assert script.calls == [
-        "operator open",
-        *taken,
-        "operator aborted",
-        *taken,
-        "operator complete",
+        "op[0].open(None)",
+        "op[0].prepare_commit(1)",
+        "op[0].snapshot(1)",
+        "op[0].notify_checkpoint_aborted(1)",
+        "op[0].prepare_commit(2)",
+        "op[0].snapshot(2)",
+        "op[0].notify_checkpoint_complete(2)",
     ]
 
 

@@ -2,129 +2,80 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+from collections.abc import Callable
 from typing import Any
 
 import msgpack
 
-from epochgate.runtime import (
-    Committables,
-    Committer,
-    CoordinatorContext,
-    CoordinatorProvider,
-    JobConfiguration,
-    Operator,
-    OperatorContext,
-    OperatorCoordinator,
-    Program,
-    SubtaskGateway,
-    Work,
-)
+from epochgate.runtime import Committables, Committer, JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.store import CheckpointOutcomeUnknown
+from epochgate.runtime.testing.faulty_transport import Fate
 from epochgate.runtime.testing.simulation import SimulatedJob
+from epochgate.testing import (
+    Script,
+    ScriptedCoordinator,
+    ScriptedOperator,
+    ScriptedProgram,
+    ScriptedProvider,
+)
 
 Lines = list[str]
 
 
-class ToldCoordinator(OperatorCoordinator):
-    """Does what the scenario says, and tells what it hears."""
-
-    def __init__(self, name: str, context: CoordinatorContext, lines: Lines) -> None:
-        self.name, self.context, self.lines = name, context, lines
-        self.gateways: dict[int, SubtaskGateway] = {}
-        self.old: dict[tuple[int, int], SubtaskGateway] = {}
-        self.results: dict[int, Future[bytes]] = {}
-        self.sent: list[str] = []
-        self.reason = ""
-
-    def start(self) -> None:
-        self.lines.append(f"{self.name}: start")
-
-    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        self.lines.append(f"{self.name}: asked for checkpoint {checkpoint_id}")
-        if reason := self.reason:
-            self.reason = ""
-            raise ValueError(reason)
-        self.results[checkpoint_id] = result
-
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        value = None if state is None else msgpack.unpackb(state)
-        self.lines.append(f"{self.name}: reset to checkpoint {checkpoint_id}, {value}")
-        self.sent = list(value or ())
-
-    def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
-        self.lines.append(f"{self.name}: attempt {attempt} of subtask {subtask} is ready")
-        self.gateways[subtask] = self.old[subtask, attempt] = gateway
-
-    def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
-        self.lines.append(f"{self.name}: attempt {attempt} of subtask {subtask}: {reason}")
-
-    def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
-        self.lines.append(f"{self.name}: subtask {subtask} goes back to {checkpoint_id}")
-
-    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        self.lines.append(f"{self.name}: checkpoint {checkpoint_id} is complete")
-
-    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        self.lines.append(f"{self.name}: checkpoint {checkpoint_id} is aborted")
-
-    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        self.lines.append(f"{self.name}: {event} from attempt {attempt} of subtask {subtask}")
-
-    def close(self) -> None:
-        self.lines.append(f"{self.name}: close")
+def _sent(state: bytes | None) -> list[Any] | None:
+    return None if state is None else [e for events in msgpack.unpackb(state)[0] for e in events]
 
 
-class ToldProvider(CoordinatorProvider):
-    def __init__(self, name: str, lines: Lines) -> None:
-        self._name, self._lines = name, lines
-        self.coordinator: ToldCoordinator
+WORDS: dict[str, Callable[..., str]] = {
+    "start": lambda: "start",
+    "checkpoint": lambda n: f"asked for checkpoint {n}",
+    "reset_to_checkpoint": lambda n, state: f"reset to checkpoint {n}, {_sent(state)}",
+    "execution_attempt_ready": lambda s, a: f"attempt {a} of subtask {s} is ready",
+    "execution_attempt_failed": lambda s, a, reason: f"attempt {a} of subtask {s}: {reason}",
+    "subtask_reset": lambda s, n: f"subtask {s} goes back to {n}",
+    "notify_checkpoint_complete": lambda n: f"checkpoint {n} is complete",
+    "notify_checkpoint_aborted": lambda n: f"checkpoint {n} is aborted",
+    "handle_event_from_operator": lambda s, a, event: f"{event} from attempt {a} of subtask {s}",
+    "close": lambda: "close",
+}
+"""What a coordinator is told, as a line of the output."""
 
-    @property
-    def operator_id(self) -> str:
-        return self._name
 
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        self.coordinator = ToldCoordinator(self._name, context, self._lines)
-        return self.coordinator
+class ToldScript(Script):
+    """Prints what its coordinators are told."""
 
-
-class ToldOperator(Operator):
     def __init__(self, lines: Lines) -> None:
-        self.lines, self.seen = lines, list[str]()
+        super().__init__(is_completing=False)
+        self._lines = lines
 
-    def open(self, context: OperatorContext, state: bytes | None) -> None:
-        super().open(context, state)
-        self.seen = [] if state is None else list(msgpack.unpackb(state))
+    def at(self, place: str, *arguments: Any) -> None:
+        name, _, method = place.rpartition(".")
+        if method in WORDS:
+            self._lines.append(f"{name}: {WORDS[method](*arguments)}")
+        super().at(place, *arguments)
+
+
+class ToldOperator(ScriptedOperator):
+    def __init__(self, lines: Lines) -> None:
+        super().__init__()
+        self._lines = lines
 
     def _say(self, text: str) -> None:
-        self.lines.append(f"subtask {self.context.subtask}: {self.context.operator_id} {text}")
+        self._lines.append(f"subtask {self.context.subtask}: {self.context.operator_id} {text}")
 
     def handle_event(self, event: Any) -> None:
         if event == "poison":
             raise ValueError("it was poison")
-        self.seen.append(event)
+        super().handle_event(event)
         self._say(f"handles {event}")
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
-        return ["".join(self.seen)] if self.seen else []
+        return ["".join(self.handled)] if self.handled else []
 
     def snapshot(self, checkpoint_id: int) -> bytes:
-        self._say(f"snapshot {checkpoint_id}: {' '.join(self.seen) or 'nothing'}")
-        return bytes(msgpack.packb(self.seen))
-
-
-class ToldProgram(Program):
-    def __init__(self, names: list[str], lines: Lines) -> None:
-        self._operators = {name: ToldOperator(lines) for name in names}
-
-    @property
-    def operators(self) -> dict[str, ToldOperator]:
-        return self._operators
-
-    def work(self) -> Work:
-        return Work.IDLE
+        self._say(f"snapshot {checkpoint_id}: {' '.join(self.handled) or 'nothing'}")
+        return super().snapshot(checkpoint_id)
 
 
 class ToldCommitter(Committer):
@@ -142,27 +93,26 @@ class JobWorld:
         self.lines: Lines = []
         self._constants = constants
         self._names = [f"op{n + 1}" for n in range(constants.get("coordinators", 1))]
-        self._providers: list[ToldProvider] = []
+        self._scripts = [ToldScript(self.lines) for _ in self._names]
         self.simulated = SimulatedJob(
             self._configuration,
-            lambda _: ToldProgram(self._names, self.lines),
+            lambda _: ScriptedProgram({name: ToldOperator(self.lines) for name in self._names}),
             committer=lambda: ToldCommitter(self.lines),
         )
 
     def _configuration(self, start: int) -> JobConfiguration:
-        self._providers = [ToldProvider(name, self.lines) for name in self._names]
         return JobConfiguration(
             "scenario",
             self._constants.get("subtasks", 1),
-            tuple(self._providers),
+            tuple(map(ScriptedProvider, self._names, self._scripts)),
             checkpoint_interval_s=None,
             checkpoint_timeout_s=10.0,
             tolerable_checkpoint_failures=self._constants.get("tolerable", 3),
             restart_strategy=FixedDelay(self._constants.get("restarts", 10), 1.0),
         )
 
-    def _coordinator(self, number: int) -> ToldCoordinator:
-        return self._providers[number - 1].coordinator
+    def _coordinator(self, number: int) -> ScriptedCoordinator:
+        return self._scripts[number - 1].coordinator
 
     def do_up(self) -> None:
         """Let everything come up, silently."""
@@ -180,15 +130,14 @@ class JobWorld:
 
     def do_send(self, coordinator: int, subtask: int, *events: str) -> None:
         """Send, and let the job master process that."""
-        told = self._coordinator(coordinator)
         for event in events:
-            told.sent.append(event)
-            told.gateways[subtask].send_event(event)
+            self._coordinator(coordinator).send(subtask, event)
         self.simulated.drain()
 
     def do_send_to_attempt(self, coordinator: int, subtask: int, attempt: int, event: str) -> None:
         """Send through the gateway of an attempt of the past."""
-        future = self._coordinator(coordinator).old[subtask, attempt].send_event(event)
+        gateways = self._coordinator(coordinator).all_gateways
+        future = gateways[subtask, attempt].send_event(event)
         self.simulated.drain()
         error = future.exception()
         self.lines.append("on its way" if error is None else str(error))
@@ -206,8 +155,7 @@ class JobWorld:
 
     def do_complete(self, coordinator: int, checkpoint: int) -> None:
         """A coordinator's future succeeds with what it has sent."""
-        told = self._coordinator(coordinator)
-        told.results[checkpoint].set_result(msgpack.packb(told.sent))
+        self._coordinator(coordinator).complete(checkpoint)
         self.simulated.drain()
 
     def do_break(self, coordinator: int, checkpoint: int, reason: str) -> None:
@@ -217,7 +165,7 @@ class JobWorld:
 
     def do_raise_next(self, coordinator: int, reason: str) -> None:
         """A coordinator raises when it is asked for its next checkpoint."""
-        self._coordinator(coordinator).reason = reason
+        self._scripts[coordinator - 1].raise_at(f"op{coordinator}.checkpoint", ValueError(reason))
 
     def do_fail_job(self, coordinator: int, reason: str) -> None:
         """A coordinator fails the job."""
@@ -243,14 +191,14 @@ class JobWorld:
 
     def do_repeat(self, position: int) -> None:
         """An acknowledgement or confirmation arrives again, the last one at -1."""
-        subtask, _, message = self.simulated.transport.heard[position]
+        subtask, _, message = self.simulated.faults.heard[position]
         self.lines.append(f"heard again from subtask {subtask}: {' '.join(map(str, message[:2]))}")
-        self.simulated.transport.repeat(position)
+        self.simulated.faults.repeat(position)
         self.simulated.drain()
 
-    def do_doom(self, tag: str, fate: str) -> None:
-        """Decide the fate of the next message of a kind."""
-        self.simulated.transport.doom(tag, fate)
+    def do_doom(self, tag: str, fate: Fate) -> None:
+        """What is made of the next message of a kind."""
+        self.simulated.faults.doom(tag, fate)
 
     def do_fail_store(self, is_stored: str = "not_stored") -> None:
         """The next save fails; `stored` and `unknown`: its outcome is unknown, with the checkpoint

@@ -35,6 +35,7 @@ PACKAGES = (
     "runtime.testing.in_process",
     "runtime.shell.blocking_work",
     "runtime.testing.playing",
+    "runtime.testing.scripted",
     "runtime.api.restart_strategies",
     "runtime.testing.simulation",
     "runtime.source",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future
 from typing import Any
 
 import msgpack
@@ -21,74 +20,49 @@ from epochgate.runtime import (
     JobConfiguration,
     Operator,
     OperatorContext,
-    OperatorCoordinator,
     Program,
-    SubtaskGateway,
     Work,
 )
 from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.testing import Script, ScriptedCoordinator, ScriptedProvider
 
 TICK_S = 0.005
 
 
-class NumberCoordinator(OperatorCoordinator):
-    def __init__(self, context: CoordinatorContext, last: int, is_held: threading.Event) -> None:
-        self.context, self.last, self.is_held = context, last, is_held
-        self.sent: dict[int, int] = {}
-        self.gateways: dict[int, SubtaskGateway] = {}
-        self.snapshots: dict[int, dict[int, int]] = {}
-        self.heard: list[Any] = []
-        self.is_over = False
+class NumberCoordinator(ScriptedCoordinator):
+    def __init__(
+        self, context: CoordinatorContext, script: Script, last: int, is_held: threading.Event
+    ) -> None:
+        super().__init__(context, script)
+        self.last, self.is_held = last, is_held
 
     def start(self) -> None:
+        super().start()
         self.send_next()
 
     def send_next(self) -> None:
-        for subtask, gateway in self.gateways.items():
-            sent = self.sent.get(subtask, 0)
+        for subtask in self.gateways:
+            number = len(self.sent[subtask]) + 1
             # The last number waits while it is held, so that the job cannot end before the test.
-            if sent < self.last and not (self.is_held.is_set() and sent == self.last - 1):
-                self.sent[subtask] = sent + 1
-                gateway.send_event(sent + 1)
-        if not self.is_over:
+            if number <= self.last and not (self.is_held.is_set() and number == self.last):
+                self.send(subtask, number)
+        if not self.is_closed:
             self.context.post_later(TICK_S, self.send_next)
 
-    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        self.snapshots[checkpoint_id] = dict(self.sent)
-        result.set_result(msgpack.packb(self.sent))
 
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        self.gateways = {}
-        self.sent = {} if state is None else msgpack.unpackb(state, strict_map_key=False)
-        self.snapshots[checkpoint_id] = dict(self.sent)
-
-    def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
-        self.gateways[subtask] = gateway
-
-    def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
-        self.gateways.pop(subtask, None)
-
-    def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
-        self.sent[subtask] = self.snapshots.get(checkpoint_id, {}).get(subtask, 0)
-
-    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        self.heard.append(event)
-
-    def close(self) -> None:
-        self.is_over = True
-
-
-class NumberProvider(CoordinatorProvider):
-    operator_id = "numbers"
-
-    def __init__(self, last: int) -> None:
-        self.last = last
-        self.is_held = threading.Event()
-        self.coordinator: NumberCoordinator | None = None
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        self.coordinator = NumberCoordinator(context, self.last, self.is_held)
-        return self.coordinator
+class NumberProvider(ScriptedProvider):
+    def __init__(
+        self,
+        last: int,
+        script: Script | None = None,
+        coordinator: type[NumberCoordinator] = NumberCoordinator,
+    ) -> None:
+        self.last, self.is_held = last, threading.Event()
+        super().__init__(
+            "numbers",
+            script,
+            lambda context, script: coordinator(context, script, last, self.is_held),
+        )
 
 
 class NumberOperator(Operator):

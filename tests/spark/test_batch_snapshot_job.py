@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -13,13 +11,12 @@ import pytest
 from epochgate.runtime import (
     BATCH_CHECKPOINT,
     BatchSnapshotRefused,
-    CoordinatorContext,
     JobOver,
-    OperatorCoordinator,
     UnknownOperator,
 )
 from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.spark.job import JobHandle, run_job
+from epochgate.testing import Script
 from tests.spark import contract_programs, numbers_program
 from tests.spark.contract_programs import LateProgram
 from tests.spark.numbers_program import (
@@ -42,45 +39,33 @@ MORE = 50
 class BatchCoordinator(NumberCoordinator):
     """Takes a snapshot without a checkpoint right after it has sent many numbers."""
 
-    def __init__(self, context: CoordinatorContext, last: int, is_held: threading.Event) -> None:
-        super().__init__(context, last, is_held)
-        self.handled: dict[int, int] = {}
-        self.resets: list[tuple[int, bytes | None]] = []
-
-    def supports_batch_snapshot(self) -> bool:
-        return True
-
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
         if checkpoint_id == BATCH_CHECKPOINT:
-            for subtask, gateway in self.gateways.items():
-                sent = self.sent.get(subtask, 0)
-                self.sent[subtask] = sent + AT_ONCE
-                for number in range(sent + 1, sent + AT_ONCE + 1):
-                    gateway.send_event(number)
+            for subtask in self.gateways:
+                first = len(self.sent[subtask]) + 1
+                for number in range(first, first + AT_ONCE):
+                    self.send(subtask, number)
         super().checkpoint(checkpoint_id, result)
 
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        self.resets.append((checkpoint_id, state))
-        super().reset_to_checkpoint(checkpoint_id, state)
 
-    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        self.handled[subtask] = event
-
-    def has_handled(self, numbers: Mapping[int, int]) -> bool:
-        """Whether each subtask has come to its number."""
-        return all(self.handled.get(subtask, 0) >= n for subtask, n in numbers.items())
+def batch_provider(last: int) -> NumberProvider:
+    return NumberProvider(last, Script(has_batch_snapshots=True), BatchCoordinator)
 
 
-class BatchProvider(NumberProvider):
-    coordinator: BatchCoordinator
+def handled(provider: NumberProvider) -> list[int]:
+    """The number to which each subtask has come."""
+    return [numbers[-1] if numbers else 0 for numbers in provider.script.coordinator.heard]
 
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        self.coordinator = BatchCoordinator(context, self.last, self.is_held)
-        return self.coordinator
+
+def wait_until_handled(provider: NumberProvider, least: list[int]) -> None:
+    def is_handled() -> bool:
+        return all(n >= due for n, due in zip(handled(provider), least, strict=True))
+
+    wait_for(is_handled, f"the numbers {least}")
 
 
 def batch_job(
-    spark: Any, provider: BatchProvider, committer: RangeCommitter, **settings: Any
+    spark: Any, provider: NumberProvider, committer: RangeCommitter, **settings: Any
 ) -> JobHandle:
     last, interval_s = provider.last, settings.pop("checkpoint_interval_s", None)
     return run_job(
@@ -95,15 +80,15 @@ def batch_job(
 
 
 def test_a_job_begins_from_a_snapshot_of_an_earlier_one_and_goes_back_to_it(spark: Any) -> None:
-    first = BatchProvider(ENDLESS)
+    first = batch_provider(ENDLESS)
     with batch_job(spark, first, RangeCommitter()) as job:
-        wait_for(lambda: first.coordinator.has_handled({0: 1, 1: 1}), "numbers")
+        wait_until_handled(first, [1, 1])
         state = job.request_batch_snapshot("numbers").result(ANSWER_S)
-        handled = dict(first.coordinator.handled)
-        sent = msgpack.unpackb(state, strict_map_key=False)
-        assert all(handled[subtask] >= sent[subtask] > AT_ONCE for subtask in (0, 1)), sent
-        beyond = {subtask: number + 1 for subtask, number in sent.items()}
-        wait_for(lambda: first.coordinator.has_handled(beyond), "numbers after the snapshot")
+        handled_by_then = handled(first)
+        sent = [len(numbers) for numbers in msgpack.unpackb(state)[0]]
+        assert all(handled_by_then[subtask] >= sent[subtask] > AT_ONCE for subtask in (0, 1)), sent
+        beyond = [number + 1 for number in sent]
+        wait_until_handled(first, beyond)
         with pytest.raises(UnknownOperator, match="those that do are: 'numbers'"):
             job.request_batch_snapshot("letters").result(ANSWER_S)
         job.cancel()
@@ -112,25 +97,26 @@ def test_a_job_begins_from_a_snapshot_of_an_earlier_one_and_goes_back_to_it(spar
     with pytest.raises(JobOver):
         job.request_batch_snapshot("numbers").result(ANSWER_S)
 
-    second, committer = BatchProvider(max(sent.values()) + MORE), RangeCommitter()
+    second, committer = batch_provider(max(sent) + MORE), RangeCommitter()
+    told = second.script.told
     second.is_held.set()
     with batch_job(spark, second, committer, batch_states={"numbers": state}) as job:
-        wait_for(lambda: second.coordinator.has_handled(beyond), "numbers")
-        assert second.coordinator.resets == [(BATCH_CHECKPOINT, state)]
-        second.coordinator.context.fail_job("the source was rewritten")
-        wait_for(lambda: len(second.coordinator.resets) == 2, "everything went back")
+        wait_until_handled(second, beyond)
+        assert told("numbers.reset_to_checkpoint") == [(BATCH_CHECKPOINT, state)]
+        second.script.coordinator.context.fail_job("the source was rewritten")
+        wait_for(lambda: len(told("numbers.reset_to_checkpoint")) == 2, "everything went back")
         second.is_held.clear()
         result = job.wait(END_S)
     assert result.state == "finished", result.reason
     assert result.report.global_restarts == 1
-    assert second.coordinator.resets == [(BATCH_CHECKPOINT, state)] * 2
+    assert told("numbers.reset_to_checkpoint") == [(BATCH_CHECKPOINT, state)] * 2
     assert list(committer.committed.values()) == [
         {subtask: [[beyond[subtask], second.last]] for subtask in (0, 1)}
     ]
 
 
 def test_a_job_that_takes_checkpoints_refuses_a_snapshot_without_one(spark: Any) -> None:
-    provider = BatchProvider(ENDLESS)
+    provider = batch_provider(ENDLESS)
     with (
         batch_job(spark, provider, RangeCommitter(), checkpoint_interval_s=0.1) as job,
         pytest.raises(BatchSnapshotRefused, match=r"takes a checkpoint every 0\.1 s"),

@@ -7,6 +7,7 @@ import signal
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,12 +15,10 @@ import pytest
 from epochgate.runtime import (
     CheckpointAborted,
     CoordinatorContext,
-    CoordinatorProvider,
     EventLost,
     JobConfiguration,
     JobOver,
     JobResult,
-    OperatorCoordinator,
     RecreateOnReset,
     RequestNotHandled,
     SendFuture,
@@ -32,6 +31,7 @@ from epochgate.runtime.collect import CollectSinkProvider
 from epochgate.runtime.source import SourceProvider, WatermarkAlignment
 from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.spark.job import JobHandle, run_job
+from epochgate.testing import Script, ScriptedProvider
 from tests.runtime.collect import counting
 from tests.runtime.source import ranges
 from tests.runtime.source.ranges import RangeSource
@@ -57,27 +57,19 @@ class DeskCoordinator(NumberCoordinator):
     """Answers clients in all ways there are, and cannot start the first time."""
 
     def __init__(
-        self, context: CoordinatorContext, last: int, is_held: threading.Event, is_first: bool
+        self, context: CoordinatorContext, script: Script, last: int, is_held: threading.Event
     ) -> None:
-        super().__init__(context, last, is_held)
-        self.is_first = is_first
-        self.met: list[tuple[int, int]] = []
-        self.lost: dict[int, SubtaskGateway] = {}
+        super().__init__(context, script, last, is_held)
         context.metrics.gauge("gateways", lambda: len(self.gateways))
 
     def start(self) -> None:
-        if self.is_first:
+        if "numbers.start" in self.script.errors:
             self.context.post_later(0.0, self.context.fail_job, "a word from who never started")
-            raise OSError("no such table")
         super().start()
 
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
         super().execution_attempt_ready(subtask, attempt, gateway)
         self.context.metrics.counter("attempts_met").add()
-
-    def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
-        self.lost[subtask] = self.gateways[subtask]
-        super().execution_attempt_failed(subtask, attempt, reason)
 
     def handle_client_request(self, request: Any) -> Any:
         match request:
@@ -102,7 +94,8 @@ class DeskCoordinator(NumberCoordinator):
             case "checkpoint":
                 return self.context.checkpoints.request()
             case ["send to the past", subtask]:
-                return outcome(self.lost[subtask].send_event("for a lost attempt"))
+                first = min(gateway for gateway in self.all_gateways if gateway[0] == subtask)
+                return outcome(self.all_gateways[first].send_event("for a lost attempt"))
             case "object":
                 return object()
             case "never":
@@ -120,21 +113,11 @@ def outcome(sent: SendFuture) -> Future[str]:
     return told
 
 
-class DeskProvider(NumberProvider):
-    def __init__(self, last: int) -> None:
-        super().__init__(last)
-        self.made: list[DeskCoordinator] = []
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        self.made.append(DeskCoordinator(context, self.last, self.is_held, not self.made))
-        return self.made[-1]
-
-
 @dataclass
 class Played:
     """What one job has shown, and what it came to."""
 
-    provider: DeskProvider
+    script: Script
     answers: dict[str, Any]
     figures: dict[str, int | float]
     result: JobResult
@@ -152,7 +135,9 @@ def asked(job: JobHandle, request: Any, operator_id: str = "numbers") -> Any:
 @pytest.fixture(scope="module")
 def played(spark: Any) -> Played:
     """One job: its coordinator starts at the second try, answers clients, and loses a worker."""
-    provider, committer, answers = DeskProvider(LAST), RangeCommitter(), {}
+    script = Script({"numbers.start": [OSError("no such table")]})
+    provider = NumberProvider(LAST, script, DeskCoordinator)
+    committer, answers = RangeCommitter(), {}
     provider.is_held.set()
     with run_job(
         spark,
@@ -170,22 +155,23 @@ def played(spark: Any) -> Played:
         pid = job.status().tasks[1].pid
         assert pid is not None
         send_signal(pid, signal.SIGKILL)
-        wait_for(lambda: 1 in provider.made[-1].lost, "the loss is announced")
+        lost = partial(script.told, "numbers.execution_attempt_failed")
+        wait_for(lambda: any(subtask == 1 for subtask, *_ in lost()), "the loss is announced")
         answers["past"] = asked(job, ["send to the past", 1])
-        wait_for(lambda: len(provider.made[-1].gateways) == 2, "a successor")
+        wait_for(lambda: len(script.coordinator.gateways) == 2, "a successor")
         never = job.request("numbers", "never")
-        provider.made[0].context.fail_job("another word from the past")
+        script.coordinators[0].context.fail_job("another word from the past")
         figures = dict(job.report.coordinator_metrics["numbers"])
         provider.is_held.clear()
         result = job.wait(END_S)
         answers["never"] = never.exception(ANSWER_S)
-    return Played(provider, answers, figures, result, committer.problems(2, LAST), job)
+    return Played(script, answers, figures, result, committer.problems(2, LAST), job)
 
 
 def test_a_coordinator_that_cannot_start_is_rebuilt(played: Played) -> None:
-    first, second = played.provider.made
-    assert (first.is_over, first.gateways) == (True, {})
-    assert second.is_over
+    first, second = played.script.coordinators
+    assert (first.is_closed, first.gateways) == (True, {})
+    assert second.is_closed
     assert played.result.state == "finished", played.result.reason
     assert played.problems == []
     assert "could not start: OSError('no such table')" in played.result.report.failures[0].reason
@@ -231,27 +217,11 @@ def test_figures_of_a_coordinator_stand_in_the_report_and_stay_after_the_end(
     assert dict(played.result.report.coordinator_metrics["numbers"])["attempts_met"] == 3
 
 
-class StubbornProvider(NumberProvider):
-    """None of its coordinators can start."""
-
-    def __init__(self) -> None:
-        super().__init__(LAST)
-        self.made: list[NumberCoordinator] = []
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        class Stubborn(NumberCoordinator):
-            def start(self) -> None:
-                raise OSError("no such table")
-
-        self.made.append(Stubborn(context, self.last, self.is_held))
-        return self.made[-1]
-
-
 def test_a_coordinator_that_never_starts_fails_the_job_with_its_reason(spark: Any) -> None:
-    provider = StubbornProvider()
+    script = Script({"numbers.start": [OSError("no such table")] * 100})
     with run_job(
         spark,
-        number_configuration(provider, 2, restart_strategy=FixedDelay(2, 0.0)),
+        number_configuration(NumberProvider(LAST, script), 2, restart_strategy=FixedDelay(2, 0.0)),
         lambda subtask: NumberProgram(LAST),
         store=InMemoryCheckpointStore(job_id="numbers"),
         by_value=[numbers_program],
@@ -259,38 +229,15 @@ def test_a_coordinator_that_never_starts_fails_the_job_with_its_reason(spark: An
         result = job.wait(END_S)
     assert result.state == "failed"
     assert "could not start: OSError('no such table')" in str(result.reason)
-    assert [made.is_over for made in provider.made] == [True] * 3
-
-
-class LingeringProvider(NumberProvider):
-    """The first of its coordinators does not close before it is let go."""
-
-    def __init__(self) -> None:
-        super().__init__(LAST)
-        self.is_leaving, self.may_leave = threading.Event(), threading.Event()
-        self.made: list[NumberCoordinator] = []
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        provider, number = self, len(self.made)
-
-        class Lingering(NumberCoordinator):
-            def close(self) -> None:
-                super().close()
-                if number == 0:
-                    provider.is_leaving.set()
-                    provider.may_leave.wait(END_S)
-
-            def handle_client_request(self, request: Any) -> Any:
-                return number
-
-        self.made.append(Lingering(context, self.last, self.is_held))
-        return self.made[-1]
+    assert [coordinator.is_closed for coordinator in script.coordinators] == [True] * 3
 
 
 def test_what_is_asked_while_an_old_coordinator_closes_is_answered_by_its_successor(
     spark: Any,
 ) -> None:
-    provider, committer = LingeringProvider(), RangeCommitter()
+    script, committer = Script(), RangeCommitter()
+    script.answer = lambda request: len(script.coordinators)
+    provider, may_leave = NumberProvider(LAST, script), script.hang_at("numbers.close")
     provider.is_held.set()
     with run_job(
         spark,
@@ -301,12 +248,12 @@ def test_what_is_asked_while_an_old_coordinator_closes_is_answered_by_its_succes
         by_value=[numbers_program],
     ) as job:
         wait_for(lambda: job.status().last_checkpoint_id > 0, "a checkpoint")
-        provider.made[0].context.fail_job("the source was rewritten")
-        assert provider.is_leaving.wait(END_S)
-        answer = job.request("numbers", "who are you")
-        assert len(provider.made) == 1
-        provider.may_leave.set()
-        assert answer.result(ANSWER_S) == 1
+        script.coordinator.context.fail_job("the source was rewritten")
+        wait_for(lambda: script.told("numbers.close") != [], "the old coordinator is to close")
+        answer = job.request("numbers", "which are you")
+        assert len(script.coordinators) == 1
+        may_leave.set()
+        assert answer.result(ANSWER_S) == 2
         provider.is_held.clear()
         result = job.wait(END_S)
     assert result.state == "finished", result.reason
@@ -314,49 +261,15 @@ def test_what_is_asked_while_an_old_coordinator_closes_is_answered_by_its_succes
     assert result.report.global_restarts == 1
 
 
-class Mute(OperatorCoordinator):
-    """Keeps the first future it is asked to complete, and completes the others."""
-
-    def __init__(self) -> None:
-        self.kept: list[Future[bytes]] = []
-        self.aborted: list[int] = []
-
-    def start(self) -> None:
-        """There is nothing to begin."""
-
-    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        if self.kept:
-            result.set_result(b"")
-        else:
-            self.kept.append(result)
-
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        raise AssertionError(f"nothing goes back to {checkpoint_id}")
-
-    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        self.aborted.append(checkpoint_id)
-        self.kept[0].set_result(b"too late")
-
-
-class MuteProvider(CoordinatorProvider):
-    operator_id = "mute"
-
-    def __init__(self) -> None:
-        self.coordinator = Mute()
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        return self.coordinator
-
-
 def test_the_coordinator_whose_future_never_completes_is_named_and_the_next_checkpoint_completes(
     spark: Any,
 ) -> None:
-    numbers, mute = NumberProvider(LAST), MuteProvider()
+    numbers, mute = NumberProvider(LAST), Script(is_completing=False)
     numbers.is_held.set()
     configuration = JobConfiguration(
         "numbers",
         2,
-        (numbers, mute),
+        (numbers, ScriptedProvider("mute", mute)),
         checkpoint_interval_s=None,
         checkpoint_timeout_s=3.0,
         restart_strategy=NoRestart(),
@@ -371,11 +284,14 @@ def test_the_coordinator_whose_future_never_completes_is_named_and_the_next_chec
     ) as job:
         with pytest.raises(CheckpointAborted, match=r"longer than 3 s.*completed it: mute$"):
             job.request_checkpoint().result(ANSWER_S)
+        mute.is_completing = True
+        mute.coordinator.results[1].set_result(b"too late")
         assert job.request_checkpoint().result(ANSWER_S) == 2
         numbers.is_held.clear()
         result = job.wait(END_S)
     assert result.state == "finished", result.reason
-    assert mute.coordinator.aborted == [1]
+    assert mute.told("mute.notify_checkpoint_aborted") == [(1,)]
+    assert mute.told("mute.reset_to_checkpoint") == []
     assert [report.is_completed for report in result.report.checkpoints[:2]] == [False, True]
 
 

@@ -7,22 +7,23 @@ import os
 import signal
 import socket
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from epochgate.runtime import CoordinatorContext, FatalTaskError, RecreateOnReset
+from epochgate.runtime import FatalTaskError, RecreateOnReset
 from epochgate.runtime.api.restart_strategies import NoRestart
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
 from epochgate.spark.job import JobHandle, run_job
 from epochgate.spark.wire import CannotBind, ChannelClosed, TaskChannel
+from epochgate.testing import Script, ScriptedCoordinator
 from tests.spark import numbers_program
 from tests.spark.numbers_program import (
     BusyProgram,
     FailingProgram,
-    NumberCoordinator,
     NumberProgram,
     NumberProvider,
     RangeCommitter,
@@ -83,35 +84,15 @@ def test_a_coordinator_takes_all_subtasks_back_together(spark: Any) -> None:
         job.wait_until_running()
         job.wait_for_progress()
         before = [job.pid(subtask) for subtask in range(4)]
-        assert job.provider.coordinator is not None
-        job.provider.coordinator.context.fail_job("the source was rewritten")
+        job.provider.script.coordinator.context.fail_job("the source was rewritten")
         for subtask in range(4):
             job.wait_for_replacement(subtask, before[subtask])
         result = job.finish()
     assert result.report.global_restarts == 1
 
 
-class AnsweringCoordinator(NumberCoordinator):
-    """Tells how far it is."""
-
-    def handle_client_request(self, request: Any) -> Any:
-        return {"asked": request, "sent": sorted(self.sent.values())}
-
-
-class AnsweringProvider(NumberProvider):
-    """Keeps every coordinator that it makes."""
-
-    def __init__(self, last: int) -> None:
-        super().__init__(last)
-        self.made: list[AnsweringCoordinator] = []
-
-    def create(self, context: CoordinatorContext) -> AnsweringCoordinator:
-        self.made.append(AnsweringCoordinator(context, self.last, self.is_held))
-        self.coordinator = self.made[-1]
-        return self.made[-1]
-
-    def wait_until_made(self, count: int) -> None:
-        wait_for(lambda: len(self.made) >= count, "the next coordinator")
+def is_made(made: list[ScriptedCoordinator], count: int) -> bool:
+    return len(made) >= count
 
 
 def wait_for_checkpoints(job: JobHandle, count: int) -> None:
@@ -120,7 +101,8 @@ def wait_for_checkpoints(job: JobHandle, count: int) -> None:
 
 
 def test_a_coordinator_recreated_at_every_reset_loses_and_repeats_nothing(spark: Any) -> None:
-    provider, committer = AnsweringProvider(150), RangeCommitter()
+    script, committer = Script(answer=lambda request: {"asked": request}), RangeCommitter()
+    provider, made = NumberProvider(150, script), script.coordinators
     provider.is_held.set()
     with run_job(
         spark,
@@ -132,17 +114,17 @@ def test_a_coordinator_recreated_at_every_reset_loses_and_repeats_nothing(spark:
     ) as job:
         for number in range(1, 4):
             wait_for_checkpoints(job, 2)
-            provider.made[-1].context.fail_job("the source was rewritten")
-            provider.made[0].context.fail_job("a word from the past")
-            provider.wait_until_made(number + 1)
+            made[-1].context.fail_job("the source was rewritten")
+            made[0].context.fail_job("a word from the past")
+            wait_for(partial(is_made, made, number + 1), "the next coordinator")
             answer = job.request("numbers", ["how far", number]).result(30)
             assert answer["asked"] == ["how far", number]
         provider.is_held.clear()
         result = job.wait(60)
     assert result.state == "finished", result.reason
     assert committer.problems(2, 150) == []
-    assert (len(provider.made), result.report.global_restarts) == (4, 3)
-    assert all(made.is_over for made in provider.made)
+    assert (len(made), result.report.global_restarts) == (4, 3)
+    assert all(coordinator.is_closed for coordinator in made)
 
 
 def test_a_job_that_another_user_cancels_in_spark_fails(spark: Any) -> None:

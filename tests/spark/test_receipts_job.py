@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from typing import Any
 
@@ -13,7 +12,7 @@ from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.spark.job import run_job
 from tests.runtime import letters
-from tests.runtime.letters import ArchiveProvider, WritingProgram, letters_with_receipt
+from tests.runtime.letters import WritingProgram, archive, letters_filed, letters_with_receipt
 from tests.spark.running import send_signal, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -25,7 +24,7 @@ def test_what_has_a_receipt_is_in_the_coordinators_part_of_every_checkpoint(spar
     configuration = JobConfiguration(
         "letters",
         2,
-        (ArchiveProvider(is_slow=False),),
+        (archive(is_slow=False),),
         checkpoint_interval_s=0.05,
         restart_strategy=FixedDelay(10, 0.1),
     )
@@ -49,7 +48,6 @@ def test_what_has_a_receipt_is_in_the_coordinators_part_of_every_checkpoint(spar
     receipted: set[str] = set()
     for checkpoint_id in store.ids():
         found = store.load(checkpoint_id)
-        filed = set(json.loads(found.coordinators["archive"] or b"[]"))
         receipted = set().union(*(letters_with_receipt(s) for s in found.subtasks.values()))
-        assert receipted <= filed
+        assert receipted <= letters_filed(found)
     assert len(receipted) == 2 * LETTERS

@@ -8,20 +8,16 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime import (
-    CoordinatorContext,
-    JobResult,
-    OperatorCoordinator,
-)
+from epochgate.runtime import JobResult
 from epochgate.runtime.store import (
     CheckpointOutcomeUnknown,
     CheckpointShelf,
     InMemoryCheckpointStore,
 )
 from epochgate.spark.job import run_job
+from epochgate.testing import Script
 from tests.spark import numbers_program
 from tests.spark.numbers_program import (
-    NumberCoordinator,
     NumberProgram,
     NumberProvider,
     RangeCommitter,
@@ -35,44 +31,18 @@ END_S = 60.0
 LAST = 30
 
 
-class TellingProvider(NumberProvider):
-    """Its coordinators record what they are told of checkpoints, over all starts of the driver."""
-
-    def __init__(self, told: list[tuple[str, int]]) -> None:
-        super().__init__(LAST)
-        self.told = told
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        told = self.told
-
-        class Told(NumberCoordinator):
-            def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-                told.append(("restored", checkpoint_id))
-                super().reset_to_checkpoint(checkpoint_id, state)
-
-            def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-                told.append(("completed", checkpoint_id))
-
-            def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-                told.append(("aborted", checkpoint_id))
-
-        self.coordinator = Told(context, self.last, self.is_held)
-        return self.coordinator
-
-
 class Driver:
-    """One start after the other on the same shelf."""
+    """One start after the other on the same shelf; the script is told of checkpoints in all."""
 
     def __init__(self, spark: Any) -> None:
-        self.spark, self.shelf = spark, CheckpointShelf()
-        self.told: list[tuple[str, int]] = []
+        self.spark, self.shelf, self.script = spark, CheckpointShelf(), Script()
         self.committer = RangeCommitter()
 
     def start(self, is_stored: bool | None = None) -> JobResult:
         """Run the job to its end; unless `is_stored` is None its second save is of unknown outcome,
         with the checkpoint in the store or not.
         """
-        provider = TellingProvider(self.told)
+        provider = NumberProvider(LAST, self.script)
         store = InMemoryCheckpointStore(self.shelf, job_id="numbers")
         if is_stored is not None:
             provider.is_held.set()
@@ -91,6 +61,10 @@ class Driver:
                     job.request_checkpoint().result(ANSWER_S)
             return job.wait(END_S)
 
+    def completed(self) -> list[int]:
+        """The checkpoints that coordinators were told are completed."""
+        return [number for (number,) in self.script.told("numbers.notify_checkpoint_complete")]
+
 
 @pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "not_stored"])
 def test_a_checkpoint_in_doubt_is_announced_by_the_next_start_alone(
@@ -100,11 +74,11 @@ def test_a_checkpoint_in_doubt_is_announced_by_the_next_start_alone(
     result = driver.start(is_stored)
     assert (result.state, result.last_checkpoint_id) == ("failed", 1)
     assert result.reason == "it is unknown whether checkpoint 2 is stored: no word"
-    assert driver.told == [("completed", 1)]
+    assert driver.completed() == [1]
     result = driver.start()
     restored = 2 if is_stored else 1
     assert result.state == "finished", result.reason
-    assert driver.told[1] == ("restored", restored)
-    assert ("completed", restored + 1) in driver.told[2:]
-    assert [number for what, number in driver.told if what == "aborted"] == []
+    assert [number for number, _ in driver.script.told("numbers.reset_to_checkpoint")] == [restored]
+    assert restored + 1 in driver.completed()[1:]
+    assert driver.script.told("numbers.notify_checkpoint_aborted") == []
     assert driver.committer.problems(2, LAST) == []

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from epochgate.fsm import Machine, Row
 from epochgate.models.job import Job
@@ -18,16 +19,17 @@ from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.store import CheckpointOutcomeUnknown
+from epochgate.runtime.testing.faulty_transport import Fate
 from epochgate.runtime.testing.fuzzing.actors import (
     CountingCoordinator,
-    CountingProvider,
     ListingProgram,
     Orders,
-    Pending,
+    Poison,
     TableCommitter,
 )
-from epochgate.runtime.testing.fuzzing.record import InvariantViolated, Record
+from epochgate.runtime.testing.fuzzing.record import InvariantViolated, Record, operator_id
 from epochgate.runtime.testing.in_process import Step
+from epochgate.runtime.testing.scripted import Script, ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob, Stuck
 
 TIMEOUT_S = 10.0
@@ -63,7 +65,7 @@ class FuzzedJob:
         self.orders = Orders()
         self.schedule: list[str] = []
         self._observe = observe
-        self._providers: list[CountingProvider] = []
+        self._scripts = [Script(is_completing=False) for _ in range(shape.coordinators)]
         self.say(f"{shape}")
         self.simulated = SimulatedJob(
             self._configuration,
@@ -75,15 +77,19 @@ class FuzzedJob:
         )
 
     def _configuration(self, start: int) -> JobConfiguration:
-        shape, run = self.shape, f"run-{start}"
-        self._providers = [
-            CountingProvider(number, run, self.record, self.orders)
-            for number in range(shape.coordinators)
+        shape = self.shape
+        providers = [
+            ScriptedProvider(
+                operator_id(number),
+                script,
+                partial(CountingCoordinator, number=number, run=f"run-{start}", record=self.record),
+            )
+            for number, script in enumerate(self._scripts)
         ]
         return JobConfiguration(
             "fuzzed",
             shape.subtasks,
-            tuple(self._providers),
+            tuple(providers),
             checkpoint_interval_s=1.0 if shape.is_periodic else None,
             checkpoint_timeout_s=TIMEOUT_S,
             tolerable_checkpoint_failures=shape.tolerable_failures,
@@ -102,22 +108,26 @@ class FuzzedJob:
 
     def coordinator(self, number: int) -> CountingCoordinator:
         """The coordinator that lives now."""
-        return self._providers[number].coordinator
+        coordinator = self._scripts[number].coordinator
+        assert isinstance(coordinator, CountingCoordinator)
+        return coordinator
 
     # what may be chosen from
 
     @property
     def coordinators(self) -> list[CountingCoordinator]:
         """Those of this start of the driver, in the job's order."""
-        return [provider.coordinator for provider in self._providers]
+        return [self.coordinator(number) for number in range(self.shape.coordinators)]
 
     def targets(self) -> list[tuple[int, int]]:
         """Coordinator and subtask between which a gateway is known."""
         return [(c.number, s) for c in self.coordinators for s in sorted(c.gateways)]
 
-    def pending(self) -> list[tuple[int, Pending]]:
-        """Futures that coordinators have not completed, those of aborted checkpoints included."""
-        return [(c.number, pending) for c in self.coordinators for pending in c.pending]
+    def pending(self) -> list[tuple[int, int]]:
+        """Coordinator and checkpoint of each future that is not completed, those of aborted
+        checkpoints included.
+        """
+        return [(c.number, checkpoint) for c in self.coordinators for checkpoint in c.results]
 
     def living(self, is_connected: bool = False) -> list[int]:
         """The identities of the processes that live, or only of those whose connection stands."""
@@ -191,8 +201,8 @@ class FuzzedJob:
                 return True
             under_way = simulated.master.job.checkpoint.number
             for coordinator in self.coordinators:
-                if coordinator.pending and coordinator.pending[-1].checkpoint == under_way:
-                    coordinator.answer(coordinator.pending[-1])
+                if under_way in coordinator.results:
+                    coordinator.answer(under_way)
                     return True
             moves = [move for move in self.moves() if move[0] != "late"]
             if wants_checkpoint and simulated.master.job.request.state == "idle":
@@ -212,10 +222,10 @@ class FuzzedJob:
 
     def send(self, coordinator: int, subtask: int, count: int) -> None:
         """Let a coordinator send."""
-        first = self.coordinator(coordinator).sent[subtask] + 1
+        first = len(self.coordinator(coordinator).sent[subtask]) + 1
         self.say(f"coordinator {coordinator} sends {first}..{first + count - 1} to {subtask}")
         for _ in range(count):
-            self.coordinator(coordinator).send(subtask)
+            self.coordinator(coordinator).send_next(subtask)
 
     def send_to_the_past(self, coordinator: int, position: int) -> None:
         """Let it use the gateway of an attempt that has failed."""
@@ -226,15 +236,19 @@ class FuzzedJob:
         )
         self.coordinator(coordinator).send_by(gateway)
 
-    def answer(self, coordinator: int, pending: Pending, how: str) -> None:
+    def answer(self, coordinator: int, checkpoint: int, how: str) -> None:
         """Let it complete the future of a checkpoint, or fail or cancel it."""
-        self.say(f"coordinator {coordinator}'s future of {pending.checkpoint}: {how}")
-        self.coordinator(coordinator).answer(pending, how)
+        self.say(f"coordinator {coordinator}'s future of {checkpoint}: {how}")
+        self.coordinator(coordinator).answer(checkpoint, how)
 
     def order_answer(self, coordinator: int, how: str) -> None:
         """From now on it answers `now` or `later`; or it raises, once."""
         self.say(f"coordinator {coordinator} will answer: {how}")
-        self.orders.answers[coordinator] = how
+        script = self._scripts[coordinator]
+        script.is_completing = how == "now"
+        script.errors.clear()
+        if how == "raise":
+            script.raise_at(f"{operator_id(coordinator)}.checkpoint", Poison("checkpoint"))
 
     def request(self) -> None:
         """Ask for a checkpoint."""
@@ -273,16 +287,16 @@ class FuzzedJob:
         identity = self.simulated.transport.launch(subtask)
         self.say(f"process {identity} of subtask {subtask} comes up uninvited")
 
-    def doom(self, tag: str, fate: str) -> None:
+    def doom(self, tag: str, fate: Fate) -> None:
         """The next message of a kind gets lost, or late, or repeated."""
         self.say(f"the next {tag} will be {fate}")
-        self.simulated.transport.doom(tag, fate)
+        self.simulated.faults.doom(tag, fate)
 
     def repeat(self, position: int) -> None:
         """An acknowledgement or confirmation arrives again."""
-        subtask, identity, message = self.simulated.transport.heard[position]
+        subtask, identity, message = self.simulated.faults.heard[position]
         self.say(f"process {identity} of subtask {subtask} is heard again: {message[:3]}")
-        self.simulated.transport.repeat(position)
+        self.simulated.faults.repeat(position)
 
     def poison(self, subtask: int, where: str) -> None:
         """User code of a subtask raises."""
@@ -363,13 +377,14 @@ class FuzzedJob:
 
     def _calm(self) -> None:
         transport = self.simulated.transport
-        transport.calm()
+        self.simulated.faults.calm()
         self.orders.poison.clear()
         self.orders.commit.clear()
         for coordinator in self.coordinators:
-            self.orders.answers[coordinator.number] = "now"
-            for pending in list(coordinator.pending):
-                coordinator.answer(pending)
+            coordinator.script.is_completing = True
+            coordinator.script.errors.clear()
+            for checkpoint in list(coordinator.results):
+                coordinator.answer(checkpoint)
         for identity, process in list(transport.processes.items()):
             if process.is_cut:
                 transport.kill(identity)
@@ -405,7 +420,7 @@ class FuzzedJob:
 
     def _finishes(self) -> bool:
         for coordinator, subtask in self.targets():
-            self.coordinator(coordinator).send(subtask)
+            self.coordinator(coordinator).send_next(subtask)
 
         def is_over() -> bool:
             for coordinator in self.coordinators:
@@ -434,7 +449,7 @@ class FuzzedJob:
 
     def _expect_everything_once(self) -> None:
         for c, s in self.record.pairs:
-            rows, sent = self.record.rows(c, s), self.coordinator(c).sent[s]
+            rows, sent = self.record.rows(c, s), len(self.coordinator(c).sent[s])
             if rows != list(range(1, sent + 1)):
                 account = f"coordinator {c} sent {sent} events to subtask {s}; committed: {rows}"
                 raise InvariantViolated("output", account)

@@ -152,7 +152,15 @@ class Record:
     def sent(self, checkpoint: CompletedCheckpoint, coordinator: int) -> list[int]:
         """How many events the coordinator's state in the checkpoint counts, by subtask."""
         state = checkpoint.coordinators.get(operator_id(coordinator))
-        return [0] * self.subtasks if state is None else list(msgpack.unpackb(state))
+        if state is None:
+            return [0] * self.subtasks
+        sent, _ = msgpack.unpackb(state)
+        return [len(events) for events in sent]
+
+    def heard(self, checkpoint: CompletedCheckpoint, coordinator: int) -> list[list[int]]:
+        """What the coordinator's state in the checkpoint has heard, by subtask."""
+        _, heard = msgpack.unpackb(checkpoint.coordinators[operator_id(coordinator)] or b"")
+        return list(heard)
 
     def seen(
         self, checkpoint: CompletedCheckpoint, coordinator: int, subtask: int

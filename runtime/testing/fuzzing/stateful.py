@@ -20,9 +20,9 @@ from hypothesis.stateful import (
 )
 
 from epochgate.models.job import Job
+from epochgate.runtime.testing.faulty_transport import FATES
 from epochgate.runtime.testing.fuzzing.coverage import Coverage
 from epochgate.runtime.testing.fuzzing.job import FuzzedJob, Shape
-from epochgate.runtime.testing.in_process import FATES
 
 T = TypeVar("T")
 
@@ -209,7 +209,7 @@ class JobUnderFuzzing(RuleBasedStateMachine):
         self._repeat(tag, index)
 
     def _repeat(self, tag: str, index: int) -> None:
-        heard = enumerate(self.under.simulated.transport.heard)
+        heard = enumerate(self.under.simulated.faults.heard)
         newest_first = [position for position, (_, _, m) in heard if m[0] == tag][::-1]
         if (position := self._pick(index, newest_first)) is not None:
             self._try(self.under.repeat, position)
@@ -217,7 +217,7 @@ class JobUnderFuzzing(RuleBasedStateMachine):
 
     @while_running
     @rule(disturbance=st.sampled_from(DISTURBANCES), index=INDEX, at_once=AT_ONCE)
-    def disturb(self, disturbance: tuple[str, ...], index: int, at_once: bool) -> None:
+    def disturb(self, disturbance: tuple[Any, ...], index: int, at_once: bool) -> None:
         what, *how = disturbance
         under = self.under
         some_coordinator = index % under.shape.coordinators

@@ -31,7 +31,8 @@ def _launch(job: ScriptedJob) -> None:
 
 
 def _adopt(job: ScriptedJob) -> None:
-    state = msgpack.packb([0] * (2 * job.subtasks))
+    nothing: list[list[int]] = [[] for _ in range(job.subtasks)]
+    state = msgpack.packb([nothing, nothing])
     for number, holder in enumerate(job.job.holder):
         job.master.batch_states[operator_id(number)] = state
         job.master.queue.post(holder.adopt_batch_snapshot)
@@ -52,7 +53,7 @@ def _are_over(job: ScriptedJob, futures: Sequence[Future[Any]]) -> bool:
 
 
 def _may_send(job: ScriptedJob, coordinator: int, subtask: int) -> bool:
-    return job.coordinator(coordinator).sent[subtask] < job.constants["events"]
+    return len(job.coordinator(coordinator).sent[subtask]) < job.constants["events"]
 
 
 def _hear(job: ScriptedJob, subtask: int) -> None:
@@ -190,7 +191,8 @@ def _may_want(job: ScriptedJob) -> bool:
 
 
 def _answer(job: ScriptedJob, coordinator: int, how: str = "succeed") -> None:
-    job.coordinator(coordinator).answer(job.coordinator(coordinator).pending[-1], how)
+    user = job.coordinator(coordinator)
+    user.answer(user.newest, how)
 
 
 def _fail_save(job: ScriptedJob) -> None:
@@ -242,7 +244,7 @@ ACTIONS: dict[str, Action] = {
         bound=lambda job, c: _are_over(job, job.snapshots[c]),
     ),
     "sender.send": Action(
-        lambda job, c, s: job.coordinator(c).send(s),
+        lambda job, c, s: job.coordinator(c).send_next(s),
         lambda job, c, s: s in job.coordinator(c).gateways,
         "the coordinator has no gateway to an attempt of the subtask",
         bound=_may_send,
@@ -364,7 +366,7 @@ ACTIONS: dict[str, Action] = {
         is_failure=True,
     ),
     "user.take_snapshot": Action(
-        _answer, lambda job, c: job.coordinator(c).pending, "no future waits to be completed"
+        _answer, lambda job, c: job.coordinator(c).is_asked(), "no future waits to be completed"
     ),
     "user.complete_future": Action(
         lambda job, c: job.batch_futures(c).pop().set_result(b"state"),
@@ -373,7 +375,7 @@ ACTIONS: dict[str, Action] = {
     ),
     "user.fail_snapshot": Action(
         lambda job, c: _answer(job, c, "fail"),
-        lambda job, c: job.coordinator(c).pending,
+        lambda job, c: job.coordinator(c).is_asked(),
         "no future waits to be completed",
         is_failure=True,
     ),

@@ -16,12 +16,7 @@ from typing import Any
 
 import msgpack
 
-from epochgate.runtime.api.coordinator import (
-    BATCH_CHECKPOINT,
-    CoordinatorContext,
-    CoordinatorProvider,
-    OperatorCoordinator,
-)
+from epochgate.runtime.api.coordinator import BATCH_CHECKPOINT
 from epochgate.runtime.api.operator import Operator, OperatorContext, Work
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.testing.fuzzing.actors import (
@@ -29,104 +24,64 @@ from epochgate.runtime.testing.fuzzing.actors import (
     ListingOperator,
     ListingProgram,
     Orders,
-    Pending,
 )
 from epochgate.runtime.testing.fuzzing.record import Record, operator_id
+from epochgate.runtime.testing.scripted import Script
 
 MEMORY = "memory"
 """The operator that keeps which receipts the others of its program have; it has no coordinator."""
 
 
-class ScriptedCoordinator(CountingCoordinator):
-    """Keeps the future of the newest checkpoint until the schedule completes it, and those before
-    it, whose checkpoints were aborted, in `forgotten`.
+class PlayedScript(Script):
+    """Leaves it to the schedule when checkpoints are completed, and answers clients at once."""
 
-    Its state is how many events it has sent to each subtask, and then how many it has heard.
+    def __init__(self) -> None:
+        super().__init__(
+            is_completing=False, answer=lambda request: request, has_batch_snapshots=True
+        )
+        self.batch_futures: list[Future[bytes]] = []
+        """Of snapshots without checkpoints, whichever coordinator was asked for them."""
+
+
+class PlayedCoordinator(CountingCoordinator):
+    """Answers its newest checkpoint when the schedule says so; the others in `results` were
+    aborted, or are of the time before a reset.
     """
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.forgotten: list[Pending] = []
-        self.heard = [0] * self.context.parallelism
-        self.batch_futures: list[Future[bytes]] = []
+    script: PlayedScript
+    newest = 0
+    """The checkpoint that it was asked for last; 0 after a reset."""
 
-    def supports_batch_snapshot(self) -> bool:
-        return True
-
-    def handle_client_request(self, request: Any) -> Any:
-        """Answer at once."""
-        return request
+    def is_asked(self) -> bool:
+        """Whether it has a checkpoint to complete."""
+        return self.newest in self.results
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
         """Hold the future."""
         if checkpoint_id == BATCH_CHECKPOINT:
-            self.batch_futures.append(result)
-            return
-        self.forgotten += self.pending
-        self.pending = [Pending(checkpoint_id, result)]
-
-    def answer(self, pending: Pending, how: str = "succeed") -> None:
-        """Complete the future, or fail it."""
-        if how == "succeed":
-            self.pending.remove(pending)
-            self._snapshots[pending.checkpoint] = list(self.sent)
-            pending.result.set_result(msgpack.packb(self.sent + self.heard))
+            self.script.batch_futures.append(result)
         else:
-            super().answer(pending, how)
+            self.newest = checkpoint_id
+            super().checkpoint(checkpoint_id, result)
 
-    def answer_late(self, pending: Pending) -> None:
-        """Complete a forgotten future."""
-        self.forgotten.remove(pending)
-        pending.result.set_result(b"")
+    def answer_late(self) -> None:
+        """Complete the futures that are not to be completed any more."""
+        for checkpoint in [other for other in self.results if other != self.newest]:
+            self.results.pop(checkpoint).set_result(b"")
 
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
         """Go back, and answer nothing that was asked before."""
-        counts = [] if state is None else msgpack.unpackb(state)
-        subtasks = self.context.parallelism
-        self.heard = counts[subtasks:] or [0] * subtasks
-        sent = None if state is None else msgpack.packb(counts[:subtasks])
-        super().reset_to_checkpoint(checkpoint_id, sent)
-        self.forgotten += self.pending
-        self.pending.clear()
-
-    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        super().handle_event_from_operator(subtask, attempt, event)
-        self.heard[subtask] = max(self.heard[subtask], event)
+        super().reset_to_checkpoint(checkpoint_id, state)
+        self.newest = 0
 
 
-class ScriptedProvider(CoordinatorProvider):
-    """Makes one coordinator, another one when asked again, and keeps the last in `coordinator`."""
-
-    def __init__(self, number: int, run: str, record: Record) -> None:
-        self._number, self._run, self._record = number, run, record
-        self.coordinator: ScriptedCoordinator
-        self.batch_futures: list[Future[bytes]] = []
-        """Of snapshots without checkpoints, whichever coordinator was asked for them."""
-
-    @property
-    def operator_id(self) -> str:
-        return operator_id(self._number)
-
-    def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        self.coordinator = ScriptedCoordinator(
-            context, self._number, self._run, self._record, Orders()
-        )
-        self.coordinator.batch_futures = self.batch_futures
-        return self.coordinator
-
-
-class ScriptedOperator(ListingOperator):
+class PlayedOperator(ListingOperator):
     """Lists what it handles, and speaks when it is told to."""
 
     spoken = receipts = 0
 
     def handle_event(self, event: Any) -> None:
-        context = self.context
-        self.record.note_handled(
-            context.run_id, context.subtask, context.attempt, self.number, event, len(self.seen) + 1
-        )
-        self.seen.append(event[3])
-        self._rows.append([self.number, event[3]])
+        self.note_event(event)
 
     def speak(self) -> None:
         """Send the next event to the coordinator, and await its receipt."""
@@ -142,7 +97,7 @@ class ScriptedOperator(ListingOperator):
 class Memory(Operator):
     """Has in its state the last receipt of each operator."""
 
-    def __init__(self, operators: Mapping[str, ScriptedOperator]) -> None:
+    def __init__(self, operators: Mapping[str, PlayedOperator]) -> None:
         self._operators = operators
 
     def open(self, context: OperatorContext, state: bytes | None) -> None:
@@ -156,15 +111,13 @@ class Memory(Operator):
         return bytes(msgpack.packb(receipts))
 
 
-class ScriptedProgram(ListingProgram):
+class PlayedProgram(ListingProgram):
     """Has input until `has_ended` is set; with `is_to_speak`, its operators speak once each."""
 
     def __init__(self, record: Record, said: int) -> None:
         super().__init__(record, Orders())
         coordinators = range(record.coordinators)
-        self.speakers = {
-            operator_id(c): ScriptedOperator(c, record, Orders()) for c in coordinators
-        }
+        self.speakers = {operator_id(c): PlayedOperator(c, record, Orders()) for c in coordinators}
         self._said = said
         self.has_ended = self.is_to_speak = False
 

@@ -61,8 +61,7 @@ class Late:
 
     def _by_coordinator(self, number: int) -> None:
         coordinator = self._job.coordinator(number)
-        for pending in list(coordinator.forgotten):
-            coordinator.answer_late(pending)
+        coordinator.answer_late()
         for gateway in coordinator.old_gateways:
             coordinator.send_by(gateway)
         if self._job.job.holder[number].has_failed:

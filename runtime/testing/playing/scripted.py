@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -33,11 +34,12 @@ from epochgate.runtime.testing.fuzzing.record import InvariantViolated, Record, 
 from epochgate.runtime.testing.in_process import Process
 from epochgate.runtime.testing.playing.actors import (
     MEMORY,
-    ScriptedCoordinator,
-    ScriptedProgram,
-    ScriptedProvider,
+    PlayedCoordinator,
+    PlayedProgram,
+    PlayedScript,
 )
 from epochgate.runtime.testing.playing.late import Late
+from epochgate.runtime.testing.scripted import ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob
 
 AT_ONCE = ("restore",)
@@ -59,10 +61,10 @@ class ScriptedJob:
         self.subtasks, self.coordinators = system.subtasks, system.coordinators
         self.orders = Orders()
         self.record = Record(self.coordinators, self.subtasks, self._read_store)
-        self._providers: list[ScriptedProvider] = []
+        self._scripts = [PlayedScript() for _ in range(self.coordinators)]
         self.simulated = SimulatedJob(
             self._configuration,
-            lambda _: ScriptedProgram(self.record, self.constants["said"]),
+            lambda _: PlayedProgram(self.record, self.constants["said"]),
             committer=lambda: TableCommitter(self.record, self.orders),
             job=job,
             retained=NEVER,
@@ -87,14 +89,18 @@ class ScriptedJob:
         self.late = Late(self)
 
     def _configuration(self, start: int) -> JobConfiguration:
-        self._providers = [
-            ScriptedProvider(number, f"run-{start}", self.record)
-            for number in range(self.coordinators)
+        providers = [
+            ScriptedProvider(
+                operator_id(number),
+                script,
+                partial(PlayedCoordinator, number=number, run=f"run-{start}", record=self.record),
+            )
+            for number, script in enumerate(self._scripts)
         ]
         made = JobConfiguration(
             "replayed",
             self.subtasks,
-            tuple(self._providers),
+            tuple(providers),
             tolerable_checkpoint_failures=self.constants["tolerable_failures"],
             commit_retries_max=self.constants["commit_retries"],
             restart_strategy=FixedDelay(NEVER, 1.0),
@@ -111,13 +117,15 @@ class ScriptedJob:
         """The machines."""
         return self.master.job
 
-    def coordinator(self, number: int) -> ScriptedCoordinator:
+    def coordinator(self, number: int) -> PlayedCoordinator:
         """The user's coordinator."""
-        return self._providers[number].coordinator
+        coordinator = self._scripts[number].coordinator
+        assert isinstance(coordinator, PlayedCoordinator)
+        return coordinator
 
     def batch_futures(self, number: int) -> list[Future[bytes]]:
         """Those of a coordinator's snapshots without checkpoints that are not completed."""
-        return self._providers[number].batch_futures
+        return self._scripts[number].batch_futures
 
     def fail_job(self, number: int, is_fatal: bool = False) -> None:
         """Let a coordinator fail the job, or end it."""
@@ -347,7 +355,7 @@ class ScriptedJob:
     def _check_receipts(self, stored: CompletedCheckpoint) -> None:
         """I7: what an operator has a receipt for is in its coordinator's snapshot."""
         for c, s in self.record.pairs:
-            heard = self.record.sent(stored, c)[self.subtasks + s]
+            heard = max(self.record.heard(stored, c)[s], default=0)
             receipts = msgpack.unpackb(stored.subtasks.get(s, {}).get(MEMORY, b"\x80"))
             if receipts.get(operator_id(c), 0) > heard:
                 account = (

@@ -120,7 +120,7 @@ def test_a_full_buffer_asks_for_a_checkpoint_where_none_are_taken() -> None:
 
 def test_a_full_buffer_asks_again_when_its_checkpoint_was_aborted() -> None:
     job = CountingJob(100, checkpoint_interval_s=None, **SMALL)
-    job.transport.doom("acknowledge", "declined")
+    job.faults.doom("acknowledge", "declined")
     job.flow()
     job.finish()
     assert not job.master.report.checkpoints[0].is_completed

@@ -20,7 +20,7 @@ from epochgate.runtime.source import (
     SplitQueueEnumerator,
     WatermarkAlignment,
 )
-from epochgate.runtime.testing.in_process import FATES
+from epochgate.runtime.testing.faulty_transport import FATES
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.source.by_hand import HandJob
 from tests.runtime.source.ranges import (
@@ -107,7 +107,7 @@ class Turmoil:
             job.drain()
         elif draw < 0.98:
             tag = self.chance.choice(sorted(FATES))
-            job.transport.doom(tag, self.chance.choice(FATES[tag]))
+            job.faults.doom(tag, self.chance.choice(FATES[tag]))
         else:
             self._disaster()
 

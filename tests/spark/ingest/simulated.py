@@ -20,6 +20,7 @@ from epochgate.runtime import JobMaster
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
+from epochgate.runtime.testing.faulty_transport import FaultyTransport
 from epochgate.runtime.testing.in_process import InProcessTransport
 from epochgate.runtime.testing.simulation import SimulatedJob
 from epochgate.spark.ingest.options import IngestOptions
@@ -62,9 +63,10 @@ class SimulatedIngest(SimulatedJob):
             coordinators=configuration.operator_ids,
             run_id=configuration.run_id,
         )
+        self.faults = FaultyTransport(self.transport)
         self.master = JobMaster(
             configuration,
-            transport=self.transport,
+            transport=self.faults,
             store=self.plan.store,
             clock=self.clock,
             blocking=SimulatedWork,

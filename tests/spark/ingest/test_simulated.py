@@ -46,10 +46,10 @@ def test_rows_of_aborted_checkpoints_are_handed_over_again(tmp_path: Path, seed:
     chance = random.Random(seed)
 
     def decline() -> None:
-        if not simulated.transport.fates["acknowledge"] and chance.random() < 0.05:
-            simulated.transport.doom("acknowledge", "declined")
+        if not simulated.faults.doomed["acknowledge"] and chance.random() < 0.05:
+            simulated.faults.doom("acknowledge", "declined")
 
-    simulated.transport.doom("acknowledge", "declined")
+    simulated.faults.doom("acknowledge", "declined")
     simulated.run(decline)
     result = simulated.leave()
     assert result.state == "finished", result.reason
