@@ -16,7 +16,10 @@ from tests.mutation.outcomes import LISTS, judged
 SAMPLE = 5
 """Of each machine, in `make test`."""
 SAID_OTHERWISE = (
+    "lifecycle: attempt_down from restarting, finishing, failing, canceling when "
+    "is_last_connected: without settle_down",
     "lifecycle: attempt_ended from any state when is_last_end: without ask_for_last",
+    "lifecycle: attempt_running from any state when is_last_running: without resume_request",
     "task: event from running, ended when not is_next and not is_old: without call_gap",
 )
 """Mutants of actions that mean the same as one of a guard, which comes before them."""

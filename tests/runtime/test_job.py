@@ -335,15 +335,15 @@ def test_a_job_says_how_it_ended(
     assert not [process for process in job.transport.processes.values() if process.is_alive]
 
 
-DOWNFALLS: dict[str, Callable[[Any], None]] = {
-    "coordinator 'op': 'its index is broken'": lambda master: master.coordinators[
+DOWNFALLS: dict[str, Callable[[SimulatedJob], None]] = {
+    "coordinator 'op': 'its index is broken'": lambda job: job.master.coordinators[
         0
     ].context.fail_job("its index is broken"),
-    "subtask 0: the key is revoked": lambda master: master.transport.inbox.received(
+    "subtask 0: the key is revoked": lambda job: job.transport.inbox.received(
         0, 1, [["failed", "the key is revoked", True]]
     ),
-    "enough": lambda master: master.cancel("enough"),
-    "disk full": lambda master: master.fail("disk full"),
+    "enough": lambda job: job.master.cancel("enough"),
+    "disk full": lambda job: job.master.fail("disk full"),
 }
 
 
@@ -354,7 +354,7 @@ def test_a_job_that_goes_down_tells_its_cause_to_those_who_wait_for_a_checkpoint
     job = up(Script(is_completing=False))
     wanted = job.master.request_checkpoint()
     job.flow()
-    DOWNFALLS[cause](job.master)
+    DOWNFALLS[cause](job)
     job.settle(wanted.done)
     with pytest.raises(CheckpointAborted, match=rf"^checkpoint 1: {re.escape(cause)}$"):
         wanted.result(timeout=0)
