@@ -145,11 +145,15 @@ class GuestLane:
 
 
 class SimulatedWork:
-    """Work that runs when a scheduler says so, which makes every moment of its ending reachable."""
+    """Work that runs when a scheduler says so, which makes every moment of its ending reachable:
+    the lanes do not wait for each other, as on threads.
+    """
 
     def __init__(self, post: Post) -> None:
         self._post = post
         self.waiting: deque[tuple[str, Callable[[], Any], Then]] = deque()
+        self.hanging: set[str] = set()
+        """Lanes of which nothing runs unless it is asked for: a store or sink without answer."""
         self._loop: SimulatedLoop | None = None
 
     def submit(
@@ -166,14 +170,21 @@ class SimulatedWork:
         )
         return self._loop
 
-    def run_next(self) -> bool:
-        """Run the oldest piece of work and post its outcome; False when none waits."""
-        if not self.waiting:
-            return False
-        _, work, then = self.waiting.popleft()
-        outcome = Outcome(work)
-        self._post(then, outcome.result, outcome.error)
-        return True
+    def lanes(self) -> list[str]:
+        """The lanes in which work waits, the one with the oldest first."""
+        return list(dict.fromkeys(lane for lane, *_ in self.waiting))
+
+    def run_next(self, lane: str | None = None) -> bool:
+        """Run the oldest piece of work of a lane, or of all that do not hang, and post its outcome;
+        False when none waits.
+        """
+        for position, (waiting, work, then) in enumerate(self.waiting):
+            if waiting == lane or (lane is None and waiting not in self.hanging):
+                del self.waiting[position]
+                outcome = Outcome(work)
+                self._post(then, outcome.result, outcome.error)
+                return True
+        return False
 
     def close(self) -> None:
         self.waiting.clear()

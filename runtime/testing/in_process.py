@@ -35,6 +35,22 @@ class Process:
     """Set once the process or its connection is gone, until the driver has been told."""
     is_reported: bool = False
 
+    def steps(self) -> list[str]:
+        """The kinds of what can happen to it next, in a fixed order."""
+        kinds = []
+        if self.is_alive and not self.is_connected:
+            kinds.append("connect")
+        elif self.to_driver:
+            kinds.append("hear")
+        if self.loss_reason is not None and (self.is_cut or not self.to_driver):
+            kinds.append("lose")
+        if self.is_alive and self.is_connected:
+            if self.to_task:
+                kinds.append("tell")
+            if not self.worker.is_over:
+                kinds.append("work")
+        return kinds
+
 
 Step = tuple[str, int]
 """What can happen next, and to the process of which identity."""
@@ -128,18 +144,13 @@ class InProcessTransport(Transport):
         """Everything that can happen next, in a fixed order."""
         steps: list[Step] = []
         for identity, process in self.processes.items():
-            if process.is_alive and not process.is_connected:
-                steps.append(("connect", identity))
-            elif process.to_driver:
-                steps.append(("hear", identity))
-            if process.loss_reason is not None and (process.is_cut or not process.to_driver):
-                steps.append(("lose", identity))
-            if process.is_alive and process.is_connected:
-                if process.to_task:
-                    steps.append(("tell", identity))
-                if not process.worker.is_over:
-                    steps.append(("work", identity))
+            steps += [(kind, identity) for kind in process.steps()]
         return steps
+
+    def can(self, kind: str, identity: int) -> bool:
+        """Whether this is one of `steps`."""
+        process = self.processes.get(identity)
+        return process is not None and kind in process.steps()
 
     def step(self, kind: str, identity: int) -> bool:
         """Let one thing happen; False when nothing did (an idle, silent subtask)."""

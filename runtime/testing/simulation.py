@@ -129,6 +129,13 @@ class SimulatedJob:
         late = [("late", position) for position in range(len(self.faults.late))]
         return [*late, *self.transport.steps()]
 
+    def can(self, step: Step) -> bool:
+        """Whether this is one of `steps`."""
+        kind, identity = step
+        if kind == "late":
+            return identity < len(self.faults.late)
+        return self.transport.can(kind, identity)
+
     def step(self, step: Step) -> bool:
         """Move one message, or let one process work; False when nothing happened."""
         kind, identity = step
@@ -137,9 +144,13 @@ class SimulatedJob:
             return True
         return self.transport.step(kind, identity)
 
-    def run_blocking(self) -> bool:
-        """Let the oldest piece of blocking work run: a save or a commit; False if none waits."""
-        return self.blocking.run_next()
+    def run_blocking(self, lane: str | None = None) -> bool:
+        """Let the oldest piece of blocking work run, or the oldest of a lane: a save (`store`) or a
+        commit (`commit`); False if none waits.
+
+        What is in one of `blocking.hanging` runs only when its lane is named.
+        """
+        return self.blocking.run_next(lane)
 
     def advance(self) -> float | None:
         """Move the clock to the next timer and post it; the seconds passed, None without timers."""
@@ -173,7 +184,7 @@ class SimulatedJob:
     def _round(self, held: tuple[str, ...] = (), only: int | None = None) -> bool:
         has_moved = self.drain() > 0
         for kind, identity in self.steps():
-            if kind in held or (kind, identity) not in self.steps():
+            if kind in held or not self.can((kind, identity)):
                 continue
             if only is None or self._is_of(only, kind, identity):
                 has_moved = self.step((kind, identity)) or has_moved
@@ -222,6 +233,7 @@ class SimulatedJob:
         By default until the job is steady and nothing moves. Raises `Stuck`.
         """
         self.faults.calm()
+        self.blocking.hanging.clear()
         since_tick = 0
         for _ in range(rounds_max):
             has_moved = self._round()

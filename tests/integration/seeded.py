@@ -77,8 +77,7 @@ class SeededScheduler:
         job = self._job
         possible: list[Callable[[], object]] = [partial(job.step, step) for step in steps]
         possible += [mailbox.run_next for mailbox in self._mailboxes() if mailbox.is_ready()]
-        if job.blocking.waiting:
-            possible.append(job.run_blocking)
+        possible += [partial(job.run_blocking, lane) for lane in job.blocking.lanes()]
         if not job.master.queue.is_empty:
             possible.append(lambda: job.drain(self._chance.randint(1, EVENTS_AT_ONCE_MAX)))
         return possible

@@ -68,6 +68,23 @@ def test_a_start_that_dies_before_it_has_committed_hands_the_ledger_on() -> None
     assert [checkpoint for checkpoint, _ in script.commits] == [1, 2, 3]
 
 
+def test_a_commit_that_hangs_holds_up_no_checkpoint() -> None:
+    script = Script()
+    job = simulated(script)
+    job.flow()
+    job.blocking.hanging.add("commit")
+    for _ in range(2):
+        job.master.request_checkpoint()
+        job.flow()
+    assert carried(job, 2) == {1: [[0, ["row"]]]}
+    assert script.commits == []
+    assert not job.run_blocking()
+    assert job.run_blocking("commit")
+    assert script.commits == [(1, ROW)]
+    job.settle()
+    assert script.commits == [(1, ROW), (2, ROW)]
+
+
 def test_warnings_and_causes_name_what_a_commit_covers() -> None:
     script = Script(errors={"committer.commit": [RetryLater("busy"), OSError("no table")]})
     job = with_two_checkpoints(script)

@@ -335,15 +335,15 @@ def test_a_job_says_how_it_ended(
     assert not [process for process in job.transport.processes.values() if process.is_alive]
 
 
-DOWNFALLS: dict[str, Callable[[SimulatedJob], None]] = {
-    "coordinator 'op': 'its index is broken'": lambda job: job.master.coordinators[
-        0
-    ].context.fail_job("its index is broken"),
-    "subtask 0: the key is revoked": lambda job: job.transport.inbox.received(
+DOWNFALLS: dict[str, Callable[[SimulatedJob, Script], None]] = {
+    "coordinator 'op': 'its index is broken'": lambda job, script: (
+        script.coordinator.context.fail_job("its index is broken")
+    ),
+    "subtask 0: the key is revoked": lambda job, script: job.transport.inbox.received(
         0, 1, [["failed", "the key is revoked", True]]
     ),
-    "enough": lambda job: job.master.cancel("enough"),
-    "disk full": lambda job: job.master.fail("disk full"),
+    "enough": lambda job, script: job.master.cancel("enough"),
+    "disk full": lambda job, script: job.master.fail("disk full"),
 }
 
 
@@ -351,10 +351,11 @@ DOWNFALLS: dict[str, Callable[[SimulatedJob], None]] = {
 def test_a_job_that_goes_down_tells_its_cause_to_those_who_wait_for_a_checkpoint(
     cause: str,
 ) -> None:
-    job = up(Script(is_completing=False))
+    script = Script(is_completing=False)
+    job = up(script)
     wanted = job.master.request_checkpoint()
     job.flow()
-    DOWNFALLS[cause](job)
+    DOWNFALLS[cause](job, script)
     job.settle(wanted.done)
     with pytest.raises(CheckpointAborted, match=rf"^checkpoint 1: {re.escape(cause)}$"):
         wanted.result(timeout=0)

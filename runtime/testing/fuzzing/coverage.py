@@ -37,8 +37,8 @@ class Coverage:
         if self.progress is not None:
             self.progress()
 
-    def taken(self, machine: str, trigger: str, dest: str) -> int:
-        """How often a row with this trigger and dest was taken."""
+    def taken(self, machine: str, trigger: str, dest: str | None) -> int:
+        """How often a row with this trigger and dest was taken; None stays."""
         return sum(
             count
             for (name, _, row), count in self.rows.items()

@@ -20,6 +20,7 @@ from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.store import CheckpointOutcomeUnknown
 from epochgate.runtime.testing.faulty_transport import Fate
+from epochgate.runtime.testing.fuzzing import walks
 from epochgate.runtime.testing.fuzzing.actors import (
     CountingCoordinator,
     ListingProgram,
@@ -33,7 +34,6 @@ from epochgate.runtime.testing.scripted import Script, ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob, Stuck
 
 TIMEOUT_S = 10.0
-WALK_STEPS_MAX = 60
 FINALES_MAX = 6
 """How often the end may have to be tried, because what went wrong before still ends a job."""
 
@@ -152,7 +152,7 @@ class FuzzedJob:
 
     def drain(self, events_max: int | None = None) -> None:
         """Let the job master process its queue, wholly or in part."""
-        with self._guarded():
+        with self.guarded():
             self.simulated.drain(events_max)
 
     def process(self, events_max: int | None) -> None:
@@ -164,60 +164,29 @@ class FuzzedJob:
         """Let messages move, but for those held back."""
         who = "everybody" if only is None else f"subtask {only}"
         self.say(f"messages of {who} move" + (f", but not: {', '.join(held)}" if held else ""))
-        with self._guarded():
+        with self.guarded():
             self.simulated.flow(held, only)
 
     def walk(self, machine: str, subtask: int, state: str) -> None:
-        """Let everything happen, one thing at a time, until a machine is in this state.
-
-        The state only steers; nothing that is checked depends on it.
-        """
+        """Let everything happen, one thing at a time, until a machine is in this state."""
         self.say(f"things happen until {machine} of subtask {subtask} is {state}")
-        job, number = self.simulated.master.job, subtask % self.shape.subtasks
-        look: dict[str, Callable[[], str]] = {
-            "attempt": lambda: job.attempt[number].state,
-            "checkpoint": lambda: job.checkpoint.state,
-            "first part": lambda: f"there: {any(job.checkpoint.has_acknowledged)}",
-            "snapshot": lambda: job.snapshot[0].state,
-            "lifecycle": lambda: job.lifecycle.state,
-            "committer": lambda: job.committer.state,
-        }
-        if (machine, state) == ("lifecycle", "finishing"):
-            self.simulated.master.stop()
-        elif (machine, state) == ("lifecycle", "canceling"):
-            self.simulated.master.cancel()
-        elif (machine, state) == ("lifecycle", "restarting"):
-            self.coordinator(0).context.fail_job("by order of the test")
-        for _ in range(WALK_STEPS_MAX):
-            if look[machine]() == state or self.is_over:
-                return
-            if not self._walk_on(machine not in ("attempt", "lifecycle")):
-                return
+        walks.walk(self, machine, subtask, state)
 
-    def _walk_on(self, wants_checkpoint: bool) -> bool:
-        simulated = self.simulated
-        with self._guarded():
-            if simulated.drain(1):
-                return True
-            under_way = simulated.master.job.checkpoint.number
-            for coordinator in self.coordinators:
-                if under_way in coordinator.results:
-                    coordinator.answer(under_way)
-                    return True
-            moves = [move for move in self.moves() if move[0] != "late"]
-            if wants_checkpoint and simulated.master.job.request.state == "idle":
-                simulated.master.request_checkpoint()
-                return True
-            if moves:
-                return simulated.step(moves[0])
-            if any(simulated.step(step) for step in simulated.steps() if step[0] == "work"):
-                return True
-            return simulated.run_blocking() or simulated.advance() is not None
+    def fall_behind(self) -> None:
+        """The committer does not answer any more, while checkpoints are completed."""
+        self.say("commits hang, and things happen until a later checkpoint is completed")
+        self.simulated.blocking.hanging.add("commit")
+        walks.fall_behind(self)
+
+    def catch_up(self) -> None:
+        """The committer answers again."""
+        self.say("commits hang no more")
+        self.simulated.blocking.hanging.discard("commit")
 
     def move(self, step: Step) -> None:
         """Move one message."""
         self.say(f"step {step[0]} of {'message' if step[0] == 'late' else 'process'} {step[1]}")
-        with self._guarded():
+        with self.guarded():
             self.simulated.step(step)
 
     def send(self, coordinator: int, subtask: int, count: int) -> None:
@@ -255,11 +224,10 @@ class FuzzedJob:
         self.say("a checkpoint is requested")
         self.simulated.master.request_checkpoint()
 
-    def run_blocking(self) -> None:
-        """Let one save or commit run, whose result is not processed yet."""
-        if self.simulated.blocking.waiting:
-            self.say(f"blocking work runs: {self.simulated.blocking.waiting[0][0]}")
-            self.simulated.run_blocking()
+    def run_blocking(self, lane: str) -> None:
+        """Let the next save (`store`) or commit (`commit`) run; its result is not processed yet."""
+        self.say(f"blocking work runs: {lane}")
+        self.simulated.run_blocking(lane)
 
     def advance(self) -> None:
         """The next timer."""
@@ -269,7 +237,7 @@ class FuzzedJob:
     def expire(self) -> None:
         """More time than a checkpoint may take."""
         self.say(f"{TIMEOUT_S:g} s pass")
-        with self._guarded():
+        with self.guarded():
             self.simulated.wait(TIMEOUT_S)
 
     def kill(self, identity: int) -> None:
@@ -286,6 +254,12 @@ class FuzzedJob:
         """A process comes up that was not asked for."""
         identity = self.simulated.transport.launch(subtask)
         self.say(f"process {identity} of subtask {subtask} comes up uninvited")
+
+    def overtake(self, subtask: int) -> None:
+        """An uninvited process takes the place of another, of whose end the driver hears later."""
+        self.intrude(subtask)
+        self.flow(("lose",), None)
+        self.advance()
 
     def doom(self, tag: str, fate: Fate) -> None:
         """The next message of a kind gets lost, or late, or repeated."""
@@ -334,13 +308,14 @@ class FuzzedJob:
             self.drain()
             self._expect_all_futures_done()
         self.record.futures.clear()
-        with self._guarded():
+        with self.guarded():
             self.simulated.crash_driver()
 
     # what must hold
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def guarded(self) -> Iterator[None]:
+        """What the job master raises in here is a violation of I6."""
         try:
             yield
         except InvariantViolated:
@@ -364,8 +339,12 @@ class FuzzedJob:
             if number not in self.record.stored:
                 self.record.note_stored(self.simulated.store.load(number))
 
-    def finale(self) -> None:
-        """Faults off: I4 to I6, and a run to the end that leaves every event once."""
+    def finale(self, crashes: bool = False) -> None:
+        """Faults off, perhaps by another driver: I4 to I6, and a run to the end that leaves every
+        event once.
+        """
+        if crashes:
+            self.crash_driver()
         self.say("the faults end")
         for _ in range(FINALES_MAX):
             self._calm()
@@ -390,7 +369,7 @@ class FuzzedJob:
                 transport.kill(identity)
 
     def _settle(self, until: Callable[[], bool] | None = None) -> None:
-        with self._guarded():
+        with self.guarded():
             try:
                 self.simulated.settle(until)
             except Stuck as stuck:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from epochgate.runtime.testing.fuzzing.chances import BACKEND, EqualChances
 from epochgate.runtime.testing.fuzzing.stateful import JobUnderFuzzing
 
 
@@ -29,10 +30,13 @@ PROFILES = {
 
 
 def settings_of(profile: Profile) -> settings:
-    """Derandomised, without a database: the same commit explores the same schedules."""
+    """Without a database, and derandomised, which concerns shrinking: the draws have a seed of
+    their own.
+    """
     return settings(
         max_examples=profile.examples,
         stateful_step_count=profile.steps,
+        backend=BACKEND,
         derandomize=True,
         database=None,
         deadline=None,
@@ -52,12 +56,10 @@ def explore(
 ) -> None:
     """Run a machine; raises what it found, for its shrunk schedule if `shrinks`.
 
-    `number` seeds the session; the same number explores the same schedules.
+    `number` seeds the session, 0 if it is None; the same number explores the same schedules.
     """
     chosen = settings_of(profile)
     if not shrinks:
         chosen = settings(chosen, phases=(Phase.generate,))
-    if number is not None:
-        chosen = settings(chosen, derandomize=False)
-        seed(number)(machine)
+    EqualChances.session = number or 0
     run_state_machine_as_test(machine, settings=chosen)

@@ -8,16 +8,11 @@ command and the tests.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from functools import wraps
+from typing import Any, ClassVar, TypeVar, cast
 
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from epochgate.models.job import Job
 from epochgate.runtime.testing.faulty_transport import FATES
@@ -25,6 +20,7 @@ from epochgate.runtime.testing.fuzzing.coverage import Coverage
 from epochgate.runtime.testing.fuzzing.job import FuzzedJob, Shape
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., None])
 
 DISTURBANCES = (
     ("blocking",),
@@ -53,6 +49,7 @@ HELD = st.sampled_from(((), ("hear",), ("tell",), ("blocking",), ("lose",), ("co
 ANSWERS = st.sampled_from(("succeed", "fail", "cancel"))
 AROUND = st.sampled_from(((0, 0), (1, 1), (0, 1), (1, 0)))
 """How many events a coordinator sends right before its snapshot, and right after it."""
+HARM = st.sampled_from(("kill", "kill", "cut", "intrude", "overtake"))
 INDEX = st.integers(0, 63)
 GOALS = (
     ("checkpoint", "pending"),
@@ -76,7 +73,19 @@ GOALS = (
 )
 """Where to go from which the other steps find something new."""
 
-while_running = precondition(lambda fuzzed: fuzzed.is_running())
+
+def while_running(happens: F) -> F:
+    """Start a job that is over again, before something happens to it. A precondition would make
+    Hypothesis discard each example that leaves out the rule to start again, once its job is over.
+    """
+
+    @wraps(happens)
+    def happens_to_a_job_that_runs(fuzzing: JobUnderFuzzing, **drawn: Any) -> None:
+        if not fuzzing.is_running():
+            fuzzing.start_again()
+        happens(fuzzing, **drawn)
+
+    return cast(F, happens_to_a_job_that_runs)
 
 
 class JobUnderFuzzing(RuleBasedStateMachine):
@@ -88,8 +97,8 @@ class JobUnderFuzzing(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.fuzzed: FuzzedJob | None = None
-        self._has_failed = False
         self._finale_is_due = True
+        self._crashes_at_end = False
 
     def is_running(self) -> bool:
         """Whether there is a job, and it is not over."""
@@ -102,6 +111,10 @@ class JobUnderFuzzing(RuleBasedStateMachine):
 
     def _pick(self, index: int, options: list[T]) -> T | None:
         return options[index % len(options)] if options else None
+
+    def start_again(self) -> None:
+        """Start another driver, after the job's end or in the middle of it."""
+        self._try(self.under.crash_driver)
 
     def _did(self, at_once: bool) -> None:
         if at_once:
@@ -121,44 +134,46 @@ class JobUnderFuzzing(RuleBasedStateMachine):
         restarts_max=st.sampled_from((1000, 2)),
         is_periodic=st.booleans(),
         is_up=st.booleans(),
+        crashes_at_end=st.booleans(),
     )
-    def start(self, is_up: bool, **constants: Any) -> None:
+    def start(self, is_up: bool, crashes_at_end: bool = False, **constants: Any) -> None:
         """Start a job, and perhaps let everything come up."""
+        self._crashes_at_end = crashes_at_end
         observe = None if self.coverage is None else self.coverage.observe
         self.fuzzed = FuzzedJob(Shape(**constants), type(self).job, observe)
         if is_up:
             self._try(self.under.flow, (), None)
 
-    @while_running
     @rule(held=HELD, only=st.sampled_from((None, None, 0, 1)))
+    @while_running
     def flow(self, held: tuple[str, ...], only: int | None) -> None:
         self._try(self.under.flow, held, only)
 
-    @while_running
     @rule(
         goal=st.sampled_from(GOALS), subtask=st.integers(0, 2), repeats=st.sampled_from((0, 0, 1))
     )
+    @while_running
     def walk(self, goal: tuple[str, str], subtask: int, repeats: int) -> None:
         self._try(self.under.walk, goal[0], subtask, goal[1])
         if repeats and self.is_running():
             self._repeat("acknowledge", subtask)
 
-    @while_running
     @rule(index=INDEX, at_once=AT_ONCE)
+    @while_running
     def move(self, index: int, at_once: bool) -> None:
         if (step := self._pick(index, self.under.moves())) is not None:
             self._try(self.under.move, step)
             self._did(at_once)
 
-    @while_running
     @rule(index=INDEX, count=st.integers(1, 3), at_once=AT_ONCE)
+    @while_running
     def send(self, index: int, count: int, at_once: bool) -> None:
         if (target := self._pick(index, self.under.targets())) is not None:
             self._try(self.under.send, *target, count)
             self._did(at_once)
 
-    @while_running
     @rule(index=INDEX, at_once=AT_ONCE)
+    @while_running
     def send_to_the_past(self, index: int, at_once: bool) -> None:
         pasts = [
             (coordinator.number, position)
@@ -169,8 +184,8 @@ class JobUnderFuzzing(RuleBasedStateMachine):
             self._try(self.under.send_to_the_past, *past)
             self._did(at_once)
 
-    @while_running
     @rule(index=INDEX, how=ANSWERS, around=AROUND, at_once=AT_ONCE)
+    @while_running
     def answer(self, index: int, how: str, around: tuple[int, int], at_once: bool) -> None:
         if (pending := self._pick(index, self.under.pending())) is not None:
             coordinator = self.under.coordinators[pending[0]]
@@ -182,29 +197,32 @@ class JobUnderFuzzing(RuleBasedStateMachine):
                 self._try(self.under.send, pending[0], subtask, around[1])
             self._did(at_once)
 
-    @while_running
     @rule(at_once=AT_ONCE)
+    @while_running
     def request(self, at_once: bool) -> None:
         self._try(self.under.request)
         self._did(at_once)
 
-    @while_running
     @rule(is_long=st.sampled_from((False, False, True)), at_once=AT_ONCE)
+    @while_running
     def wait(self, is_long: bool, at_once: bool) -> None:
         self._try(self.under.expire if is_long else self.under.advance)
         self._did(at_once)
 
+    @rule(index=INDEX, how=HARM, at_once=AT_ONCE)
     @while_running
-    @rule(index=INDEX, how=st.sampled_from(("kill", "kill", "cut", "intrude")), at_once=AT_ONCE)
     def disturb_process(self, index: int, how: str, at_once: bool) -> None:
+        some_subtask = index % self.under.shape.subtasks
         if how == "intrude":
-            self.under.intrude(index % self.under.shape.subtasks)
+            self.under.intrude(some_subtask)
+        elif how == "overtake":
+            self._try(self.under.overtake, some_subtask)
         elif (who := self._pick(index, self.under.living(how == "cut"))) is not None:
             self._try(self.under.kill if how == "kill" else self.under.cut, who)
         self._did(at_once)
 
-    @while_running
     @rule(tag=st.sampled_from(("acknowledge", "acknowledge", "confirm")), index=st.integers(0, 5))
+    @while_running
     def repeat(self, tag: str, index: int) -> None:
         self._repeat(tag, index)
 
@@ -215,8 +233,8 @@ class JobUnderFuzzing(RuleBasedStateMachine):
             self._try(self.under.repeat, position)
             self._did(True)
 
-    @while_running
     @rule(disturbance=st.sampled_from(DISTURBANCES), index=INDEX, at_once=AT_ONCE)
+    @while_running
     def disturb(self, disturbance: tuple[Any, ...], index: int, at_once: bool) -> None:
         what, *how = disturbance
         under = self.under
@@ -229,7 +247,7 @@ class JobUnderFuzzing(RuleBasedStateMachine):
             "fail the job": lambda: under.fail_job(some_coordinator),
             "store": lambda: under.fail_store(*how),
             "commit": lambda: under.fail_commit(*how),
-            "blocking": under.run_blocking,
+            "blocking": lambda: self._run_blocking(index),
             "process": lambda: under.process(1),
             "crash": under.crash_driver,
             "end": lambda: under.end(*how),
@@ -238,10 +256,14 @@ class JobUnderFuzzing(RuleBasedStateMachine):
         if what != "process":
             self._did(at_once)
 
-    @precondition(lambda machine: machine.fuzzed is not None and machine.fuzzed.is_over)
-    @rule()
-    def start_again(self) -> None:
-        self._try(self.under.crash_driver)
+    def _run_blocking(self, index: int) -> None:
+        if (lane := self._pick(index, self.under.simulated.blocking.lanes())) is not None:
+            self.under.run_blocking(lane)
+
+    @rule(hang=st.sampled_from((True, True, False)))
+    @while_running
+    def commits(self, hang: bool) -> None:
+        self._try(self.under.fall_behind if hang else self.under.catch_up)
 
     @invariant()
     def holds(self) -> None:
@@ -254,7 +276,7 @@ class JobUnderFuzzing(RuleBasedStateMachine):
             return
         try:
             if self._finale_is_due:
-                self.fuzzed.finale()
+                self.fuzzed.finale(self._crashes_at_end)
         finally:
             if self.coverage is not None:
                 self.coverage.end_example(self.fuzzed)

@@ -265,15 +265,11 @@ class ScriptedJob:
 
     def is_waiting(self, lane: str) -> bool:
         """Whether a save (`store`) or a commit (`commit`) waits to be run."""
-        return any(waiting == lane for waiting, *_ in self.simulated.blocking.waiting)
+        return lane in self.simulated.blocking.lanes()
 
     def run(self, lane: str) -> None:
         """Run the oldest work of a lane, whatever waits before it."""
-        waiting = self.simulated.blocking.waiting
-        position = [name for name, *_ in waiting].index(lane)
-        waiting.rotate(-position)
-        self.simulated.run_blocking()
-        waiting.rotate(position)
+        self.simulated.run_blocking(lane)
 
     def settle(self) -> None:
         """Let happen what a step of the closed job includes, and look at what it came to."""
