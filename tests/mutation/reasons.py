@@ -32,6 +32,12 @@ EQUIVALENT: dict[str, str] = {
     "checkpoint.forget_parts: `self.subtasks_due = 0` -> `self.subtasks_due = 1`": (
         "the count is set with each checkpoint, and read while it is pending"
     ),
+    "checkpoint.forget_parts: `self.ends_due = 0` -> `self.ends_due = 1`": (
+        "the count is set with each checkpoint, and read when it is completed"
+    ),
+    "attempt.note_end: `self.end_others()` -> `pass`": (
+        "a subtask of this job has no other attempts; the variant with some overrides `end_others`"
+    ),
     "attempt.adopt: `identity > self.newest` -> `identity >= self.newest`": EQUAL,
     "checkpoint.forget_parts: `self.coordinators_due = 0` -> `self.coordinators_due = 1`": (
         "the count is read while the checkpoint is triggering, and is set again with the next"
