@@ -54,7 +54,13 @@ class PatientEnding(EndingJob):
 
 
 class PatientTalk(TalkingJob):
-    DERIVED: ClassVar[dict[str, str]] = {**TalkingJob.DERIVED, "checkpoints": "wanted + 1"}
+    """This one has room for receipts that are never sent as well."""
+
+    DERIVED: ClassVar[dict[str, str]] = {
+        **TalkingJob.DERIVED,
+        "checkpoints": "wanted + 1",
+        "posted": "events * 2 + said * 9",
+    }
 
 
 class PatientAsked(AskedJob):

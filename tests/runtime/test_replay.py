@@ -127,6 +127,16 @@ def test_a_coordinator_that_could_not_start_is_rebuilt() -> None:
     assert stage.job.master.job.holder[0].state == "started"
 
 
+def test_the_future_of_a_coordinator_that_was_recreated_completes_late() -> None:
+    starting = ("launch.launch", "process[0].arrive", "process[0].hear", "process[0].hear")
+    again = ("user[0].fail_everything", "process[0].hear", "restarter.back_off")
+    stage = stage_after(TalkingJob(), *starting, "requester.want", *again)
+    stage.take("user[0].take_snapshot")
+    snapshot = stage.job.master.job.snapshot[0]
+    assert (snapshot.checkpoint, snapshot.state) == (1, "idle")
+    assert not stage.job.coordinator(0).is_asked()
+
+
 def test_steps_that_are_not_possible_are_left_out() -> None:
     assert play(ClosedJob(subtasks=1), "process[0].hear", *UP, "store.finish_save") == [
         "process[0].hear",

@@ -7,14 +7,21 @@ again what no completed checkpoint holds, a commit is idempotent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from epochgate.runtime.api.committer import Committables, Committer, RetryLater
 from epochgate.runtime.api.coordinator import CoordinatorContext, SubtaskGateway
 from epochgate.runtime.api.operator import OperatorContext, Program, Work
 from epochgate.runtime.testing.fuzzing.record import Record, operator_id
-from epochgate.runtime.testing.scripted import Script, ScriptedCoordinator, ScriptedOperator
+from epochgate.runtime.testing.scripted import (
+    Script,
+    ScriptedCoordinator,
+    ScriptedOperator,
+    ScriptedProvider,
+)
 
 LAST = -1
 """A negative event tells the subtask that its coordinator has no more; it is counted as well."""
@@ -160,6 +167,22 @@ class CountingCoordinator(ScriptedCoordinator):
                 f"after {before[0]} of {before[1]}",
             )
         self._last_words[subtask] = (what, attempt)
+
+
+def providers_of(
+    scripts: Sequence[Script],
+    coordinator: type[CountingCoordinator],
+    *,
+    run: str,
+    record: Record,
+) -> tuple[ScriptedProvider, ...]:
+    """Return what makes the coordinators of a start, one for each script."""
+    return tuple(
+        ScriptedProvider(
+            operator_id(number), script, partial(coordinator, number=number, run=run, record=record)
+        )
+        for number, script in enumerate(scripts)
+    )
 
 
 class ListingOperator(ScriptedOperator):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from epochgate.fsm import Machine, Row
 from epochgate.models.job import Job
@@ -27,10 +26,11 @@ from epochgate.runtime.testing.fuzzing.actors import (
     Orders,
     Poison,
     TableCommitter,
+    providers_of,
 )
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated, Record, operator_id
 from epochgate.runtime.testing.in_process import Step
-from epochgate.runtime.testing.scripted import Script, ScriptedProvider
+from epochgate.runtime.testing.scripted import Script
 from epochgate.runtime.testing.simulation import SimulatedJob, Stuck
 
 TIMEOUT_S = 10.0
@@ -78,18 +78,12 @@ class FuzzedJob:
 
     def _configuration(self, start: int) -> JobConfiguration:
         shape = self.shape
-        providers = [
-            ScriptedProvider(
-                operator_id(number),
-                script,
-                partial(CountingCoordinator, number=number, run=f"run-{start}", record=self.record),
-            )
-            for number, script in enumerate(self._scripts)
-        ]
         return JobConfiguration(
             "fuzzed",
             shape.subtasks,
-            tuple(providers),
+            providers_of(
+                self._scripts, CountingCoordinator, run=f"run-{start}", record=self.record
+            ),
             checkpoint_interval_s=1.0 if shape.is_periodic else None,
             checkpoint_timeout_s=TIMEOUT_S,
             tolerable_checkpoint_failures=shape.tolerable_failures,

@@ -52,6 +52,13 @@ class PlayedCoordinator(CountingCoordinator):
     newest = 0
     """The checkpoint that it was asked for last; 0 after a reset."""
 
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        for earlier in self.script.coordinators[-2:-1]:
+            if isinstance(earlier, PlayedCoordinator):
+                # What the coordinator before this one was asked for may still come, and be late.
+                self.results, self.newest = earlier.results, earlier.newest
+
     def is_asked(self) -> bool:
         """Whether it has a checkpoint to complete."""
         return self.newest in self.results

@@ -16,8 +16,9 @@ Not in the queue is what happens in worker processes, and what the machine of a 
 checkpoint does inside an event. Left out are a few steps that the closed job can take only where
 nothing waits; `NOT_BEHIND_ANY` and `NOT_BEHIND` say why. What a step demands of itself, that a
 checkpoint fails in this very step or that a process is sent away, is dropped: another event may
-come first. A system needs room for one checkpoint more than are wanted: a request may wait until
-the last one is over.
+come first. A system needs room for one checkpoint more than are wanted, since a request may wait
+until the last one is over, and for receipts of which the model waits in vain: the coordinator may
+be half built before a receipt that waits is sent.
 """
 
 from __future__ import annotations

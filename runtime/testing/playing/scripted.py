@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import msgpack
@@ -29,7 +28,7 @@ from epochgate.runtime.api.operator import FatalTaskError
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.store import CompletedCheckpoint
-from epochgate.runtime.testing.fuzzing.actors import Orders, TableCommitter
+from epochgate.runtime.testing.fuzzing.actors import Orders, TableCommitter, providers_of
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated, Record, operator_id
 from epochgate.runtime.testing.in_process import Process
 from epochgate.runtime.testing.playing.actors import (
@@ -39,7 +38,6 @@ from epochgate.runtime.testing.playing.actors import (
     PlayedScript,
 )
 from epochgate.runtime.testing.playing.late import Late
-from epochgate.runtime.testing.scripted import ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob
 
 AT_ONCE = ("restore",)
@@ -89,18 +87,10 @@ class ScriptedJob:
         self.late = Late(self)
 
     def _configuration(self, start: int) -> JobConfiguration:
-        providers = [
-            ScriptedProvider(
-                operator_id(number),
-                script,
-                partial(PlayedCoordinator, number=number, run=f"run-{start}", record=self.record),
-            )
-            for number, script in enumerate(self._scripts)
-        ]
         made = JobConfiguration(
             "replayed",
             self.subtasks,
-            tuple(providers),
+            providers_of(self._scripts, PlayedCoordinator, run=f"run-{start}", record=self.record),
             tolerable_checkpoint_failures=self.constants["tolerable_failures"],
             commit_retries_max=self.constants["commit_retries"],
             restart_strategy=FixedDelay(NEVER, 1.0),
