@@ -88,3 +88,20 @@ def test_every_link_of_a_page_leads_to_a_file(page: str) -> None:
 def test_the_readme_leads_to_every_page() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert not [p.name for p in ROOT.glob("docs/*.md") if f"(docs/{p.name})" not in text]
+
+
+def test_the_program_that_waits_for_time_looks_once_a_minute(tmp_path: Path) -> None:
+    block = block_with("class EveryMinute", "docs/jobs.md")
+    shown = run(
+        f"{block}\n"
+        "from epochgate.runtime import JobConfiguration\n"
+        "from epochgate.testing import SimulatedJob\n"
+        "configuration = JobConfiguration('looking', 1, checkpoint_interval_s=None)\n"
+        "job = SimulatedJob(lambda start: configuration, lambda subtask: EveryMinute())\n"
+        "job.settle()\n"
+        "job.wait(300)\n"
+        "print(job.transport.processes[1].worker.program.looked)\n",
+        tmp_path,
+        timeout_s=60,
+    )
+    assert shown == "6\n"
