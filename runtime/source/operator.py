@@ -94,6 +94,8 @@ class SourceOperator(Operator):
                 attempt=context.attempt,
                 parallelism=context.parallelism,
                 send_source_event=self._send_source_event,
+                wake_after=context.wake_after,
+                now_s=context.now_s,
             )
         )
         if reader_state is not None:

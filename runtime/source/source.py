@@ -6,11 +6,13 @@ connections. Source: Apache Flink's Source and SourceReader.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from epochgate.runtime.api.operator import no_wake_up
 from epochgate.runtime.api.rescaling import NotRescalable
 from epochgate.runtime.source.enumerator import SplitEnumerator, SplitEnumeratorContext
 from epochgate.runtime.source.errors import SourceStateRefused
@@ -41,13 +43,17 @@ class Fetched:
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """Where a reader runs; `send_source_event` sends a plain value to the enumerator."""
+    """Where a reader runs; `send_source_event` sends a plain value to the enumerator. A reader that
+    has nothing at the moment and knows when it will calls `wake_after`, as an operator does.
+    """
 
     operator_id: str
     subtask: int
     attempt: int
     parallelism: int
     send_source_event: Callable[[Any], None]
+    wake_after: Callable[[float], None] = no_wake_up
+    now_s: Callable[[], float] = time.monotonic
 
 
 class SourceReader(ABC):
@@ -58,8 +64,9 @@ class SourceReader(ABC):
         """Read the split from its beginning (position none) or behind what was read before.
 
         Each item is one bounded piece of work; none says that there is nothing at the moment, and
-        is asked again within about a second. The split is read when the iterator ends; a generator
-        is closed when the attempt ends before. Several splits are read in turns.
+        is asked again within about a second, or when a `wake_after` of the reader's context is due.
+        The split is read when the iterator ends; a generator is closed when the attempt ends
+        before. Several splits are read in turns.
         """
 
     def handle_source_event(self, event: Any) -> None:
