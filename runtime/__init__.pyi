@@ -25,6 +25,21 @@ from epochgate.runtime.api.coordinator_metrics import (
     MetricNameTaken as MetricNameTaken,
 )
 from epochgate.runtime.api.coordinator_store import CoordinatorStore as CoordinatorStore
+from epochgate.runtime.api.job_events import (
+    AttemptOutlived as AttemptOutlived,
+    CheckpointEnded as CheckpointEnded,
+    CommitFailed as CommitFailed,
+    Committed as Committed,
+    JobEnded as JobEnded,
+    JobEvent as JobEvent,
+    JobListener as JobListener,
+    JobRestarts as JobRestarts,
+    JobStarted as JobStarted,
+    SubtaskFailed as SubtaskFailed,
+    SubtaskRestarted as SubtaskRestarted,
+    SubtasksUp as SubtasksUp,
+    Warned as Warned,
+)
 from epochgate.runtime.api.operator import (
     FatalTaskError as FatalTaskError,
     Operator as Operator,
