@@ -41,7 +41,10 @@ class CommitterOfSinks(Committer):
         self.committers = dict(committers)
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
-        """Open each; where one raises, close those that were opened before it. Raises UnknownSink."""
+        """Open each; where one raises, close those that were opened before it.
+
+        Raises UnknownSink.
+        """
         parts = {checkpoint: self._parts(flat) for checkpoint, flat in restored.items()}
         opened: list[Committer] = []
         try:
@@ -63,6 +66,14 @@ class CommitterOfSinks(Committer):
         """Commit each part. Raises UnknownSink, and what a committer raises."""
         for label, part in self._parts(committables).items():
             self.committers[label].commit(checkpoint_id, part)
+
+    def metrics(self) -> dict[str, int | float]:
+        """The figures of each, by its label and their names."""
+        return {
+            f"{label}.{name}": value
+            for label, committer in self.committers.items()
+            for name, value in committer.metrics().items()
+        }
 
     def close(self) -> None:
         """Close each; the first error is raised once all were closed."""

@@ -58,6 +58,9 @@ class Shelf(Committer):
     def close(self) -> None:
         self.is_open = False
 
+    def metrics(self) -> dict[str, int | float]:
+        return {"rows": len(self.rows)}
+
     @property
     def rows(self) -> list[Any]:
         return sorted(row for rows in self.visible.values() for row in rows)
@@ -252,6 +255,7 @@ def test_what_has_no_label_is_the_first_sinks() -> None:
     assert (first.restored, second.restored) == ({5: {0: [[1]]}}, {5: {}})
     both.commit(6, {0: [[2], *labelled.prepare_commit(6)]})
     assert (first.rows, second.rows) == ([2], [7])
+    assert both.metrics() == {"first.rows": 1, "second.rows": 1}
 
 
 def test_a_sink_that_cannot_open_leaves_none_open() -> None:
