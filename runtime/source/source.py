@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from epochgate.runtime.api.operator import no_wake_up
+from epochgate.runtime.api.rescaling import NotRescalable
 from epochgate.runtime.source.enumerator import SplitEnumerator, SplitEnumeratorContext
 from epochgate.runtime.source.errors import SourceStateRefused
 from epochgate.runtime.source.split import SourceSplit
@@ -116,3 +117,17 @@ class Source(ABC):
             f"reads version {self.state_version}. Resume with the code that wrote it, override "
             "upgrade_state, or start again with an empty checkpoint directory"
         )
+
+    def redistribute_reader_states(self, states: list[Any], parallelism: int) -> list[Any]:
+        """The states of the first readers of `parallelism`, made of what `snapshot_state` of those
+        before returned; called on the driver when a start resumes with another parallelism. Splits
+        and their positions are redistributed without it.
+
+        Refuses unless it is overridden: raises NotRescalable if there is any.
+        """
+        if states:
+            raise NotRescalable(
+                f"{len(states)} readers have a state of their own; override "
+                f"{type(self).__name__}.redistribute_reader_states"
+            )
+        return []

@@ -14,7 +14,7 @@ driver is the shelf with its checkpoints, and whatever the user's committer writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from epochgate.fsm import VirtualClock
 from epochgate.models.job import Job
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.job_events import JobListener
 from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.reports import JobResult
 from epochgate.runtime.shell.blocking_work import SimulatedWork
@@ -69,7 +70,8 @@ class SimulatedJob:
     committer of each start. `job` may be a variant of the machines; `prepare` sees each job master
     before it starts; `retained` is how many checkpoints are kept. `transport` moves the messages of
     the present start, and `faults` strikes some of them: those that the argument `faults` counts in
-    each start, and those that it is told of meanwhile.
+    each start, and those that it is told of meanwhile. `listeners` hear at once what happens, in
+    all starts.
     """
 
     def __init__(
@@ -82,10 +84,11 @@ class SimulatedJob:
         prepare: Callable[[JobMaster], None] | None = None,
         retained: int = 3,
         faults: Iterable[Fault] = (),
+        listeners: Sequence[JobListener] = (),
     ) -> None:
         self._configure, self._program, self._job = configure, program, job
         self._committer, self._prepare, self._retained = committer, prepare, retained
-        self._message_faults = tuple(faults)
+        self._message_faults, self._listeners = tuple(faults), tuple(listeners)
         self.shelf = CheckpointShelf()
         self.clock = VirtualClock()
         self.starts = 0
@@ -123,6 +126,7 @@ class SimulatedJob:
             committer=None if self._committer is None else self._committer(),
             job=self._job,
             wall_clock=self.clock.now_s,
+            listeners=self._listeners,
         )
         if self._prepare is not None:
             self._prepare(self.master)

@@ -32,6 +32,8 @@ PACKAGES = (
     "runtime.filesystem",
     "runtime.filtering",
     "runtime.pipeline",
+    "runtime.observing.log",
+    "runtime.observing.own_thread",
     "runtime.testing.fuzzing",
     "runtime.testing.in_process",
     "runtime.shell.blocking_work",
