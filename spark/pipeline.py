@@ -39,7 +39,14 @@ from epochgate.runtime.store import DirectoryCheckpointStore
 from epochgate.spark.job import JobHandle, run_job
 
 OWN = (SOURCE, MAP, SINK)
-RUN_OPTIONS = ("by_value", "port", "heartbeat_interval_s", "heartbeat_timeout_s", "in_front")
+RUN_OPTIONS = (
+    "by_value",
+    "heartbeat_interval_s",
+    "heartbeat_timeout_s",
+    "in_front",
+    "listeners",
+    "port",
+)
 
 
 class PipelineMisconfigured(UsageError):
@@ -173,7 +180,8 @@ class Pipeline:
 
         `checkpoints`: the directory of this job's checkpoints, from which another start goes on.
         `job_id`: by default the directory's name. `options`: further fields of `JobConfiguration`,
-        such as `checkpoint_interval_s`, and those of `run_job` (`by_value`, `port`, heartbeats).
+        such as `checkpoint_interval_s`, and those of `run_job` (`by_value`, `listeners`, `port`,
+        heartbeats).
         Raises JobMisconfigured, TypeError for an unknown option, and what `run_job` and
         `DirectoryCheckpointStore` raise.
         """

@@ -10,6 +10,7 @@ G1 to G5 in docs/protocol.md).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -82,6 +83,10 @@ class Setting(CoordinatedOperator):
     def create_operator(self) -> SettingOperator:
         """Make the operator of one attempt."""
         return SettingOperator(self.initial)
+
+    def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
+        """Every subtask has the value of the checkpoint, on which all of its parts agree."""
+        return dict.fromkeys(range(parallelism), next(iter(states.values())))
 
 
 class RateLimit(Setting):

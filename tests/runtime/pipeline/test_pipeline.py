@@ -133,6 +133,35 @@ def test_a_start_goes_on_with_the_setting_of_its_checkpoint() -> None:
     assert now.result(timeout=0) == 500
 
 
+def test_a_start_with_more_subtasks_gives_each_the_setting_of_the_checkpoint() -> None:
+    committed: Committed = {}
+    limit = Setting("limit", 900)
+    pipeline = Pipeline(
+        source=FunctionSource(look, read),
+        map=with_limit,
+        sink=writing_to(committed),
+        coordinators=[limit, RateLimit(20)],
+    )
+    job = SimulatedJob(
+        lambda start: pipeline.configuration("job", 2 + 2 * start, checkpoint_interval_s=None),
+        pipeline.program(),
+        committer=pipeline.committer,
+    )
+    job.settle()
+    change(job, limit, 500)
+    job.settle()
+    job.wait(0.5)
+    job.master.request_checkpoint()
+    job.settle()
+    job.crash_driver()
+    job.settle()
+    wanted = job.master.request_checkpoint()
+    job.settle()
+    assert settings_in(job.store.load(wanted.result(timeout=0))) == [500] * 5
+    job.settle(until=lambda: job.is_over)
+    assert [number for number, _ in numbers(committed)] == list(range(100))
+
+
 def test_a_rate_is_kept_by_all_subtasks_together_and_can_be_changed() -> None:
     committed: Committed = {}
     rate = RateLimit(10)
