@@ -56,6 +56,7 @@ def limits_by_checkpoint(folder: Path) -> list[set[int]]:
 
 
 @pytest.mark.spark
+@pytest.mark.versions
 def test_the_job_changes_its_limit_at_one_checkpoint(tmp_path: Path) -> None:
     block = block_with("pipeline.start(spark")
     assert run(block, tmp_path, timeout_s=100).splitlines()[-1].endswith("finished")
@@ -110,6 +111,7 @@ def test_the_coordinator_can_be_declared(tmp_path: Path) -> None:
     run(block_with("class RulesProvider", "docs/jobs.md"), tmp_path, timeout_s=60)
 
 
+@pytest.mark.versions
 def test_the_machine_is_checked_as_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
