@@ -34,8 +34,8 @@ def version_warnings(spark: str, python: tuple[int, int]) -> list[str]:
     version = (int(found[1]), int(found[2])) if found else SPARK[-1]
     if version < SPARK[0]:
         raise SparkTooOld(
-            f"Spark is {spark}, and epochgate works on {_told(SPARK)}: install another "
-            f"pyspark (4.3 needs Java 17 or newer, 3.5 Java 17)"
+            f"Spark is {spark}, and epochgate works on {_told(SPARK)}: install another pyspark, "
+            "all of which run on Java 17"
         )
     warnings = []
     if version not in SPARK:

@@ -41,7 +41,6 @@ class Combination(NamedTuple):
 COMBINATIONS = (
     Combination("3.5.0", "3.11"),
     Combination("3.5.9", "3.11"),
-    Combination("4.0.5", "3.11"),
     Combination("4.0.5", "3.12"),
     Combination("4.1.4", "3.13"),
     Combination("4.2.1", "3.11"),
