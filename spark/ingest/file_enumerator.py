@@ -77,6 +77,10 @@ class FileEnumerator(SplitEnumerator):
         self._superseded: list[Superseded] = []
         self._skipped = {one.split_id: one for one in skipped}
         self._waiting: dict[int, None] = {}
+        context.metrics.gauge("files_found", lambda: files.files_known)
+        context.metrics.gauge("files_waiting", lambda: files.waiting()[0])
+        context.metrics.gauge("bytes_waiting", lambda: files.waiting()[1])
+        context.metrics.gauge("files_skipped", lambda: len(self.skipped))
 
     @property
     def skipped(self) -> list[SkippedFile]:
@@ -87,7 +91,7 @@ class FileEnumerator(SplitEnumerator):
     @property
     def files_found(self) -> int:
         """How many files have been enumerated so far."""
-        return len(self._files.seen)
+        return self._files.files_known
 
     def start(self) -> None:
         """Begin to look for new files, if that is wanted."""
