@@ -53,6 +53,7 @@ from epochgate.runtime.api.recreate_on_reset import (
     RecreateOnReset as RecreateOnReset,
 )
 from epochgate.runtime.api.reports import JobReport as JobReport, JobResult as JobResult
+from epochgate.runtime.api.rescaling import NotRescalable as NotRescalable
 from epochgate.runtime.api.send_future import EventLost as EventLost, SendFuture as SendFuture
 from epochgate.runtime.api.transport import TaskInbox as TaskInbox, Transport as Transport
 from epochgate.runtime.api.user_code import CannotLoad as CannotLoad

@@ -41,6 +41,7 @@ from epochgate.runtime.shell.coordinators import Coordinators
 from epochgate.runtime.shell.failover import Failover
 from epochgate.runtime.shell.futures import reject
 from epochgate.runtime.shell.observers import Observers
+from epochgate.runtime.shell.rescaling import rescaled
 from epochgate.runtime.shell.tasks import Tasks
 from epochgate.runtime.store import CheckpointStore
 
@@ -52,9 +53,10 @@ class JobMaster:
     since the epoch, for what is stored or told to be read by people. `listeners` hear on the
     queue's thread what happens, and are closed with the job.
 
-    Raises JobMisconfigured when the store's latest checkpoint was taken with another parallelism,
-    or a batch snapshot is of an operator that the job does not have, and what the store's `latest`,
-    the providers' `create` and the committer's `open` raise. Source: Apache Flink's
+    Raises JobMisconfigured when a batch snapshot is of an operator that the job does not have,
+    NotRescalable when the store's latest checkpoint was taken with another parallelism and holds
+    state that is not redistributed, and what the store's `latest`, the providers' `create` and the
+    committer's `open` raise. Source: Apache Flink's
     JobMaster, with its SchedulerBase and CheckpointCoordinator.
     """
 
@@ -81,12 +83,8 @@ class JobMaster:
         self.result: Future[JobResult] = Future()
         self._cause: str | None = None
         restored = store.latest()
-        if restored is not None and restored.parallelism != configuration.parallelism:
-            raise JobMisconfigured(
-                f"checkpoint {restored.checkpoint_id} was taken with parallelism "
-                f"{restored.parallelism}, and this start asks for {configuration.parallelism}; "
-                f"start with {restored.parallelism}, or with a new checkpoint directory"
-            )
+        if restored is not None:
+            restored = rescaled(restored, configuration)
         self.job = _made(job, configuration)
         self.queue = EventQueue(self.job, clock, None if journal is None else journal(self.job))
         self._began_s = clock.now_s()

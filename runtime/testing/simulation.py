@@ -84,6 +84,7 @@ class SimulatedJob:
             parallelism=configuration.parallelism,
             coordinators=configuration.operator_ids,
             run_id=configuration.run_id,
+            clock=self.clock,
         )
         self.faults = FaultyTransport(self.transport, self._message_faults)
         self.store = InMemoryCheckpointStore(
@@ -157,22 +158,33 @@ class SimulatedJob:
         return self.blocking.run_next(lane)
 
     def advance(self) -> float | None:
-        """Move the clock to the next timer and post it; the seconds passed, None without timers."""
-        due_s = self.master.queue.next_due_s()
+        """Move the clock to the next timer of the driver or wake-up of a task, and let it happen;
+        the seconds passed, None without timers.
+        """
+        due_s = self.next_due_s()
         if due_s is None:
             return None
         delay_s = max(0.0, due_s - self.clock.now_s())
         self.clock.advance(delay_s)
         self.master.queue.post_due()
+        self.transport.wake()
         return delay_s
 
+    def next_due_s(self) -> float | None:
+        """When the next timer of the driver or wake-up of a task is due; None without any."""
+        due_s = (self.master.queue.next_due_s(), self.transport.next_due_s())
+        return min((at_s for at_s in due_s if at_s is not None), default=None)
+
     def wait(self, seconds: float) -> None:
-        """Let time pass, and post the timers in it one instant after the other."""
+        """Let time pass, post the timers in it one instant after the other, and let the tasks work
+        whose wake-up is due. What they say stays on its way.
+        """
         end_s = self.clock.now_s() + seconds
-        while (due_s := self.master.queue.next_due_s()) is not None and due_s <= end_s:
+        while (due_s := self.next_due_s()) is not None and due_s <= end_s:
             self.clock.advance(max(0.0, due_s - self.clock.now_s()))
             self.master.queue.post_due()
             self.drain()
+            self.transport.wake()
         self.clock.advance(max(0.0, end_s - self.clock.now_s()))
 
     def flow(self, held: tuple[str, ...] = (), only: int | None = None) -> None:
@@ -261,7 +273,7 @@ class SimulatedJob:
                 lines.append(f"  {name} is {values['state']}: {told}")
         lines += [f"  {self._told(process)}" for process in self.transport.processes]
         lines += [f"  blocking work waits: {lane}" for lane, *_ in self.blocking.waiting]
-        due_s = self.master.queue.next_due_s()
+        due_s = self.next_due_s()
         now_s = self.clock.now_s()
         lines.append(
             f"  at {now_s:g} s; the next timer is "
