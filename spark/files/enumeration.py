@@ -160,16 +160,6 @@ class FileEnumeration:
         return tuple(self._pending)
 
     @property
-    def files_known(self) -> int:
-        """How many paths have been enumerated or skipped."""
-        return len(self._known)
-
-    def waiting(self) -> tuple[int, int]:
-        """How many files have a split that no reader has, and their bytes."""
-        sizes = {split.path: split.size_bytes for split in self._pending}
-        return len(sizes), sum(sizes.values())
-
-    @property
     def skipped(self) -> Sequence[SkippedFile]:
         """Files left out because they are bad, if bad files are skipped."""
         return tuple(self._skipped)

@@ -77,9 +77,9 @@ class FileEnumerator(SplitEnumerator):
         self._superseded: list[Superseded] = []
         self._skipped = {one.split_id: one for one in skipped}
         self._waiting: dict[int, None] = {}
-        context.metrics.gauge("files_found", lambda: files.files_known)
-        context.metrics.gauge("files_waiting", lambda: files.waiting()[0])
-        context.metrics.gauge("bytes_waiting", lambda: files.waiting()[1])
+        context.metrics.gauge("files_found", lambda: self.files_found)
+        context.metrics.gauge("files_waiting", lambda: len(self._sizes_waiting()))
+        context.metrics.gauge("bytes_waiting", lambda: sum(self._sizes_waiting().values()))
         context.metrics.gauge("files_skipped", lambda: len(self.skipped))
 
     @property
@@ -91,7 +91,11 @@ class FileEnumerator(SplitEnumerator):
     @property
     def files_found(self) -> int:
         """How many files have been enumerated so far."""
-        return self._files.files_known
+        return len(self._files.seen)
+
+    def _sizes_waiting(self) -> dict[str, int]:
+        """The files of which a split waits for a reader, and their bytes."""
+        return {split.path: split.size_bytes for split in self._files.pending}
 
     def start(self) -> None:
         """Begin to look for new files, if that is wanted."""
