@@ -53,7 +53,7 @@ conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2
 versions: ## start jobs on every version of Spark and Python that there is (half an hour, 12 GB)
 	@$(PYTHON) -m tests.versions.environments
 
-soak: $(STAMP) ## the long run: at least a hundred kills
+soak: $(STAMP) ## the long run: at least 200 kills
 	@$(RUN) -m epochgate soak
 
 fuzz: $(STAMP) ## explore failures and late messages with Hypothesis for longer than the tests do

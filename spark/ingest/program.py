@@ -13,7 +13,7 @@ from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
-from epochgate.spark.ingest.file_source import FileSource
+from epochgate.spark.ingest.file_source import FileSource, to_file_split
 
 __all__ = ["SINK", "SOURCE", "IngestProgram", "IngestProgramFactory"]
 SLICES_PER_S = 20
@@ -25,6 +25,11 @@ class IngestProgram(PipelineProgram):
     def rows_in(self, records: Sequence[ReadBatch]) -> int:
         """Rows of the file."""
         return sum(read.batch.num_rows for read in records)
+
+    def metrics(self) -> dict[str, int | float]:
+        """Rows of this attempt, and of how many files it has splits."""
+        files = {to_file_split(split).path for split in self._source.splits}
+        return {**super().metrics(), "files_open": len(files)}
 
 
 @dataclass(frozen=True)
