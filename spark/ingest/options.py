@@ -8,6 +8,7 @@ import os
 import re
 from dataclasses import dataclass
 from typing import get_args
+from urllib.parse import unquote, urlsplit
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
@@ -33,10 +34,12 @@ class IngestMisconfigured(UsageError):
 
 @dataclass(frozen=True)
 class IngestOptions:
-    """One ingestion of the files of `source` into the directory `target`.
+    """One ingestion of the files of `source` into `target`.
 
-    source: a directory, a file or a glob pattern. checkpoint_directory: none for one beside the
-    target. transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
+    source: a directory, a file or a glob pattern. target, checkpoint_directory: a directory, or a
+    URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. checkpoint_directory:
+    none for one beside the target.
+    transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. columns: those to read, none for all. on_bad_file:
     "fail", or "skip" to leave it out and record it. on_changed_file: of a file whose content is
@@ -113,12 +116,12 @@ class IngestOptions:
     @property
     def source_path(self) -> str:
         """The source as an absolute path or pattern."""
-        return _absolute(self.source)
+        return absolute(self.source)
 
     @property
     def target_path(self) -> str:
         """The target as an absolute path."""
-        return _absolute(self.target)
+        return absolute(self.target)
 
     @property
     def job_id(self) -> str:
@@ -134,6 +137,13 @@ class IngestOptions:
         return f"ingest-{kept[:SOURCE_SHOWN_MAX]}-{hashlib.sha256(pair).hexdigest()[:8]}"
 
 
-def _absolute(path: str) -> str:
-    # A URL is refused later, and should then be shown as it was given.
+def absolute(path: str) -> str:
+    """A path as it is known everywhere: absolute, or the URL of an object store.
+
+    >>> absolute("file:///data/a%20b"), absolute("s3://bucket/out")
+    ('/data/a b', 's3://bucket/out')
+    """
+    if path.startswith("file://"):
+        return os.path.abspath(unquote(urlsplit(path).path))
+    # A URL that is refused later should then be shown as it was given.
     return path if "://" in path else os.path.abspath(path)

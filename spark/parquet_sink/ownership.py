@@ -56,8 +56,9 @@ class TargetOwnership:
     def __init__(self, path: AnyPath, job_id: str, run_id: str, files: FileSystem) -> None:
         if "://" in os.fspath(path):
             raise UsageError(
-                f"target {os.fspath(path)!r} is a URL; only directories of mounted file systems "
-                "can be written to, since a checkpoint becomes visible by a rename."
+                f"target {os.fspath(path)!r} is a URL of a kind that is not written to. Give a "
+                "directory of a mounted file system, or a URL of an object store (s3://, gs://, "
+                "abfss://)."
             )
         self.path = os.path.abspath(path)
         self.working_directory = working_directory_of(path)

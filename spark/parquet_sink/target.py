@@ -31,7 +31,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -49,12 +48,12 @@ from epochgate.spark.files.checkpoint_directory import (
     earlier_checkpoint_of,
 )
 from epochgate.spark.files.layout import describe
+from epochgate.spark.parquet_sink.commit_result import CommitResult, result_of_commit
 from epochgate.spark.parquet_sink.committable import (
     STAGED_SUFFIX,
     Committable,
     footer_crc32,
     schema_id,
-    total_rows,
     written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
@@ -77,17 +76,6 @@ EARLIER_MANIFEST_NAME = "_manifest.json"
 _STAGED_NAME = re.compile(r"part-\d+-(\d+)-\d+-.*")
 
 
-@dataclass(frozen=True)
-class CommitResult:
-    """What a commit made visible, or found to be visible already."""
-
-    checkpoint: int
-    files: int
-    rows: int
-    size_bytes: int
-    already_committed: bool
-
-
 class ParquetTarget:
     """A target directory as seen by one run of one job; `claim` it first."""
 
@@ -107,11 +95,14 @@ class ParquetTarget:
         """The newest visible checkpoint; none if there is none."""
         return self._committed[-1] if self._committed else None
 
-    def claim(self, restored_checkpoint: int | None, *, withdraw_newer: bool = False) -> None:
+    def claim(
+        self, restored_checkpoint: int | None, *, withdraw_newer: bool = False, epoch: int = 0
+    ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
 
         A missing or empty directory is created and marked. With `withdraw_newer`, checkpoints newer
-        than the restored one are taken out of the target, newest first, each atomically.
+        than the restored one are taken out of the target, newest first, each atomically. `epoch` is
+        not needed: the lock keeps two drivers apart.
         A target of an earlier version becomes one of this version, checkpoint by checkpoint.
         Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
         `TargetAhead`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem`, `LocksRefused` or
@@ -194,7 +185,7 @@ class ParquetTarget:
             self._files.fsync_directory(self.path)
             self._files.fsync_directory(os.path.dirname(prepared))
             self._committed.append(checkpoint)
-        return _result(checkpoint, wanted, already_committed=False)
+        return result_of_commit(checkpoint, wanted, already_committed=False)
 
     def committed(self) -> list[CommitResult]:
         """Every visible checkpoint of this target, oldest first, from the manifests.
@@ -202,7 +193,7 @@ class ParquetTarget:
         Raises `CommittableDamaged` for one that cannot be read.
         """
         return [
-            _result(checkpoint, self._manifest(checkpoint)[1], already_committed=True)
+            result_of_commit(checkpoint, self._manifest(checkpoint)[1], already_committed=True)
             for checkpoint in self._committed
         ]
 
@@ -323,7 +314,7 @@ class ParquetTarget:
             self._committed = self._list(checkpoint_of)
         # The crash may have come between the rename and this.
         self._files.fsync_directory(self.path)
-        return _result(checkpoint, found, already_committed=True)
+        return result_of_commit(checkpoint, found, already_committed=True)
 
     def _manifest(self, checkpoint: int) -> tuple[str, list[Committable]]:
         path = self._manifest_path(checkpoint)
@@ -385,15 +376,3 @@ def _in_the_way(path: str) -> str:
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     return f"{path!r} is no directory"
-
-
-def _result(
-    checkpoint: int, committables: list[Committable], *, already_committed: bool
-) -> CommitResult:
-    return CommitResult(
-        checkpoint,
-        len(committables),
-        total_rows(committables),
-        sum(committable.size_bytes for committable in committables),
-        already_committed,
-    )
