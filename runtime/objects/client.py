@@ -137,7 +137,10 @@ def require_conditions(objects: ObjectStore) -> None:
 
 
 class ObstoreObjects:
-    """An `ObjectStore` on a store of the package obstore."""
+    """An `ObjectStore` on a store of the package obstore.
+
+    Its operations raise FileNotFoundError, FileExistsError, or ObjectStoreError for the rest.
+    """
 
     def __init__(self, url: str, store: Any) -> None:
         self._url, self._store = url, store

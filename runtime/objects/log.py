@@ -83,7 +83,7 @@ class ObjectLog:
     def claim(self, writer: str, entry: Entry) -> None:
         """Append the first entry of a writer, unless another has claimed since `refresh`.
 
-        Raises LogTakenOver then, LogOutcomeUnknown and OSError.
+        Raises LogTakenOver then, LogOutcomeUnknown, OSError, and ValueError for a damaged entry.
         """
         self._writer = writer
         self._append({**entry, "kind": "claim"})
@@ -91,7 +91,8 @@ class ObjectLog:
     def append(self, entry: Entry) -> None:
         """Write the next entry; appending the same again, after an error, has no second effect.
 
-        Raises LogTakenOver, LogOutcomeUnknown, OSError, and RuntimeError before `claim`.
+        Raises LogTakenOver, LogOutcomeUnknown, OSError, ValueError for a damaged entry, and
+        RuntimeError before `claim`.
         """
         if self._writer is None:
             raise RuntimeError("a log is appended to by a writer that has claimed it")
