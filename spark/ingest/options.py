@@ -19,6 +19,7 @@ from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.transform_function import require_callable
+from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 
 RESTART = "rate:20,1m,200ms"
 BATCH_ROWS = 65_536
@@ -41,7 +42,8 @@ class IngestOptions:
     none for one beside the target.
     transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
-    encoding: of CSV and JSON lines files. columns: those to read, none for all. on_bad_file:
+    encoding: of CSV and JSON lines files. columns: those to read, none for all.
+    file_bytes: a file of the target ends once it is as large, or with its checkpoint. on_bad_file:
     "fail", or "skip" to leave it out and record it. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
@@ -64,6 +66,7 @@ class IngestOptions:
     format: Format | None = None
     encoding: str = UTF_8
     columns: tuple[str, ...] | None = None
+    file_bytes: int = ROLL_BYTES
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
@@ -83,7 +86,7 @@ class IngestOptions:
         for name in ("checkpoint_every_s", "heartbeat_timeout_s", "checkpoint_timeout_s"):
             self._expect_positive(name)
         self._expect_positive("forget_after_s")
-        for name in ("parallelism", "batch_rows", "split_bytes_target"):
+        for name in ("parallelism", "batch_rows", "split_bytes_target", "file_bytes"):
             if getattr(self, name) < 1:
                 raise IngestMisconfigured(f"{name} is {getattr(self, name)}; it must be 1 or more")
         if self.rows_per_second is not None:

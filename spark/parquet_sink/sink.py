@@ -29,7 +29,7 @@ from epochgate.spark.parquet_sink.committer import ParquetCommitter
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.ownership import working_directory_of
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
-from epochgate.spark.parquet_sink.staging import StagingWriter
+from epochgate.spark.parquet_sink.staging import ROLL_BYTES, ROW_GROUP_BYTES, StagingWriter
 from epochgate.spark.parquet_sink.target import ParquetTarget
 
 
@@ -81,10 +81,12 @@ class ParquetSinkWriter(SinkWriter):
 class ParquetSink(Sink):
     """Writes to `target`, a directory or the URL of a place in an object store.
 
-    `files` and `open_objects`: with what, for tests.
+    file_bytes: a file ends once it is as large, or with its checkpoint. `files` and
+    `open_objects`: with what, for tests.
     """
 
     target: str
+    file_bytes: int = ROLL_BYTES
     files: FileSystem | None = None
     open_objects: Callable[[str], ObjectStore] = open_url
 
@@ -100,6 +102,8 @@ class ParquetSink(Sink):
                 context.attempt,
                 schema=schema,
                 files=ObjectFiles(self.open_objects(self.target)) if is_object else self.files,
+                roll_bytes=self.file_bytes,
+                row_group_bytes=min(ROW_GROUP_BYTES, self.file_bytes),
                 in_place=is_object,
             )
 

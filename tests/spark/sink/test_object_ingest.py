@@ -206,3 +206,15 @@ def test_of_two_starts_the_later_takes_both_the_checkpoints_and_the_target(tmp_p
     started[0].run()
     assert started[0].leave().state == "finished"
     assert rows_in(memory, tmp_path) == rows
+
+
+def test_a_file_ends_at_the_size_that_is_asked_for(tmp_path: Path) -> None:
+    memory, rows = Memory(), write_source(tmp_path, files=1, rows=40)
+    simulated = SimulatedObjectIngest(
+        tmp_path, memory, file_bytes=1, checkpoint_every_s=60.0, split_bytes_target=10_000
+    )
+    simulated.run()
+    result = simulated.leave()
+    assert (result.state, len(result.report.completed())) == ("finished", 1)
+    assert result.files_committed == 14, "one for each batch of three rows"
+    assert rows_in(memory, tmp_path) == rows
