@@ -9,6 +9,9 @@ import pytest
 from epochgate.runtime import CoordinatorReplaced
 from tests.runtime.recreated import Staged
 
+FIRST_CLOSE = "coordinator-op-close"
+"""The lane of closes, until one of them is given up."""
+
 
 def given_up() -> Staged:
     """The close of the first coordinator hangs and was given up; its successor is there."""
@@ -42,6 +45,35 @@ def test_a_close_that_ends_after_it_was_given_up_is_not_taken_for_the_next(fails
     staged.job.settle()
     assert staged.restarts == 1
     assert staged.wrapper.inner is staged.newest
+
+
+def restarted() -> Staged:
+    """The close of the first coordinator hangs still, and the job has restarted because of it."""
+    staged = Staged(close_timeout_s=7.0)
+    staged.job.blocking.hanging.add(FIRST_CLOSE)
+    staged.reset()
+    for seconds in (0.0, 7.0, 1.0, 1.0):
+        staged.job.wait(seconds)
+        staged.job.flow()
+    assert (staged.restarts, len(staged.failed())) == (1, 1)
+    assert staged.wrapper.inner is staged.newest
+    return staged
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("is_awaiting", [False, True])
+def test_a_close_that_ends_when_the_job_runs_again_fails_nothing(
+    fails: bool, is_awaiting: bool
+) -> None:
+    staged = restarted()
+    if is_awaiting:
+        staged.reset()
+        staged.job.drain()
+    if fails:
+        staged.maker.pattern.raise_at("op.close", OSError("socket is gone"))
+    assert staged.job.run_blocking(FIRST_CLOSE)
+    staged.job.settle()
+    assert (staged.restarts, len(staged.failed())) == (1, 1)
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -99,3 +99,14 @@ def test_the_record_names_the_attempt_that_another_one_outlives(first: int) -> N
     told = [(f.subtask, f.attempt) for f in run.job.master.report.failures]
     assert told == [(0, first)]
     run.finish()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_process_that_comes_takes_a_vacant_place_and_no_other(first: int) -> None:
+    run = begun()
+    let_die(run, of_subtask(run, 0)[first])
+    run.job.transport.launch(0)
+    run.job.flow(held=("tell", "work"))
+    failed = [attempt for what, _, attempt in run.told(0) if what == "failed"]
+    assert failed == [first]
+    run.finish()
