@@ -37,7 +37,7 @@ check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 
 venv: $(STAMP) ## make .venv and install everything into it, once
 
-bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it into the README
+bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it into docs/benchmarks.md
 	@$(RUN) -m epochgate bench --write
 
 bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed if it is missing
@@ -50,7 +50,7 @@ conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) \
 		$(RUN) -m pytest -m conformance --timeout 900 tests/conformance
 
-soak: $(STAMP) ## the long run: at least a hundred kills
+soak: $(STAMP) ## the long run: at least 200 kills
 	@$(RUN) -m epochgate soak
 
 fuzz: $(STAMP) ## explore failures and late messages with Hypothesis for longer than the tests do

@@ -21,10 +21,12 @@ from typing import Any, Final, Self
 
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.job_events import JobListener
 from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.reports import JobReport, JobResult
 from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.collect import CollectedRows, collect
+from epochgate.runtime.observing.listening import all_listeners
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.job_master import JobMaster
@@ -179,6 +181,8 @@ def run_job(
     heartbeat_interval_s: float = 1.0,
     heartbeat_timeout_s: float = 10.0,
     process_timeout_s: float = 60.0,
+    listeners: Sequence[JobListener] = (),
+    has_history: bool = True,
     in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
     """Start a job on `spark`, a session with its driver in this process; returns once submitted.
@@ -193,7 +197,9 @@ def run_job(
     and its tasks begin from nothing. Source: batch snapshots of Flink's OperatorCoordinatorHolder.
     A worker says every `heartbeat_interval_s` seconds that it is there; one that is silent for
     `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark brings up no
-    process for a subtask within this many seconds. `in_front` puts another
+    process for a subtask within this many seconds. `listeners` hear what happens, each on a thread
+    of its own, and the loggers `epochgate.job…` say it; `has_history`: it is kept beside the
+    checkpoints of a `DirectoryCheckpointStore`, for `epochgate status`. `in_front` puts another
     transport between Spark's and the job, for tests: see `epochgate.runtime.testing`.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
@@ -228,6 +234,7 @@ def run_job(
         blocking=ThreadedWork,
         committer=committer,
         batch_states=batch_states,
+        listeners=all_listeners(listeners, store, has_history=has_history),
     )
     return _begun(master, transport, warnings)
 
@@ -235,7 +242,6 @@ def run_job(
 def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]) -> JobHandle:
     transport.on_broken = master.fail
     for warning in warnings:
-        _log.warning("%s", warning)
         master.queue.post(master.warn, warning)
     loop = JobLoop(master)
     try:

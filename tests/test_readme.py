@@ -1,9 +1,11 @@
-"""What the README shows is run as it stands."""
+"""What the README and the pages for its readers show is run as it stands."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +16,7 @@ from epochgate import cli
 from epochgate.spark.ingest.flights import write_months
 from epochgate.spark.java import ensure_java
 
-README = Path(__file__).parents[1] / "README.md"
-BLOCKS: list[str] = re.findall(
-    r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL
-)
+ROOT = Path(__file__).parents[1]
 
 
 def run(block: str, folder: Path, *, timeout_s: float) -> str:
@@ -41,9 +40,57 @@ def run(block: str, folder: Path, *, timeout_s: float) -> str:
     return done.stdout
 
 
-def block_with(text: str) -> str:
-    [block] = [block for block in BLOCKS if text in block]
+def block_with(text: str, page: str = "README.md") -> str:
+    shown = (ROOT / page).read_text(encoding="utf-8")
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", shown, re.DOTALL)
+    [block] = [block for block in blocks if text in block]
     return block
+
+
+def limits_by_checkpoint(folder: Path) -> list[set[int]]:
+    found = [json.loads(file.read_text()) for file in sorted(folder.glob("kept-*.json"))]
+    numbers = [number for rows in found for number, limit in rows]
+    assert len(numbers) == len(set(numbers))
+    assert all(number % 1000 < limit for rows in found for number, limit in rows)
+    return [{limit for _, limit in rows} for rows in found]
+
+
+@pytest.mark.spark
+def test_the_job_changes_its_limit_at_one_checkpoint(tmp_path: Path) -> None:
+    block = block_with("pipeline.start(spark")
+    assert run(block, tmp_path, timeout_s=100).splitlines()[-1].endswith("finished")
+    limits = limits_by_checkpoint(tmp_path)
+    assert set().union(*limits) == {500, 900}
+    both = [number for number, found in enumerate(limits) if len(found) == 2]
+    assert len(both) <= 1
+    assert limits == sorted(limits, key=min, reverse=True)
+
+
+@pytest.mark.spark
+def test_the_pipeline_bills_each_order_once(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "shop.db") as shop:
+        shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, amount REAL)")
+        shop.executemany("INSERT INTO orders VALUES (?, ?)", [(n, n / 4) for n in range(1, 1001)])
+    with sqlite3.connect(tmp_path / "billing.db") as billing:
+        billing.execute("CREATE TABLE billed (id INTEGER PRIMARY KEY, amount REAL)")
+    block = block_with("import sqlite3", "docs/jobs.md")
+    assert run(block, tmp_path, timeout_s=100).splitlines()[-1].endswith("finished")
+    with sqlite3.connect(tmp_path / "billing.db") as billing:
+        billed = billing.execute("SELECT id, amount FROM billed ORDER BY id").fetchall()
+    assert billed == [(n, n / 4) for n in range(1, 1001)]
+
+
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        ("def test_each_number_is_written_once", "docs/jobs.md"),
+        ("def test_what_is_sent_after_a_checkpoint", "docs/testing.md"),
+    ],
+)
+def test_a_test_that_a_page_shows_passes(tmp_path: Path, text: str, page: str) -> None:
+    block = block_with(text, page)
+    [name] = re.findall(r"^def (test_\w+)", block, re.MULTILINE)
+    run(f"{block}\n{name}()\n", tmp_path, timeout_s=60)
 
 
 @pytest.mark.spark
@@ -60,18 +107,49 @@ def test_the_ingestion_runs_and_a_second_start_resumes(tmp_path: Path) -> None:
 
 
 def test_the_coordinator_can_be_declared(tmp_path: Path) -> None:
-    run(block_with("class RulesProvider"), tmp_path, timeout_s=60)
+    run(block_with("class RulesProvider", "docs/jobs.md"), tmp_path, timeout_s=60)
 
 
 def test_the_machine_is_checked_as_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    block = block_with("class Airlock")
+    block = block_with("class Airlock", "docs/checking.md")
     assert len(block.splitlines()) <= 25
     (tmp_path / "airlock.py").write_text(block, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert cli.main(["check", "airlock:Airlock"]) == 1
-    [shown] = re.findall(r"```text\n(not always.*?)```", README.read_text("utf-8"), re.DOTALL)
+    page = (ROOT / "docs/checking.md").read_text("utf-8")
+    [shown] = re.findall(r"```text\n(not always.*?)```", page, re.DOTALL)
     printed = [line for line in capsys.readouterr().out.splitlines() if "  at " not in line]
     assert "\n".join(shown.splitlines()) in "\n".join(printed)
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+def test_every_link_of_a_page_leads_to_a_file(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
+    missing = [link for link in links if not ((ROOT / page).parent / link).exists()]
+    assert not missing
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert not [p.name for p in ROOT.glob("docs/*.md") if f"(docs/{p.name})" not in text]
+
+
+def test_the_program_that_waits_for_time_looks_once_a_minute(tmp_path: Path) -> None:
+    block = block_with("class EveryMinute", "docs/jobs.md")
+    shown = run(
+        f"{block}\n"
+        "from epochgate.runtime import JobConfiguration\n"
+        "from epochgate.testing import SimulatedJob\n"
+        "configuration = JobConfiguration('looking', 1, checkpoint_interval_s=None)\n"
+        "job = SimulatedJob(lambda start: configuration, lambda subtask: EveryMinute())\n"
+        "job.settle()\n"
+        "job.wait(300)\n"
+        "print(job.transport.processes[1].worker.program.looked)\n",
+        tmp_path,
+        timeout_s=60,
+    )
+    assert shown == "6\n"
