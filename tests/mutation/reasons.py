@@ -209,9 +209,6 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "assignment.free: `self.attempt[place] = 0` -> `pass`": UNPLACED,
     "assignment.free: `self.attempt[place] = 0` -> `self.attempt[place] = 1`": UNPLACED,
     "checkpoint.forget_parts: `self.coordinators_due = 0` -> `pass`": COUNT_OF_PARTS,
-    "checkpoint.report: `self.forget_parts()` -> `pass`": (
-        "no checkpoint follows one of unknown outcome: there are only more states"
-    ),
     "checkpoint.forget_parts: `self.ends_due = 0` -> `pass`": COUNT_OF_PARTS,
     "checkpoint.forget_parts: `self.subtasks_due = 0` -> `pass`": COUNT_OF_PARTS,
     "snapshot.stop_waiting: `self.awaited = 0` -> `pass`": COUNT,
