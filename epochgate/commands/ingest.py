@@ -10,6 +10,7 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.reading import add_reading, reading_from
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,18 +89,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "else 0)",
     )
     add(
-        "--format",
-        choices=("parquet", "csv", "jsonl"),
-        help="of the files (default: by their extension)",
-    )
-    add(
-        "--encoding",
-        default="utf-8",
-        metavar="NAME",
-        help="of CSV and JSON lines files, such as latin-1 or cp1252 (default: utf-8)",
-    )
-    add("--columns", metavar="A,B,...", help="read these columns only")
-    add(
         "--port",
         type=int,
         default=0,
@@ -108,17 +97,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "through (default: any free one)",
     )
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
+    add_reading(parser)
     _add_what_may_fail(parser)
 
 
 def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "--on-bad-file",
-        choices=("fail", "skip"),
-        default="fail",
-        help="end the job at a file that cannot be read, or record it and go on (default: fail)",
-    )
     add(
         "--on-changed-file",
         choices=("fail", "skip", "new"),
@@ -209,7 +193,6 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
     from epochgate.spark.ingest.options import RESTART, IngestOptions
     from epochgate.spark.ingest.transform_function import load_transform
 
-    columns = arguments.columns
     return IngestOptions(
         source=arguments.source,
         target=arguments.target,
@@ -218,10 +201,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         checkpoint_directory=arguments.checkpoint_dir,
         transform=None if arguments.transform is None else load_transform(arguments.transform),
         follow=arguments.follow,
-        format=arguments.format,
-        encoding=arguments.encoding,
-        columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
-        on_bad_file=arguments.on_bad_file,
+        **reading_from(arguments),
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
         forget_after_s=parse_duration_s(arguments.forget_after),

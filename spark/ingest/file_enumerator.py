@@ -153,8 +153,8 @@ class FileEnumerator(SplitEnumerator):
         for subtask in [one for one in self._waiting if one in there]:
             split = self._files.next_split()
             if split is not None:
-                assert self._files.layout is not None, "a file with a split has fixed the layout"
-                self._context.assign_split(to_source_split(split, self._files.layout), subtask)
+                layout = self._files.layout_of(split)
+                self._context.assign_split(to_source_split(split, layout), subtask)
             elif self._follow_every_s is None:
                 self._context.signal_no_more_splits(subtask)
             else:

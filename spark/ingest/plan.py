@@ -146,9 +146,13 @@ def enumeration_factory(
         return FileEnumeration(
             options.source_path,
             format=options.format,
+            schema=options.arrow_schema,
             projection=options.columns,
+            dialect=options.dialect,
             follow=options.follow,
             on_bad_file=options.on_bad_file,
+            on_bad_row=options.on_bad_row,
+            evolution=options.schema_evolution,
             on_changed_file=options.on_changed_file,
             settle_s=options.settle_s,
             encoding=options.encoding,
