@@ -37,7 +37,7 @@ check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 
 venv: $(STAMP) ## make .venv and install everything into it, once
 
-bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it into the README
+bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it into docs/benchmarks.md
 	@$(RUN) -m epochgate bench --write
 
 bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed if it is missing

@@ -25,6 +25,21 @@ from epochgate.runtime.api.coordinator_metrics import (
     MetricNameTaken as MetricNameTaken,
 )
 from epochgate.runtime.api.coordinator_store import CoordinatorStore as CoordinatorStore
+from epochgate.runtime.api.job_events import (
+    AttemptOutlived as AttemptOutlived,
+    CheckpointEnded as CheckpointEnded,
+    CommitFailed as CommitFailed,
+    Committed as Committed,
+    JobEnded as JobEnded,
+    JobEvent as JobEvent,
+    JobListener as JobListener,
+    JobRestarts as JobRestarts,
+    JobStarted as JobStarted,
+    SubtaskFailed as SubtaskFailed,
+    SubtaskRestarted as SubtaskRestarted,
+    SubtasksUp as SubtasksUp,
+    Warned as Warned,
+)
 from epochgate.runtime.api.operator import (
     FatalTaskError as FatalTaskError,
     Operator as Operator,
@@ -38,6 +53,7 @@ from epochgate.runtime.api.recreate_on_reset import (
     RecreateOnReset as RecreateOnReset,
 )
 from epochgate.runtime.api.reports import JobReport as JobReport, JobResult as JobResult
+from epochgate.runtime.api.rescaling import NotRescalable as NotRescalable
 from epochgate.runtime.api.send_future import EventLost as EventLost, SendFuture as SendFuture
 from epochgate.runtime.api.transport import TaskInbox as TaskInbox, Transport as Transport
 from epochgate.runtime.api.user_code import CannotLoad as CannotLoad

@@ -105,12 +105,19 @@ class ResidentJob:
             context = self._context
             context.setJobGroup(self._group, self._description)
             numbers = context.parallelize(range(self._parallelism), self._parallelism)
-            numbers.mapPartitionsWithIndex(self._task).collect()
+            tasks = numbers.mapPartitionsWithIndex(self._task).setName(self._description)
+            # What Spark's UI calls the stage: `collect` would name a line of this library.
+            context._jsc.setCallSite(self._description)
+            context.runJob(tasks, _nothing)
         except Exception as error:  # noqa: BLE001  whatever ended it, the driver must hear of it
             reason = _why(self._context, error)
         finally:
             self._ended.set()
         self._on_end(reason)
+
+
+def _nothing(results: Iterator[Any]) -> Iterator[Any]:
+    return results
 
 
 def _why(context: Any, error: Exception) -> str:

@@ -24,6 +24,7 @@ from epochgate.errors import EpochgateError
 from epochgate.runtime.api.operator import FatalTaskError, Program, Work
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.transport import Message
+from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.worker import Worker
 from epochgate.spark.wire import (
     CannotConnect,
@@ -94,6 +95,12 @@ def _connected(settings: Mapping[str, Any], subtask: int, identity: int) -> Task
     raise AssertionError("unreachable")
 
 
+def _idle_s(worker: Worker) -> float:
+    """How long a worker with nothing to do may wait for messages."""
+    wake_up_s = worker.wake_up.in_s()
+    return IDLE_WAIT_S if wake_up_s is None else min(IDLE_WAIT_S, wake_up_s)
+
+
 class Attempt:
     """The loop of one attempt."""
 
@@ -119,6 +126,7 @@ class Attempt:
             run_id=self._settings["run_id"],
             coordinators=list(self._settings["coordinators"]),
             send=self._say,
+            clock=MonotonicClock(),
         )
         try:
             self._loop(worker, program, messages)
@@ -174,7 +182,7 @@ class Attempt:
             self._flush()
             if worker.is_over:
                 return
-            messages = self._channel.receive(0.0 if is_busy else IDLE_WAIT_S)
+            messages = self._channel.receive(0.0 if is_busy else _idle_s(worker))
 
     def _say(self, message: Message) -> None:
         if self._made is not None and message[0] in SUMMED_UP:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from epochgate.runtime.api.reports import counted
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.spark.bootstrap import task_function
 from epochgate.spark.resident_job import ResidentJob, TaskFailure
@@ -153,7 +154,8 @@ class SparkTransport(Transport):
             task_function(self._settings),
             parallelism=self._parallelism,
             group=f"epochgate-{self._run_id}",
-            description=f"epochgate {self._job_id}".strip(),
+            description=f"epochgate {self._job_id}".strip()
+            + f": {counted(self._parallelism, 'resident subtask')}",
             on_end=self._job_ended,
         )
         for name, target in (("watch", self._watch), ("ask", self._ask_spark)):
@@ -170,6 +172,12 @@ class SparkTransport(Transport):
     def processes(self) -> list[TaskProcess]:
         """All connected processes, those included that do not speak for their subtask."""
         return sorted(self._processes.copy().values(), key=lambda p: (p.subtask, p.identity))
+
+    def process_of(self, identity: int) -> tuple[str, int] | None:
+        """Where it runs, as it has said."""
+        connection = self._connections.get(identity)
+        process = None if connection is None else self._processes.get(connection)
+        return None if process is None else (process.host, process.pid)
 
     def deploy(self, subtask: int, attempt: int) -> None:
         """Expect a process within the time limit; Spark brings it up by itself."""

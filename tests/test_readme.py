@@ -1,4 +1,4 @@
-"""What the README shows is run as it stands."""
+"""What the README and the pages for its readers show is run as it stands."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from epochgate import cli
 from epochgate.spark.ingest.flights import write_months
 from epochgate.spark.java import ensure_java
 
-README = Path(__file__).parents[1] / "README.md"
-BLOCKS: list[str] = re.findall(
-    r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL
-)
+ROOT = Path(__file__).parents[1]
 
 
 def run(block: str, folder: Path, *, timeout_s: float) -> str:
@@ -41,8 +38,10 @@ def run(block: str, folder: Path, *, timeout_s: float) -> str:
     return done.stdout
 
 
-def block_with(text: str) -> str:
-    [block] = [block for block in BLOCKS if text in block]
+def block_with(text: str, page: str = "README.md") -> str:
+    shown = (ROOT / page).read_text(encoding="utf-8")
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", shown, re.DOTALL)
+    [block] = [block for block in blocks if text in block]
     return block
 
 
@@ -60,18 +59,49 @@ def test_the_ingestion_runs_and_a_second_start_resumes(tmp_path: Path) -> None:
 
 
 def test_the_coordinator_can_be_declared(tmp_path: Path) -> None:
-    run(block_with("class RulesProvider"), tmp_path, timeout_s=60)
+    run(block_with("class RulesProvider", "docs/jobs.md"), tmp_path, timeout_s=60)
 
 
 def test_the_machine_is_checked_as_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    block = block_with("class Airlock")
+    block = block_with("class Airlock", "docs/checking.md")
     assert len(block.splitlines()) <= 25
     (tmp_path / "airlock.py").write_text(block, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert cli.main(["check", "airlock:Airlock"]) == 1
-    [shown] = re.findall(r"```text\n(not always.*?)```", README.read_text("utf-8"), re.DOTALL)
+    page = (ROOT / "docs/checking.md").read_text("utf-8")
+    [shown] = re.findall(r"```text\n(not always.*?)```", page, re.DOTALL)
     printed = [line for line in capsys.readouterr().out.splitlines() if "  at " not in line]
     assert "\n".join(shown.splitlines()) in "\n".join(printed)
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+def test_every_link_of_a_page_leads_to_a_file(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
+    missing = [link for link in links if not ((ROOT / page).parent / link).exists()]
+    assert not missing
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert not [p.name for p in ROOT.glob("docs/*.md") if f"(docs/{p.name})" not in text]
+
+
+def test_the_program_that_waits_for_time_looks_once_a_minute(tmp_path: Path) -> None:
+    block = block_with("class EveryMinute", "docs/jobs.md")
+    shown = run(
+        f"{block}\n"
+        "from epochgate.runtime import JobConfiguration\n"
+        "from epochgate.testing import SimulatedJob\n"
+        "configuration = JobConfiguration('looking', 1, checkpoint_interval_s=None)\n"
+        "job = SimulatedJob(lambda start: configuration, lambda subtask: EveryMinute())\n"
+        "job.settle()\n"
+        "job.wait(300)\n"
+        "print(job.transport.processes[1].worker.program.looked)\n",
+        tmp_path,
+        timeout_s=60,
+    )
+    assert shown == "6\n"

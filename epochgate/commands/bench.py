@@ -1,4 +1,4 @@
-"""`epochgate bench`: measures, prints the figures, and writes them into the README."""
+"""`epochgate bench`: measures, prints the figures, and writes them into docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from epochgate.errors import UsageError
 
-README = Path("README.md")
+PAGE = Path("docs/benchmarks.md")
 QUESTIONS = ("ingest", "recovery", "events", "scaling", "checker")
-"""In the order of the README; the module of each is `epochgate.benchmarks.<name>`."""
+"""In the order of the page; the module of each is `epochgate.benchmarks.<name>`."""
 
 DESCRIPTION = """\
 Measure on this machine: the ingestion against a plain Spark job (ingest), how
@@ -25,7 +25,7 @@ EPILOG = """\
 examples:
   epochgate bench                    measure everything and print it
   epochgate bench events scaling     only these two, which need no Java
-  epochgate bench --write            also put the figures into ./README.md"""
+  epochgate bench --write            also put the figures into ./docs/benchmarks.md"""
 
 
 class NoBenchmarks(UsageError):
@@ -49,7 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help=f"{', '.join(QUESTIONS)}; all when none is given",
     )
     parser.add_argument(
-        "--write", action="store_true", help=f"write the figures into ./{README}, between its marks"
+        "--write", action="store_true", help=f"write the figures into ./{PAGE}, between its marks"
     )
 
 
@@ -68,15 +68,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise NoBenchmarks(
             "the installed package has no benchmarks: run `make bench` in a checkout of epochgate"
         )
-    from epochgate.benchmarks import machine, readme
+    from epochgate.benchmarks import machine, page
     from epochgate.console import note
 
     for name in [name for name in QUESTIONS if name in (arguments.questions or QUESTIONS)]:
         measured_on = machine.description(date.today())
         note(f"[bold]{name}[/bold]")
         table = import_module(f"epochgate.benchmarks.{name}").measure(note=note)
-        section = readme.section(table, measured_on)
+        section = page.section(table, measured_on)
         print(f"{section}\n", flush=True)
         if arguments.write:
-            readme.write(README, {name: section}, QUESTIONS)
+            page.write(PAGE, {name: section}, QUESTIONS)
     return 0

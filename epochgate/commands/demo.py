@@ -69,7 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(arguments: argparse.Namespace) -> int:
     """Show it; DemoFailed unless every row arrived exactly once and all kills took place."""
     from epochgate.commands.ingest import require_packages
-    from epochgate.commands.watching import one_line
+    from epochgate.runtime.api.reports import one_line
     from epochgate.spark.ingest.flights import flights_archive, write_months
     from epochgate.spark.ingest.verification import require_verifier, verify_csv
 

@@ -16,6 +16,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from epochgate.console import console
+from epochgate.runtime.api.reports import one_line, size
 
 if TYPE_CHECKING:
     from epochgate.spark.ingest.chaos import Strike
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 POLL_S = 0.2
 RATE_WINDOW_S = 5.0
-REASON_CHARACTERS_MAX = 160
 
 
 class Interrupts:
@@ -207,21 +207,3 @@ def told_strike(strike: Strike) -> str:
     if strike.kind == "stop":
         return f"stopped (SIGSTOP) Python worker {strike.pid} of subtask {felt}"
     return f"killed (-9) Python worker {strike.pid} of subtask {felt}"
-
-
-def size(count: int) -> str:
-    """Bytes for a reader.
-
-    >>> size(900), size(12_345), size(3_000_000)
-    ('900 B', '12.3 kB', '3.0 MB')
-    """
-    if count < 1000:
-        return f"{count} B"
-    return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1e6:.1f} MB"
-
-
-def one_line(text: str) -> str:
-    """The telling line of a reason, the last that is no frame of a traceback; cut to fit."""
-    lines = [line for line in text.strip().splitlines() if not line.startswith("  ")]
-    line = (lines or [""])[-1].strip()
-    return line if len(line) <= REASON_CHARACTERS_MAX else line[:REASON_CHARACTERS_MAX] + " ..."

@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from epochgate.errors import EpochgateError
@@ -23,8 +24,9 @@ class RetryLater(EpochgateError):
 class Committer(ABC):
     """Commits the checkpoints of one job, in order of their ids.
 
-    `open`, `commit` and `close` run on one thread, the committer's own for its whole life, one call
-    at a time; make connections in `open`, which many drivers tie to the thread that makes them.
+    `open`, `commit`, `metrics` and `close` run on one thread, the committer's own for its whole
+    life, one call at a time; make connections in `open`, which many drivers tie to the thread that
+    makes them.
     """
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
@@ -46,6 +48,13 @@ class Committer(ABC):
         """Make everything of this checkpoint visible at once, or raise RetryLater, or another error
         for good.
         """
+
+    def metrics(self) -> Mapping[str, int | float]:
+        """Figures since `open` by name, such as rows that were committed; shown after each commit.
+
+        What it raises is logged, and changes nothing.
+        """
+        return {}
 
     def close(self) -> None:
         """Release everything; called once, also when the job has failed, but not when `open` has.

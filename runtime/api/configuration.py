@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.coordinator import CoordinatorProvider
+from epochgate.runtime.api.rescaling import Redistribution
 from epochgate.runtime.api.restart_strategies import FixedDelay, RestartStrategy
 
 
@@ -37,6 +39,10 @@ class JobConfiguration:
     """How many processes of one subtask may be attempts of it at once, as Spark's speculation
     starts them; the first to reach the end of its input ends the others. Only without
     checkpointing.
+    """
+    redistribute: Mapping[str, Redistribution] = field(default_factory=dict)
+    """Operator id -> how its states are redistributed when a start resumes with another
+    parallelism; for operators whose provider does not say it, or that have none.
     """
     coordinator_call_warn_s: float | None = 1.0
     """A coordinator's call that takes longer is named in the report's warnings; None: never."""

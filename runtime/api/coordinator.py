@@ -11,13 +11,14 @@ subtask the order is: ready, failed, then reset of the subtask or of everything,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.api.coordinator_store import CoordinatorStore
+from epochgate.runtime.api.rescaling import keep_nothing
 from epochgate.runtime.api.send_future import SendFuture
 
 NO_CHECKPOINT: Final = 0
@@ -312,3 +313,13 @@ class CoordinatorProvider(ABC):
         start. What it raises the first time passes to who starts the job; later it counts as
         another start that failed.
         """
+
+    def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
+        """Make the states of the operator's new subtasks of `states`, those of the old ones, by
+        subtask; called on the driver when a start resumes with another parallelism.
+
+        Each byte of the old states must be in exactly one new state, or in none that matters; a
+        subtask that is left out begins from nothing. The coordinator's own state is restored as it
+        is. Raises NotRescalable for a state that is not empty, unless it is overridden.
+        """
+        return keep_nothing(states, parallelism)

@@ -8,6 +8,7 @@ in the order in which the driver sent them.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ class Work(Enum):
     DONE = "done"
     """Something was processed, and there may be more."""
     IDLE = "idle"
-    """Nothing to do until an event arrives."""
+    """Nothing to do until an event arrives, or a wake-up is due that `OperatorContext.wake_after`
+    has asked for.
+    """
     ENDED = "ended"
     """Nothing will ever come again; the next checkpoint is this subtask's last."""
 
@@ -31,6 +34,11 @@ class Work(Enum):
 def no_receipts(event: Any) -> SendFuture:
     """Refuse: the maker of this context gives no receipts."""
     raise FatalTaskError(f"no receipt is given here for {event!r}")
+
+
+def no_wake_up(seconds: float) -> None:
+    """Refuse: the maker of this context has no timers."""
+    raise FatalTaskError(f"no wake-up is given here after {seconds} s")
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,13 @@ class OperatorContext:
     done when the operator takes a snapshot is in the coordinator's snapshot of the same checkpoint.
     What is not done may or may not be; keep it in the operator's state and send it again after a
     restore. Source: FLINK-16986; see `epochgate.runtime.api.receipts`.
+
+    `wake_after(seconds)` lets the program work again once that time has passed, although no event
+    comes: `work` asks for it, returns IDLE, and leaves the thread to barriers and events meanwhile.
+    Of several wake-ups the earliest counts; work may also be called before, so look at the time.
+    No checkpoint holds a wake-up: an attempt asks for its own, in `open` or at its first work.
+    Raises ValueError for a time that is not to come. `now_s()` are the seconds of the clock that
+    wake-ups go by, in a simulated job those of the simulation.
     """
 
     operator_id: str
@@ -51,6 +66,8 @@ class OperatorContext:
     run_id: str
     send_to_coordinator: Callable[[Any], None]
     send_with_receipt: Callable[[Any], SendFuture] = no_receipts
+    wake_after: Callable[[float], None] = no_wake_up
+    now_s: Callable[[], float] = time.monotonic
 
 
 class Operator(ABC):

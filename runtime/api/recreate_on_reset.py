@@ -13,7 +13,7 @@ Source: Apache Flink's RecreateOnResetOperatorCoordinator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -51,6 +51,10 @@ class RecreateOnReset(CoordinatorProvider):
     def operator_id(self) -> str:
         """The operator id of the provider inside."""
         return self._provider.operator_id
+
+    def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
+        """What the provider inside makes of them."""
+        return self._provider.redistribute(states, parallelism)
 
     def create(self, context: CoordinatorContext) -> RecreatedCoordinator:
         """Make the coordinator that makes the others."""

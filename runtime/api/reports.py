@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, TypeVar
+
+RECENT_MAX: Final = 1000
+"""How many of the newest entries a report keeps at least; it holds at most twice as many."""
+REASON_CHARACTERS_MAX: Final = 160
+SHOWN_MAX: Final = 20
+"""How many of the newest failures and warnings are told as plain values."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -22,8 +29,8 @@ class CheckpointReport:
 
 @dataclass(frozen=True)
 class FailureReport:
-    """One failure: of an attempt, or with subtask None of the job as a whole; seconds by the job's
-    clock.
+    """One failure: of an attempt, or with subtask None of the job as a whole. at_s: seconds since
+    the job was started.
     """
 
     at_s: float
@@ -32,9 +39,12 @@ class FailureReport:
     reason: str
 
 
-@dataclass
+@dataclass(repr=False)
 class JobReport:
-    """Grows while the job runs; read by others, written on the queue's thread only."""
+    """The figures of a job while it runs and after; read by others, written on the queue's thread
+    only. Of checkpoints, failures and warnings the newest are kept, `RECENT_MAX` at least; the
+    numbers count all of them.
+    """
 
     checkpoints: list[CheckpointReport] = field(default_factory=list)
     failures: list[FailureReport] = field(default_factory=list)
@@ -43,6 +53,9 @@ class JobReport:
     """Subtask -> counters of its current attempt; after the end, of its last one."""
     coordinator_metrics: dict[str, Mapping[str, int | float]] = field(default_factory=dict)
     """Operator id -> figures of its coordinator, read when they are looked at."""
+    checkpoints_completed: int = 0
+    checkpoints_aborted: int = 0
+    """Those included of which the store cannot tell whether they exist."""
     regional_restarts: int = 0
     global_restarts: int = 0
     zombies_refused: int = 0
@@ -50,11 +63,41 @@ class JobReport:
     failure_reason: str | None = None
 
     def completed(self) -> list[CheckpointReport]:
-        """Return the checkpoints that were completed, oldest first."""
+        """Return the completed ones of the checkpoints that are kept, oldest first."""
         return [report for report in self.checkpoints if report.is_completed]
 
+    def summary(self) -> str:
+        """Checkpoints, failovers and warnings in one line."""
+        line = (
+            f"checkpoints: {self.checkpoints_completed} completed, {self.checkpoints_aborted} "
+            f"aborted; failovers: {self.regional_restarts} of one subtask, "
+            f"{self.global_restarts} of all"
+        )
+        return f"{line}; warnings: {len(self.warnings)}" if self.warnings else line
 
-@dataclass(frozen=True)
+    def __repr__(self) -> str:
+        return f"<JobReport: {self.summary()}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as plain values, with the newest failures and warnings."""
+        return {
+            "checkpoints_completed": self.checkpoints_completed,
+            "checkpoints_aborted": self.checkpoints_aborted,
+            "regional_restarts": self.regional_restarts,
+            "global_restarts": self.global_restarts,
+            "zombies_refused": self.zombies_refused,
+            "committed_upto": self.committed_upto,
+            "last_checkpoint": asdict(self.checkpoints[-1]) if self.checkpoints else None,
+            "failures": [asdict(failure) for failure in self.failures[-SHOWN_MAX:]],
+            "warnings": self.warnings[-SHOWN_MAX:],
+            "metrics": summed(self.metrics),
+            "coordinator_metrics": {
+                name: dict(figures) for name, figures in self.coordinator_metrics.items()
+            },
+        }
+
+
+@dataclass(frozen=True, repr=False)
 class JobResult:
     """How a job ended: "finished", "failed" or "canceled", why, and the report of its whole run."""
 
@@ -66,6 +109,72 @@ class JobResult:
     def is_success(self) -> bool:
         """Whether the job has finished, instead of failing or being canceled."""
         return self.state == "finished"
+
+    def __repr__(self) -> str:
+        why = "" if self.reason is None else f", because {one_line(self.reason)!r}"
+        return (
+            f"<JobResult: {self.state}{why}; last checkpoint "
+            f"{self.last_checkpoint_id or 'none'}; {self.report.summary()}>"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return {
+            "state": self.state,
+            "reason": self.reason,
+            "last_checkpoint_id": self.last_checkpoint_id,
+            **self.report.to_json(),
+        }
+
+
+def keep_recent(kept: list[T], one: T) -> None:
+    """Append to a list of a report, and let go of the oldest when it has grown too long."""
+    kept.append(one)
+    if len(kept) > 2 * RECENT_MAX:
+        del kept[:-RECENT_MAX]
+
+
+def summed(metrics: Mapping[int, Mapping[str, int | float]]) -> dict[str, int | float]:
+    """Each counter over all subtasks.
+
+    >>> summed({0: {"rows": 3}, 1: {"rows": 4, "bytes": 9}})
+    {'rows': 7, 'bytes': 9}
+    """
+    sums: dict[str, int | float] = {}
+    for counters in dict(metrics).values():
+        for name, value in counters.items():
+            sums[name] = sums.get(name, 0) + value
+    return sums
+
+
+def size(count: int) -> str:
+    """Bytes for a reader.
+
+    >>> size(900), size(12_345), size(3_000_000), size(7_250_000_000)
+    ('900 B', '12.3 kB', '3.0 MB', '7.2 GB')
+    """
+    if count < 1000:
+        return f"{count} B"
+    for unit, bytes_each in (("kB", 10**3), ("MB", 10**6)):
+        if count < 1000 * bytes_each:
+            return f"{count / bytes_each:.1f} {unit}"
+    return f"{count / 1e9:.1f} GB"
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "subtask"), counted(1200, "subtask")
+    ('1 subtask', '1,200 subtasks')
+    """
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def one_line(text: str) -> str:
+    """The telling line of a reason, the last that is no frame of a traceback; cut to fit."""
+    lines = [line for line in text.strip().splitlines() if not line.startswith("  ")]
+    line = (lines or [""])[-1].strip()
+    return line if len(line) <= REASON_CHARACTERS_MAX else line[:REASON_CHARACTERS_MAX] + " ..."
 
 
 def shortened(value: Any, characters_max: int = 2000) -> str:

@@ -75,6 +75,10 @@ class Transport(ABC):
     def send(self, subtask: int, identity: int, message: Message) -> None:
         """Send in order; a process that is gone already is no error, its loss is reported."""
 
+    def process_of(self, identity: int) -> tuple[str, int] | None:
+        """Host and process id of a connected process, to be told to people; None: not known."""
+        return None
+
     @abstractmethod
     def flush(self) -> None:
         """What was sent so far should go now; called when the queue is empty or a batch of events

@@ -7,6 +7,7 @@ counts, when to store, and which checkpoint to go back to.
 
 from __future__ import annotations
 
+import heapq
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.fsm import Timer
 from epochgate.runtime.api.committer import Committables
-from epochgate.runtime.api.reports import CheckpointReport
+from epochgate.runtime.api.job_events import CheckpointEnded, Outcome
+from epochgate.runtime.api.reports import CheckpointReport, keep_recent, shortened, summed
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
 from epochgate.runtime.store import (
@@ -52,8 +54,14 @@ class Parts:
     subtasks: dict[int, dict[str, bytes]] = field(default_factory=dict)
     committables: Committables = field(default_factory=dict)
     uncommitted: dict[int, list[Any]] = field(default_factory=dict)
-    has_barriers: bool = False
+    barriers_at_s: float | None = None
+    """When the barriers went out; none before."""
+    acknowledged_at_s: dict[int, float] = field(default_factory=dict)
     stored: StoredInfo | None = None
+
+    def without(self, parallelism: int) -> list[int]:
+        """The subtasks whose part has not arrived."""
+        return [subtask for subtask in range(parallelism) if subtask not in self.subtasks]
 
 
 class Checkpoints:
@@ -130,7 +138,7 @@ class Checkpoints:
         if self._parts is None:
             return "nothing is missing"
         operators = self._master.configuration.operator_ids
-        if not self._parts.has_barriers:
+        if self._parts.barriers_at_s is None:
             is_on_wire = self._master.coordinators.is_on_wire
             late = [
                 name
@@ -138,14 +146,13 @@ class Checkpoints:
                 if name not in self._parts.coordinators or is_on_wire(number)
             ]
             return f"these coordinators have not completed it: {', '.join(late)}"
-        subtasks = range(self._master.configuration.parallelism)
-        missing = [s for s in subtasks if s not in self._parts.subtasks]
+        missing = self._parts.without(self._master.configuration.parallelism)
         return f"these subtasks have not acknowledged it: {missing[:20]}"
 
     def note_barriers(self) -> None:
         """The coordinators' parts are complete, and the barriers on their way."""
-        if self._parts is not None:
-            self._parts.has_barriers = True
+        if self._parts is not None and self._parts.barriers_at_s is None:
+            self._parts.barriers_at_s = self._master.queue.clock.now_s()
 
     def keep_coordinator(self, operator_id: str, checkpoint: int, state: bytes | None) -> None:
         self._part(checkpoint).coordinators[operator_id] = state
@@ -154,9 +161,11 @@ class Checkpoints:
         self, checkpoint: int, subtask: int, parts: tuple[dict[str, bytes], list[Any]]
     ) -> None:
         subtask = self._master.subtask_of(subtask)
-        self._part(checkpoint).subtasks[subtask] = parts[0]
+        whole = self._part(checkpoint)
+        whole.subtasks[subtask] = parts[0]
+        whole.acknowledged_at_s[subtask] = self._master.queue.clock.now_s()
         if parts[1]:
-            self._part(checkpoint).committables[subtask] = parts[1]
+            whole.committables[subtask] = parts[1]
 
     def keep_uncommitted(self, checkpoint: int, earlier: int, committables: Committables) -> None:
         """Store what an earlier checkpoint holds too, as plain values: [[subtask, values], ...]."""
@@ -207,30 +216,56 @@ class Checkpoints:
     def completed(self, checkpoint: int) -> None:
         parts = self._part(checkpoint)
         self.latest, self._saving = self._saving, None
-        stored_bytes = 0 if parts.stored is None else parts.stored.size_bytes
-        self._end(CheckpointReport(checkpoint, True, self._duration_s(parts), stored_bytes))
+        self._end(parts, "completed")
         self._master.commits.hold(checkpoint, parts.committables)
         self._master.restarts.note_healthy()
         for future in self._served.pop(checkpoint, ()):
             resolve(future, checkpoint)
 
     def aborted(self, checkpoint: int, reason: str) -> None:
-        self._fail(checkpoint, reason, CheckpointAborted(f"checkpoint {checkpoint}: {reason}"))
+        error = CheckpointAborted(f"checkpoint {checkpoint}: {reason}")
+        self._fail(checkpoint, "aborted", reason, error)
 
     def unknown(self, checkpoint: int, reason: str) -> None:
-        self._fail(checkpoint, reason, CheckpointOutcomeUnknown(reason))
+        self._fail(checkpoint, "unknown", reason, CheckpointOutcomeUnknown(reason))
 
-    def _fail(self, checkpoint: int, reason: str, error: EpochgateError) -> None:
-        duration_s = self._duration_s(self._part(checkpoint))
-        self._end(CheckpointReport(checkpoint, False, duration_s, 0, reason))
+    def _fail(self, checkpoint: int, outcome: Outcome, reason: str, error: EpochgateError) -> None:
+        self._end(self._part(checkpoint), outcome, reason)
         for future in self._served.pop(checkpoint, ()):
             reject(future, error)
 
-    def _duration_s(self, parts: Parts) -> float:
-        return self._master.queue.clock.now_s() - parts.triggered_at_s
-
-    def _end(self, report: CheckpointReport) -> None:
-        if self._parts is not None:
-            self._parts.timer.cancel()
+    def _end(self, parts: Parts, outcome: Outcome, reason: str = "") -> None:
+        parts.timer.cancel()
         self._parts = None
-        self._master.report.checkpoints.append(report)
+        report, is_completed = self._master.report, outcome == "completed"
+        duration_s = self._master.queue.clock.now_s() - parts.triggered_at_s
+        stored_bytes = 0 if parts.stored is None else parts.stored.size_bytes
+        report.checkpoints_completed += is_completed
+        report.checkpoints_aborted += not is_completed
+        keep_recent(
+            report.checkpoints,
+            CheckpointReport(parts.checkpoint_id, is_completed, duration_s, stored_bytes, reason),
+        )
+        if self._master.observers.are_there:
+            self._tell(parts, outcome, duration_s, reason)
+
+    def _tell(self, parts: Parts, outcome: Outcome, duration_s: float, reason: str) -> None:
+        most, began_s = CheckpointEnded.SUBTASKS_MAX, parts.barriers_at_s
+        slowest = heapq.nlargest(most, parts.acknowledged_at_s.items(), key=lambda one: one[1])
+        missing: list[int] = []
+        if outcome != "completed" and began_s is not None:
+            missing = parts.without(self._master.configuration.parallelism)[:most]
+        self._master.observers.tell(
+            CheckpointEnded,
+            checkpoint_id=parts.checkpoint_id,
+            outcome=outcome,
+            duration_s=duration_s,
+            stored_bytes=0 if parts.stored is None else parts.stored.size_bytes,
+            coordinators_s=0.0 if began_s is None else began_s - parts.triggered_at_s,
+            subtasks_s={subtask: at_s - (began_s or 0.0) for subtask, at_s in slowest},
+            missing=tuple(missing),
+            store_s=0.0 if parts.stored is None else parts.stored.duration_s,
+            reason=shortened(reason),
+            figures=summed(self._master.report.metrics),
+            coordinators=self._master.coordinator_figures(),
+        )

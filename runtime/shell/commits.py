@@ -11,6 +11,8 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from epochgate.runtime.api.committer import Committables, Committer, RetryLater
+from epochgate.runtime.api.job_events import CommitFailed, Committed
+from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.store import CompletedCheckpoint
 
 if TYPE_CHECKING:
@@ -39,6 +41,29 @@ FAILURES: dict[type[BaseException], Failure] = {
 """The first class that fits counts; no exception means `committed`."""
 
 
+Batch = list[tuple[int, Committables]]
+"""What one commit consists of: checkpoints with their committables, oldest first."""
+
+
+class CommitAttempt(NamedTuple):
+    """One try of a commit; began_s: by the job's clock."""
+
+    checkpoint: int
+    tries: int
+    batch: Batch
+    began_s: float
+
+    @property
+    def numbers(self) -> list[int]:
+        """The checkpoints that it covers."""
+        return [number for number, _ in self.batch]
+
+    @property
+    def committables(self) -> int:
+        """How many values there are to commit."""
+        return sum(len(values) for _, held in self.batch for values in held.values())
+
+
 class Commits:
     """The committables in the ledger, by checkpoint."""
 
@@ -48,8 +73,7 @@ class Commits:
         self._master = master
         self._committer = committer
         self._held: dict[int, Committables] = {}
-        self._covered: list[tuple[int, Committables]] = []
-        """What the next commit consists of, oldest first."""
+        self._covered: Batch = []
         if restored is not None:
             for checkpoint, flat in sorted(restored.uncommitted.items()):
                 self._held[checkpoint] = dict(flat)
@@ -97,29 +121,45 @@ class Commits:
         del self._held[checkpoint]
         self._master.report.committed_upto = checkpoint
 
-    def _submit(self, checkpoint: int, tries: int, batch: list[tuple[int, Committables]]) -> None:
-        numbers = [number for number, _ in batch]
+    def _submit(self, checkpoint: int, tries: int, batch: Batch) -> None:
+        attempt = CommitAttempt(checkpoint, tries, batch, self._master.queue.clock.now_s())
         self._master.blocking.submit(
-            LANE,
-            lambda: self._commit_all(batch),
-            lambda _, error: self._done(checkpoint, tries, numbers, error),
+            LANE, lambda: self._commit_all(batch), lambda *o: self._done(attempt, *o)
         )
 
-    def _commit_all(self, batch: list[tuple[int, Committables]]) -> None:
-        if self._committer is not None:
-            for checkpoint, committables in batch:
-                self._committer.commit(checkpoint, committables)
+    def _commit_all(self, batch: Batch) -> dict[str, int | float]:
+        if self._committer is None:
+            return {}
+        for checkpoint, committables in batch:
+            self._committer.commit(checkpoint, committables)
+        try:
+            return dict(self._committer.metrics())
+        except Exception:  # noqa: BLE001  # the user's code may raise anything; it is committed
+            _log.exception("the committer's metrics could not be read")
+            return {}
 
     def _done(
-        self, checkpoint: int, tries: int, numbers: list[int], error: BaseException | None
+        self,
+        attempt: CommitAttempt,
+        figures: dict[str, int | float] | None,
+        error: BaseException | None,
     ) -> None:
-        machine = self._master.job.committer
+        machine, tell = self._master.job.committer, self._master.observers.tell
+        checkpoint, tries, numbers = attempt.checkpoint, attempt.tries, attempt.numbers
+        told = {
+            "checkpoint_ids": tuple(numbers),
+            "duration_s": self._master.queue.clock.now_s() - attempt.began_s,
+            "tries": tries,
+        }
         if error is None:
+            tell(Committed, **told, committables=attempt.committables, figures=figures or {})
             machine.committed(checkpoint, tries)
             return
         failure = next(f for kind, f in FAILURES.items() if isinstance(error, kind))
-        if failure.warning:
-            self._master.warn(f"commit of checkpoints {numbers} {failure.warning}: {error}")
+        is_tried_again = bool(failure.warning)
+        tell(CommitFailed, **told, is_tried_again=is_tried_again, reason=shortened(error))
+        if is_tried_again:
+            self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {error}")
         reason = f"commit of checkpoints {numbers} {failure.cause}: {error}"
         getattr(machine, failure.trigger)(checkpoint, tries, reason)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from epochgate.errors import UsageError
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.runtime.api.job_events import AttemptOutlived
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.transport import Message, Transport
 from epochgate.runtime.shell.tasks import Tasks
@@ -96,3 +97,6 @@ class ConcurrentTasks(Tasks):
 
     def outlived(self, vertex: int, place: int, attempt: int, reason: str) -> None:
         self._master.note_failure(vertex, attempt, reason)
+        self._master.observers.tell(
+            AttemptOutlived, subtask=vertex, attempt=attempt, reason=shortened(reason)
+        )

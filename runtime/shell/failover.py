@@ -1,12 +1,21 @@
 """The shell around failover: asks the restart strategy, and wakes the machines when a back-off is
-over.
+over; says what fails, and what is there again.
 
-Handler of the lifecycle's port `driver`.
+Handler of the lifecycle's port `driver`. What it remembers of failed subtasks is for those who
+watch; it decides nothing.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from epochgate.runtime.api.job_events import (
+    JobRestarts,
+    SubtaskFailed,
+    SubtaskRestarted,
+    SubtasksUp,
+)
+from epochgate.runtime.api.reports import shortened
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -18,16 +27,62 @@ class Failover:
     def __init__(self, master: JobMaster) -> None:
         self._master = master
         self._strategy = master.configuration.restart_strategy
+        self._awaited: set[int] = set()
+        """Subtasks that have had no process since the start, or since everything went down."""
+        self._awaited_since_s = 0.0
+        self._down: dict[int, float] = {}
+        """Subtask -> when it failed by itself; those that have no process since."""
         master.job.bind("lifecycle", "driver", self)
 
     def note_healthy(self) -> None:
         """A checkpoint was completed: the job makes progress."""
         self._strategy.notify_healthy(self._master.queue.clock.now_s())
 
+    # what is told
+
+    def await_all(self) -> None:
+        """Every subtask is to get a process from now on."""
+        self._down.clear()
+        self._awaited = set(range(self._master.configuration.parallelism))
+        self._awaited_since_s = self._master.queue.clock.now_s()
+
+    def note_restored(self, place: int, identity: int, attempt: int, checkpoint: int) -> None:
+        """A process begins as this attempt; say so where one was awaited."""
+        subtask, now_s = self._master.subtask_of(place), self._master.queue.clock.now_s()
+        tell = self._master.observers.tell
+        if (since_s := self._down.pop(subtask, None)) is not None:
+            host, pid = self._master.transport.process_of(identity) or (None, None)
+            tell(
+                SubtaskRestarted,
+                subtask=subtask,
+                attempt=attempt,
+                checkpoint_id=checkpoint,
+                down_s=now_s - since_s,
+                host=host,
+                pid=pid,
+            )
+        if subtask in self._awaited:
+            self._awaited.remove(subtask)
+            if not self._awaited:
+                after_s = now_s - self._awaited_since_s
+                subtasks = self._master.configuration.parallelism
+                tell(SubtasksUp, subtasks=subtasks, checkpoint_id=checkpoint, after_s=after_s)
+
+    # port `driver` of the lifecycle
+
     def restart_one(self, place: int, attempt: int, reason: str) -> None:
         subtask = self._master.subtask_of(place)
         self._master.note_failure(subtask, attempt, reason)
-        delay_s = self._strategy.next_delay_s(self._master.queue.clock.now_s())
+        now_s = self._master.queue.clock.now_s()
+        delay_s = self._strategy.next_delay_s(now_s)
+        self._master.observers.tell(
+            SubtaskFailed,
+            subtask=subtask,
+            attempt=attempt,
+            reason=shortened(reason),
+            delay_s=delay_s,
+        )
+        self._down[subtask] = now_s
         if delay_s is None:
             self._give_up(f"subtask {subtask} failed: {reason}")
             return
@@ -38,6 +93,8 @@ class Failover:
     def restart_all(self, restarts: int, reason: str) -> None:
         self._master.note_failure(None, None, reason)
         delay_s = self._strategy.next_delay_s(self._master.queue.clock.now_s())
+        self._master.observers.tell(JobRestarts, reason=shortened(reason), delay_s=delay_s)
+        self.await_all()
         if delay_s is None:
             self._give_up(f"the job failed: {reason}")
             return

@@ -7,8 +7,10 @@ blocking work, real or simulated.
 
 from __future__ import annotations
 
+import os
+import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Any
@@ -18,7 +20,15 @@ from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration, JobMisconfigured
-from epochgate.runtime.api.reports import FailureReport, JobReport, JobResult, shortened
+from epochgate.runtime.api.job_events import JobEnded, JobListener, JobStarted, Warned
+from epochgate.runtime.api.reports import (
+    FailureReport,
+    JobReport,
+    JobResult,
+    keep_recent,
+    shortened,
+    summed,
+)
 from epochgate.runtime.api.send_future import EventLost, SendFuture
 from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.shell.batch_snapshots import BatchSnapshots
@@ -30,6 +40,8 @@ from epochgate.runtime.shell.concurrent_attempts import ConcurrentTasks, NoCheck
 from epochgate.runtime.shell.coordinators import Coordinators
 from epochgate.runtime.shell.failover import Failover
 from epochgate.runtime.shell.futures import reject
+from epochgate.runtime.shell.observers import Observers
+from epochgate.runtime.shell.rescaling import rescaled
 from epochgate.runtime.shell.tasks import Tasks
 from epochgate.runtime.store import CheckpointStore
 
@@ -38,11 +50,13 @@ class JobMaster:
     """Runs one job. `blocking` is given the queue's post and makes the place where blocking work
     runs. `batch_states`: operator id -> a snapshot taken without a checkpoint, from which that
     operator's coordinator begins when there is no checkpoint to go back to. `wall_clock`: seconds
-    since the epoch, for what is stored to be read by people.
+    since the epoch, for what is stored or told to be read by people. `listeners` hear on the
+    queue's thread what happens, and are closed with the job.
 
-    Raises JobMisconfigured when the store's latest checkpoint was taken with another parallelism,
-    or a batch snapshot is of an operator that the job does not have, and what the store's `latest`,
-    the providers' `create` and the committer's `open` raise. Source: Apache Flink's
+    Raises JobMisconfigured when a batch snapshot is of an operator that the job does not have,
+    NotRescalable when the store's latest checkpoint was taken with another parallelism and holds
+    state that is not redistributed, and what the store's `latest`, the providers' `create` and the
+    committer's `open` raise. Source: Apache Flink's
     JobMaster, with its SchedulerBase and CheckpointCoordinator.
     """
 
@@ -59,22 +73,21 @@ class JobMaster:
         journal: Callable[[Job], Journal] | None = None,
         job: Callable[..., Job] = Job,
         wall_clock: Callable[[], float] = time.time,
+        listeners: Sequence[JobListener] = (),
     ) -> None:
         self.configuration = configuration
         self.transport, self.store, self.wall_clock = transport, store, wall_clock
         self.batch_states = _known(batch_states or {}, configuration.operator_ids)
+        self.observers = Observers(listeners, wall_clock)
         self.report = JobReport()
         self.result: Future[JobResult] = Future()
         self._cause: str | None = None
         restored = store.latest()
-        if restored is not None and restored.parallelism != configuration.parallelism:
-            raise JobMisconfigured(
-                f"checkpoint {restored.checkpoint_id} was taken with parallelism "
-                f"{restored.parallelism}, and this start asks for {configuration.parallelism}; "
-                f"start with {restored.parallelism}, or with a new checkpoint directory"
-            )
+        if restored is not None:
+            restored = rescaled(restored, configuration)
         self.job = _made(job, configuration)
         self.queue = EventQueue(self.job, clock, None if journal is None else journal(self.job))
+        self._began_s = clock.now_s()
         self.blocking = blocking(self.queue.post)
         self.coordinators = Coordinators(self)
         self.batch_snapshots = BatchSnapshots(self)
@@ -89,6 +102,16 @@ class JobMaster:
         """Open the transport and begin, from the store's latest checkpoint if it has one."""
         self.transport.open(self.tasks)
         latest = self.checkpoints.latest
+        self.observers.tell(
+            JobStarted,
+            job_id=self.configuration.job_id,
+            run_id=self.configuration.run_id,
+            parallelism=self.configuration.parallelism,
+            checkpoint_id=0 if latest is None else latest.checkpoint_id,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+        )
+        self.restarts.await_all()
         if latest is not None:
             newest = max(latest.checkpoint_id, self.store.last_id or 0)
             self.queue.post(self.job.checkpoint.restore, latest.checkpoint_id, newest)
@@ -171,8 +194,14 @@ class JobMaster:
 
     def note_failure(self, subtask: int | None, attempt: int | None, reason: str) -> None:
         """Report a failure of a subtask, or with None of the whole job."""
-        failure = FailureReport(self.queue.clock.now_s(), subtask, attempt, shortened(reason))
-        self.report.failures.append(failure)
+        keep_recent(
+            self.report.failures,
+            FailureReport(self.elapsed_s(), subtask, attempt, shortened(reason)),
+        )
+
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return self.queue.clock.now_s() - self._began_s
 
     def last_failure(self) -> str:
         """The most recent reason why something failed."""
@@ -182,14 +211,41 @@ class JobMaster:
 
     def warn(self, text: str) -> None:
         """Note what a person should know."""
-        self.report.warnings.append(text)
+        self.note_warning(text)
+        self.observers.tell(Warned, text=shortened(text))
+
+    def note_warning(self, text: str) -> None:
+        """Keep a warning of which those who watch hear otherwise."""
+        keep_recent(self.report.warnings, text)
 
     def end(self, state: str, checkpoint: int) -> None:
         """The lifecycle has reached its end: release everything and report."""
         reason = None if state == "finished" else self._cause
         self.report.failure_reason = reason
         self.forget_requests(f"the job is {state}: {reason or 'its input has ended'}")
-        self.result.set_result(JobResult(state, reason, self.report, checkpoint))
+        self.settle(state, reason, checkpoint)
+
+    def settle(self, state: str, reason: str | None, checkpoint: int) -> None:
+        """Say how the job ended, to those who watch and to those who wait."""
+        report = self.report
+        self.observers.tell(
+            JobEnded,
+            state=state,
+            reason=reason,
+            checkpoint_id=checkpoint,
+            duration_s=self.elapsed_s(),
+            checkpoints_completed=report.checkpoints_completed,
+            checkpoints_aborted=report.checkpoints_aborted,
+            regional_restarts=report.regional_restarts,
+            global_restarts=report.global_restarts,
+            figures=summed(report.metrics),
+            coordinators=self.coordinator_figures(),
+        )
+        self.result.set_result(JobResult(state, reason, report, checkpoint))
+
+    def coordinator_figures(self) -> dict[str, dict[str, int | float]]:
+        """What each coordinator counts, by its operator id."""
+        return {name: dict(held) for name, held in self.report.coordinator_metrics.items() if held}
 
     def forget_requests(self, reason: str) -> None:
         """The job is over: no request is answered any more, and no figure changes."""
@@ -206,6 +262,7 @@ class JobMaster:
         self.coordinators.lose_all("the job is over")
         with ExitStack() as closing:  # the last first, and each whatever another raises
             closing.callback(self.store.close)
+            closing.callback(self.observers.close)
             closing.callback(self.blocking.close)
             closing.callback(self.commits.close)
             closing.callback(self.transport.close)

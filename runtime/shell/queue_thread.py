@@ -87,4 +87,4 @@ class JobLoop:
         if not master.is_over:
             latest = master.checkpoints.latest
             completed = 0 if latest is None else latest.checkpoint_id
-            master.result.set_result(JobResult("failed", reason, master.report, completed))
+            master.settle("failed", reason, completed)

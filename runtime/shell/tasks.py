@@ -57,6 +57,7 @@ class Tasks:
     def restore(self, subtask: int, identity: int, attempt: int, checkpoint: int) -> None:
         states = self._master.checkpoints.subtask_states(subtask, checkpoint)
         self._transport.send(subtask, identity, ["restore", attempt, checkpoint, states])
+        self._master.restarts.note_restored(subtask, identity, attempt, checkpoint)
 
     def event(
         self, coordinator: int, subtask: int, identity: int, number: int, future: SendFuture

@@ -13,12 +13,14 @@ from typing import Any, NoReturn
 
 from epochgate.errors import EpochgateError
 from epochgate.fsm import EventQueue, VirtualClock
+from epochgate.fsm.clock import Clock
 from epochgate.models.task import Task, TaskSystem
 from epochgate.runtime.api.operator import FatalTaskError, OperatorContext, Program, Work
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.api.transport import Message
+from epochgate.runtime.shell.wake_up import WakeUp
 
 DRIVER_TAGS = ("restore", "event", "barrier", "complete", "aborted", "finish")
 
@@ -27,7 +29,7 @@ class Worker:
     """One attempt of one subtask.
 
     `coordinators` lists the operator ids of the job's coordinators in the job's order; `send` takes
-    messages to the driver.
+    messages to the driver; `clock` is that of the operators' wake-ups.
     """
 
     def __init__(
@@ -39,8 +41,10 @@ class Worker:
         run_id: str,
         coordinators: list[str],
         send: Callable[[Message], None],
+        clock: Clock,
     ) -> None:
         self.program = program
+        self.clock, self.wake_up = clock, WakeUp(clock)
         self.subtask, self.parallelism, self.run_id = subtask, parallelism, run_id
         self.coordinators = coordinators
         self.send = send
@@ -77,6 +81,7 @@ class Worker:
         """Let the program do one piece of work, if it may; IDLE when there is nothing to do now."""
         if not self._may_work:
             return Work.IDLE
+        self.wake_up.pass_by()
         outcome = self._guarded(self._work)
         if outcome is Work.ENDED:
             self._process(self._system.task.end_input)
@@ -89,7 +94,7 @@ class Worker:
             raise FatalTaskError(
                 f"{program.__module__}.{program.__qualname__}.work() returned {outcome!r}, and "
                 "must return Work.DONE (more may be done at once), Work.IDLE (not before the next "
-                "message) or Work.ENDED (the input has ended)"
+                "message or wake-up) or Work.ENDED (the input has ended)"
                 + ("; is a `return` missing?" if outcome is None else "")
             )
         work: Work = outcome
@@ -138,6 +143,8 @@ class Worker:
                 run_id=self.run_id,
                 send_to_coordinator=self._sender(operator_id),
                 send_with_receipt=self._registrar(operator_id),
+                wake_after=self.wake_up.after,
+                now_s=self.clock.now_s,
             )
             operator.open(context, None if states is None else states.get(operator_id))
         self.send(["run"])
@@ -190,7 +197,7 @@ class Worker:
             operator.notify_checkpoint_aborted(checkpoint)
 
     def ended(self) -> None:
-        self._may_work = False
+        self._work_no_more()
         self.send(["ended"])
 
     def finish(self) -> None:
@@ -200,8 +207,13 @@ class Worker:
         self._leave(["failed", reason, is_fatal])
 
     def _leave(self, message: Message) -> None:
-        self._may_work, self.is_over = False, True
+        self._work_no_more()
+        self.is_over = True
         self.send(message)
+
+    def _work_no_more(self) -> None:
+        self._may_work = False
+        self.wake_up.cancel()
 
 
 def _refuse(operator_id: str, event: Any) -> NoReturn:

@@ -10,6 +10,7 @@ queue's thread.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from epochgate.runtime.source.errors import (
     SourceStateRefused,
 )
 from epochgate.runtime.source.generation import Generation
+from epochgate.runtime.source.redistribution import redistributed
 from epochgate.runtime.source.source import Source
 from epochgate.runtime.source.split import SourceSplit, pack, unpack
 
@@ -328,3 +330,7 @@ class SourceProvider(CoordinatorProvider):
         return SourceCoordinator(
             context, self._source, alignment=self._alignment, listening_id=self._listening_id
         )
+
+    def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
+        """Deal the splits of the readers, with their positions, out to the new ones."""
+        return redistributed(self._source, self._operator_id, states, parallelism)

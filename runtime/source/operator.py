@@ -19,17 +19,14 @@ from __future__ import annotations
 import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from epochgate.runtime.api.operator import Operator, OperatorContext, Work
 from epochgate.runtime.source import events
-from epochgate.runtime.source.errors import SourceStateRefused, SplitAssignedTwice
+from epochgate.runtime.source.errors import SplitAssignedTwice
+from epochgate.runtime.source.reader_state import ReaderState
 from epochgate.runtime.source.source import Fetched, ReaderContext, Source, SourceReader
-from epochgate.runtime.source.split import SourceSplit, pack, unpack, unpack_splits
-
-FORMAT_VERSION: Final = 1
-FORMAT_WITH_READER: Final = 2
-"""The state of the reader stands behind the splits."""
+from epochgate.runtime.source.split import SourceSplit, unpack_splits
 
 
 class OpenSplit:
@@ -97,6 +94,8 @@ class SourceOperator(Operator):
                 attempt=context.attempt,
                 parallelism=context.parallelism,
                 send_source_event=self._send_source_event,
+                wake_after=context.wake_after,
+                now_s=context.now_s,
             )
         )
         if reader_state is not None:
@@ -104,28 +103,18 @@ class SourceOperator(Operator):
 
     def _restore(self, state: bytes) -> Any:
         """The splits of the state; returns the reader's own, none if there is none."""
-        version, splits, *own = unpack(state)
-        if version not in (FORMAT_VERSION, FORMAT_WITH_READER):
-            raise SourceStateRefused(
-                f"the state of reader {self.context.subtask} of {self.context.operator_id!r} has "
-                f"format {version!r}, expected {FORMAT_VERSION} or {FORMAT_WITH_READER}. "
-                "Resume with the epochgate that wrote it, or start again with an empty checkpoint "
-                "directory"
-            )
-        for split_id, value, position in splits:
-            self._add(SourceSplit(split_id, value), position)
-        return own[0] if own else None
+        whose = f"reader {self.context.subtask} of {self.context.operator_id!r}"
+        restored = ReaderState.from_bytes(state, whose)
+        for split, position in restored.splits:
+            self._add(split, position)
+        return restored.own
 
     def snapshot(self, checkpoint_id: int) -> bytes:
         """The splits at hand, the position in each, and the reader's own state. Raises
         ValueNotPlain.
         """
-        splits = [[one.split.split_id, one.split.value, one.position] for one in self._splits]
-        own = self._opened.snapshot_state()
-        if own is not None:
-            what = "a list of [split id, split value, position], and the reader's state"
-            return pack([FORMAT_WITH_READER, splits, own], what)
-        return pack([FORMAT_VERSION, splits], "a list of [split id, split value, position]")
+        splits = [(one.split, one.position) for one in self._splits]
+        return ReaderState(splits, self._opened.snapshot_state()).to_bytes()
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Pass it on."""

@@ -6,11 +6,14 @@ connections. Source: Apache Flink's Source and SourceReader.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from epochgate.runtime.api.operator import no_wake_up
+from epochgate.runtime.api.rescaling import NotRescalable
 from epochgate.runtime.source.enumerator import SplitEnumerator, SplitEnumeratorContext
 from epochgate.runtime.source.errors import SourceStateRefused
 from epochgate.runtime.source.split import SourceSplit
@@ -40,13 +43,17 @@ class Fetched:
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """Where a reader runs; `send_source_event` sends a plain value to the enumerator."""
+    """Where a reader runs; `send_source_event` sends a plain value to the enumerator. A reader that
+    has nothing at the moment and knows when it will calls `wake_after`, as an operator does.
+    """
 
     operator_id: str
     subtask: int
     attempt: int
     parallelism: int
     send_source_event: Callable[[Any], None]
+    wake_after: Callable[[float], None] = no_wake_up
+    now_s: Callable[[], float] = time.monotonic
 
 
 class SourceReader(ABC):
@@ -57,8 +64,9 @@ class SourceReader(ABC):
         """Read the split from its beginning (position none) or behind what was read before.
 
         Each item is one bounded piece of work; none says that there is nothing at the moment, and
-        is asked again within about a second. The split is read when the iterator ends; a generator
-        is closed when the attempt ends before. Several splits are read in turns.
+        is asked again within about a second, or when a `wake_after` of the reader's context is due.
+        The split is read when the iterator ends; a generator is closed when the attempt ends
+        before. Several splits are read in turns.
         """
 
     def handle_source_event(self, event: Any) -> None:
@@ -109,3 +117,17 @@ class Source(ABC):
             f"reads version {self.state_version}. Resume with the code that wrote it, override "
             "upgrade_state, or start again with an empty checkpoint directory"
         )
+
+    def redistribute_reader_states(self, states: list[Any], parallelism: int) -> list[Any]:
+        """The states of the first readers of `parallelism`, made of what `snapshot_state` of those
+        before returned; called on the driver when a start resumes with another parallelism. Splits
+        and their positions are redistributed without it.
+
+        Refuses unless it is overridden: raises NotRescalable if there is any.
+        """
+        if states:
+            raise NotRescalable(
+                f"{len(states)} readers have a state of their own; override "
+                f"{type(self).__name__}.redistribute_reader_states"
+            )
+        return []

@@ -13,9 +13,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from epochgate.fsm import VirtualClock
+from epochgate.fsm.clock import Clock
 from epochgate.runtime.api.operator import Program, Work
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.runtime.shell.worker import Worker
+
+PIECES_PER_WAKE_UP = 50
 
 
 @dataclass
@@ -57,7 +61,9 @@ Step = tuple[str, int]
 
 
 class InProcessTransport(Transport):
-    """Brings up one process for each deployment; `program` makes what each runs."""
+    """Brings up one process for each deployment; `program` makes what each runs, and `clock` is
+    that of its wake-ups, one that stands still if none is given.
+    """
 
     def __init__(
         self,
@@ -66,8 +72,10 @@ class InProcessTransport(Transport):
         parallelism: int,
         coordinators: list[str],
         run_id: str,
+        clock: Clock | None = None,
     ) -> None:
         self._program, self._parallelism = program, parallelism
+        self._clock = VirtualClock() if clock is None else clock
         self._coordinators, self._run_id = coordinators, run_id
         self._inbox: TaskInbox | None = None
         self._identity = 0
@@ -99,6 +107,7 @@ class InProcessTransport(Transport):
             run_id=self._run_id,
             coordinators=self._coordinators,
             send=to_driver.append,
+            clock=self._clock,
         )
         process = Process(subtask, self._identity, worker, to_driver=to_driver)
         self.processes[self._identity] = process
@@ -151,6 +160,25 @@ class InProcessTransport(Transport):
         """Whether this is one of `steps`."""
         process = self.processes.get(identity)
         return process is not None and kind in process.steps()
+
+    def next_due_s(self) -> float | None:
+        """When the next wake-up of a process that may work is due, on the clock; None without."""
+        due_s = [
+            process.worker.wake_up.due_s
+            for process in self.processes.values()
+            if "work" in process.steps()
+        ]
+        return min((at_s for at_s in due_s if at_s is not None), default=None)
+
+    def wake(self) -> None:
+        """Let the processes whose wake-up is due work until they are idle, as a task does; one that
+        always finds more to do is left to `step`.
+        """
+        for identity, process in list(self.processes.items()):
+            if process.worker.wake_up.in_s() == 0.0:
+                for _ in range(PIECES_PER_WAKE_UP):
+                    if not (self.can("work", identity) and self.step("work", identity)):
+                        break
 
     def step(self, kind: str, identity: int) -> bool:
         """Let one thing happen; False when nothing did (an idle, silent subtask)."""

@@ -14,7 +14,7 @@ driver is the shelf with its checkpoints, and whatever the user's committer writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from epochgate.fsm import VirtualClock
 from epochgate.models.job import Job
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.job_events import JobListener
 from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.reports import JobResult
 from epochgate.runtime.shell.blocking_work import SimulatedWork
@@ -51,7 +52,8 @@ class SimulatedJob:
     committer of each start. `job` may be a variant of the machines; `prepare` sees each job master
     before it starts; `retained` is how many checkpoints are kept. `transport` moves the messages of
     the present start, and `faults` strikes some of them: those that the argument `faults` counts in
-    each start, and those that it is told of meanwhile.
+    each start, and those that it is told of meanwhile. `listeners` hear at once what happens, in
+    all starts.
     """
 
     def __init__(
@@ -64,10 +66,11 @@ class SimulatedJob:
         prepare: Callable[[JobMaster], None] | None = None,
         retained: int = 3,
         faults: Iterable[Fault] = (),
+        listeners: Sequence[JobListener] = (),
     ) -> None:
         self._configure, self._program, self._job = configure, program, job
         self._committer, self._prepare, self._retained = committer, prepare, retained
-        self._message_faults = tuple(faults)
+        self._message_faults, self._listeners = tuple(faults), tuple(listeners)
         self.shelf = CheckpointShelf()
         self.clock = VirtualClock()
         self.starts = 0
@@ -81,6 +84,7 @@ class SimulatedJob:
             parallelism=configuration.parallelism,
             coordinators=configuration.operator_ids,
             run_id=configuration.run_id,
+            clock=self.clock,
         )
         self.faults = FaultyTransport(self.transport, self._message_faults)
         self.store = InMemoryCheckpointStore(
@@ -95,6 +99,7 @@ class SimulatedJob:
             committer=None if self._committer is None else self._committer(),
             job=self._job,
             wall_clock=self.clock.now_s,
+            listeners=self._listeners,
         )
         if self._prepare is not None:
             self._prepare(self.master)
@@ -153,22 +158,33 @@ class SimulatedJob:
         return self.blocking.run_next(lane)
 
     def advance(self) -> float | None:
-        """Move the clock to the next timer and post it; the seconds passed, None without timers."""
-        due_s = self.master.queue.next_due_s()
+        """Move the clock to the next timer of the driver or wake-up of a task, and let it happen;
+        the seconds passed, None without timers.
+        """
+        due_s = self.next_due_s()
         if due_s is None:
             return None
         delay_s = max(0.0, due_s - self.clock.now_s())
         self.clock.advance(delay_s)
         self.master.queue.post_due()
+        self.transport.wake()
         return delay_s
 
+    def next_due_s(self) -> float | None:
+        """When the next timer of the driver or wake-up of a task is due; None without any."""
+        due_s = (self.master.queue.next_due_s(), self.transport.next_due_s())
+        return min((at_s for at_s in due_s if at_s is not None), default=None)
+
     def wait(self, seconds: float) -> None:
-        """Let time pass, and post the timers in it one instant after the other."""
+        """Let time pass, post the timers in it one instant after the other, and let the tasks work
+        whose wake-up is due. What they say stays on its way.
+        """
         end_s = self.clock.now_s() + seconds
-        while (due_s := self.master.queue.next_due_s()) is not None and due_s <= end_s:
+        while (due_s := self.next_due_s()) is not None and due_s <= end_s:
             self.clock.advance(max(0.0, due_s - self.clock.now_s()))
             self.master.queue.post_due()
             self.drain()
+            self.transport.wake()
         self.clock.advance(max(0.0, end_s - self.clock.now_s()))
 
     def flow(self, held: tuple[str, ...] = (), only: int | None = None) -> None:
@@ -257,7 +273,7 @@ class SimulatedJob:
                 lines.append(f"  {name} is {values['state']}: {told}")
         lines += [f"  {self._told(process)}" for process in self.transport.processes]
         lines += [f"  blocking work waits: {lane}" for lane, *_ in self.blocking.waiting]
-        due_s = self.master.queue.next_due_s()
+        due_s = self.next_due_s()
         now_s = self.clock.now_s()
         lines.append(
             f"  at {now_s:g} s; the next timer is "

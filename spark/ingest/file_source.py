@@ -104,6 +104,10 @@ class FileSource(Source):
             f"{type(self).__name__} has no enumerator; give the provider an EnumeratedFileSource"
         )
 
+    def redistribute_reader_states(self, states: list[Any], parallelism: int) -> list[Any]:
+        """One reader reports the bad files that all have met."""
+        return [[skipped for state in states for skipped in state]] if states else []
+
     def create_reader(self, context: ReaderContext) -> FileReader:
         """Make the reader of one attempt."""
         return FileReader(self._make_reader, context.send_source_event)

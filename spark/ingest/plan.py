@@ -98,7 +98,7 @@ def plan_ingest(
     """Check everything, restore the newest checkpoint if there is one, and claim the target.
 
     `files`: what store, target and sinks write with. Raises TargetInSource, CheckpointsMisplaced,
-    JobMisconfigured for another parallelism than before, and what `FileEnumeration`,
+    JobMisconfigured for checkpoints of another job, and what `FileEnumeration`,
     `DirectoryCheckpointStore` and `ParquetTarget.claim` raise; nothing stays claimed then.
     """
     _require_apart(options)
@@ -111,7 +111,6 @@ def plan_ingest(
         if os.path.isdir(directory):
             store = _open_store(directory, options, file_system)
         restored = None if store is None else store.latest()
-        _require_same_parallelism(options, restored)
         segments = KnownSegments(os.path.join(directory, KNOWN_FILES), file_system)
         fresh = enumeration_factory(options, segments)
         enumeration = fresh()
@@ -245,16 +244,6 @@ def _files_in(restored: CompletedCheckpoint) -> bytes:
             "(checkpoint_directory in Python)"
         )
     return read_files(state)
-
-
-def _require_same_parallelism(options: IngestOptions, restored: CompletedCheckpoint | None) -> None:
-    if restored is not None and restored.parallelism != options.parallelism:
-        raise JobMisconfigured(
-            f"checkpoint {restored.checkpoint_id} was taken with parallelism "
-            f"{restored.parallelism}, and this start asks for {options.parallelism}. Start with "
-            f"--parallelism {restored.parallelism} (parallelism in Python); or afresh, with a new "
-            "target and a new --checkpoint-dir (checkpoint_directory)"
-        )
 
 
 def _require_apart(options: IngestOptions) -> None:

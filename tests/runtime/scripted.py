@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochgate.runtime import Committables, Committer, JobConfiguration
+from epochgate.runtime import Committables, Committer, JobConfiguration, JobListener
 from epochgate.runtime.api.restart_strategies import FixedDelay, RestartStrategy
 from epochgate.runtime.testing import scripted
 from epochgate.runtime.testing.scripted import (
@@ -57,6 +57,7 @@ def simulated(
     restarts: Callable[[], RestartStrategy] = lambda: FixedDelay(5, 1.0),
     coordinator: type[ScriptedCoordinator] = ScriptedCoordinator,
     program: Callable[[Script], ScriptedProgram] = echo_program,
+    listeners: Sequence[JobListener] = (),
     **settings: Any,
 ) -> SimulatedJob:
     """A job of `subtasks`, not yet up; `settings` go to its configuration."""
@@ -71,5 +72,8 @@ def simulated(
         )
 
     return SimulatedJob(
-        configure, lambda _: program(script), committer=lambda: ScriptedCommitter(script)
+        configure,
+        lambda _: program(script),
+        committer=lambda: ScriptedCommitter(script),
+        listeners=listeners,
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from epochgate.fsm import VirtualClock
 from epochgate.runtime import Work
 from epochgate.runtime.shell.worker import Worker
 from tests.runtime.scripted import Script, echo_program
@@ -22,6 +23,7 @@ def worker(script: Script, sent: list[Any]) -> Worker:
         run_id="run",
         coordinators=["op", "other"],
         send=sent.append,
+        clock=VirtualClock(),
     )
 
 

@@ -31,6 +31,8 @@ PACKAGES = (
     "runtime.testing.faulty_transport",
     "runtime.filesystem",
     "runtime.filtering",
+    "runtime.observing.log",
+    "runtime.observing.own_thread",
     "runtime.testing.fuzzing",
     "runtime.testing.in_process",
     "runtime.shell.blocking_work",

@@ -84,7 +84,7 @@ class RangeJob(SimulatedJob):
 class Turmoil:
     """Lets one thing after the other happen, drawn from a seed."""
 
-    def __init__(self, job: RangeJob, seed: int) -> None:
+    def __init__(self, job: SimulatedJob, seed: int) -> None:
         self.job, self.chance = job, random.Random(seed)
 
     def run(self, steps: int) -> None:

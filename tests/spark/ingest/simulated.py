@@ -62,6 +62,7 @@ class SimulatedIngest(SimulatedJob):
             parallelism=configuration.parallelism,
             coordinators=configuration.operator_ids,
             run_id=configuration.run_id,
+            clock=self.clock,
         )
         self.faults = FaultyTransport(self.transport)
         self.master = JobMaster(

@@ -11,8 +11,8 @@ import pytest
 from epochgate.cli import main, parser
 from epochgate.commands.demo import MARK, FolderNotOurs, clean_folder
 from epochgate.commands.ingest import options_from
-from epochgate.commands.watching import Watcher, one_line
-from epochgate.runtime.api.reports import CheckpointReport, FailureReport, JobReport
+from epochgate.commands.watching import Watcher
+from epochgate.runtime.api.reports import CheckpointReport, FailureReport, JobReport, one_line
 from epochgate.spark.ingest.chaos import Strike, kill_plan
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -10,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from epochgate.runtime import JobMisconfigured
 from epochgate.runtime.store import DirectoryCheckpointStore
 from epochgate.spark.files import FileChanged
 from epochgate.spark.ingest.plan import checkpoint_directory_of, plan_ingest
@@ -124,12 +124,25 @@ def test_a_second_driver_is_refused_while_the_first_one_runs(tmp_path: Path) -> 
     plan_ingest(options_for(tmp_path, checkpoint_directory=str(tmp_path / "other"))).release()
 
 
-def test_another_parallelism_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    write_source(tmp_path)
-    finished(SimulatedIngest(options_for(tmp_path)))
-    with pytest.raises(JobMisconfigured, match="parallelism 2, and this start asks for 3"):
-        plan_ingest(options_for(tmp_path, parallelism=3))
-    plan_ingest(options_for(tmp_path)).release()
+@pytest.mark.parametrize("seed", range(3))
+def test_a_start_with_another_parallelism_goes_on_where_the_last_one_was(
+    tmp_path: Path, seed: int
+) -> None:
+    rows = write_source(tmp_path, files=6, rows=30)
+    simulated = SimulatedIngest(options_for(tmp_path, batch_rows=4))
+    for quarter, parallelism in enumerate((5, 1, 3), 1):
+        wanted = len(rows) * quarter // 4
+        simulated.run(
+            random_kills(simulated, seed, share=0.02), until=partial(_is_read, simulated, wanted)
+        )
+        simulated.options = options_for(tmp_path, parallelism=parallelism, batch_rows=4)
+        simulated.crash_driver()
+    assert finished(simulated).result.state == "finished"
+    assert visible(tmp_path / "out") == rows
+
+
+def _is_read(simulated: SimulatedIngest, wanted: int) -> bool:
+    return simulated.plan.committer.rows_visible >= wanted
 
 
 def test_a_target_that_was_removed_is_not_filled_with_half_of_the_rows(tmp_path: Path) -> None:

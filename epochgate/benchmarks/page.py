@@ -1,4 +1,4 @@
-"""Keeps the figures in the README: one section for each question, between two markers.
+"""Keeps the figures in docs/benchmarks.md: one section for each question, between two markers.
 
 Decides that a question which was not measured now keeps what was written before.
 """
@@ -19,7 +19,7 @@ class NoPlaceForFigures(UsageError):
 
 
 def section(table: Table, measured_on: str) -> str:
-    """Return what stands in the README for one question."""
+    """Return what stands in the page for one question."""
     return f"<!-- bench:{table.question} -->\n{table.markdown()}\n\nMeasured on {measured_on}."
 
 
@@ -58,12 +58,12 @@ def with_sections(text: str, sections: dict[str, str], order: tuple[str, ...]) -
     return f"{before}{START}\n{kept}\n{END}{after}"
 
 
-def write(readme: Path, sections: dict[str, str], order: tuple[str, ...]) -> None:
+def write(page: Path, sections: dict[str, str], order: tuple[str, ...]) -> None:
     """Put the sections into a file; NoPlaceForFigures, also when there is no such file."""
     try:
-        text = readme.read_text(encoding="utf-8")
+        text = page.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise NoPlaceForFigures(
-            f"there is no {readme}; run this in epochgate's own folder, or without --write"
+            f"there is no {page}; run this in epochgate's own folder, or without --write"
         ) from None
-    readme.write_text(with_sections(text, sections, order), encoding="utf-8")
+    page.write_text(with_sections(text, sections, order), encoding="utf-8")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from epochgate.benchmarks import readme
+from epochgate.benchmarks import page
 from epochgate.benchmarks.figures import Table
 from epochgate.cli import main
 
@@ -12,12 +12,12 @@ TABLE = Table("events", "Events", ("", "a second"), (("plain", "1"),), "By hand.
 
 
 def test_a_measured_question_replaces_its_own_section_only(tmp_path: Path) -> None:
-    file = tmp_path / "README.md"
-    file.write_text(f"# Title\n{readme.START}\n{readme.END}\n## Licence\n")
+    file = tmp_path / "benchmarks.md"
+    file.write_text(f"# Title\n{page.START}\n{page.END}\n## Licence\n")
     order = ("ingest", "events")
-    readme.write(file, {"events": readme.section(TABLE, "a slow machine")}, order)
-    readme.write(file, {"ingest": "<!-- bench:ingest -->\nfast"}, order)
-    readme.write(file, {"events": readme.section(TABLE, "a quick machine")}, order)
+    page.write(file, {"events": page.section(TABLE, "a slow machine")}, order)
+    page.write(file, {"ingest": "<!-- bench:ingest -->\nfast"}, order)
+    page.write(file, {"events": page.section(TABLE, "a quick machine")}, order)
     text = file.read_text()
     assert text.startswith("# Title\n")
     assert text.endswith("\n## Licence\n")
@@ -26,12 +26,12 @@ def test_a_measured_question_replaces_its_own_section_only(tmp_path: Path) -> No
     assert "| plain | 1 |" in text
 
 
-@pytest.mark.parametrize("text", ["", readme.START, f"{readme.END}\n{readme.START}"])
-def test_a_readme_without_a_place_for_figures_is_left_alone(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "README.md"
+@pytest.mark.parametrize("text", ["", page.START, f"{page.END}\n{page.START}"])
+def test_a_page_without_a_place_for_figures_is_left_alone(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "benchmarks.md"
     file.write_text(text)
-    with pytest.raises(readme.NoPlaceForFigures, match="run without --write"):
-        readme.write(file, {"events": "new"}, ("events",))
+    with pytest.raises(page.NoPlaceForFigures, match="run without --write"):
+        page.write(file, {"events": "new"}, ("events",))
     assert file.read_text() == text
 
 
