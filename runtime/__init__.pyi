@@ -55,6 +55,16 @@ from epochgate.runtime.api.recreate_on_reset import (
 from epochgate.runtime.api.reports import JobReport as JobReport, JobResult as JobResult
 from epochgate.runtime.api.rescaling import NotRescalable as NotRescalable
 from epochgate.runtime.api.send_future import EventLost as EventLost, SendFuture as SendFuture
+from epochgate.runtime.api.sink import (
+    Sink as Sink,
+    SinkStart as SinkStart,
+    SinkWriter as SinkWriter,
+)
+from epochgate.runtime.api.sink_operator import SinkOperator as SinkOperator
+from epochgate.runtime.api.sinks_of_one_job import (
+    CommitterOfSinks as CommitterOfSinks,
+    UnknownSink as UnknownSink,
+)
 from epochgate.runtime.api.transport import TaskInbox as TaskInbox, Transport as Transport
 from epochgate.runtime.api.user_code import CannotLoad as CannotLoad
 from epochgate.runtime.shell.batch_snapshots import (

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from epochgate.errors import UsageError
-from epochgate.runtime import JobConfiguration, JobMisconfigured
+from epochgate.runtime import JobConfiguration, JobMisconfigured, SinkStart
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.source import SourceProvider
@@ -31,7 +31,6 @@ from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.text import usable_encoding
-from epochgate.spark.ingest.committer import ParquetCommitter
 from epochgate.spark.ingest.file_enumerator import (
     CHECKPOINTS_RETAINED,
     EnumeratedFileSource,
@@ -40,8 +39,12 @@ from epochgate.spark.ingest.file_enumerator import (
 )
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
-from epochgate.spark.ingest.sink_coordinator import SchemaProvider
-from epochgate.spark.parquet_sink import ParquetTarget, checkpoint_name, working_directory_of
+from epochgate.spark.parquet_sink import (
+    ParquetCommitter,
+    ParquetSink,
+    checkpoint_name,
+    working_directory_of,
+)
 
 CHECKPOINTS = "checkpoints"
 KNOWN_FILES = "known-files"
@@ -65,7 +68,6 @@ class IngestPlan:
     program_factory: IngestProgramFactory
     store: DirectoryCheckpointStore
     committer: ParquetCommitter
-    target: ParquetTarget
     source: EnumeratedFileSource
     restored: CompletedCheckpoint | None
     files_found: int
@@ -78,7 +80,7 @@ class IngestPlan:
 
     def release(self) -> None:
         """Let another driver have target and checkpoints."""
-        self.target.release()
+        self.committer.close()
         self.store.close()
 
 
@@ -99,13 +101,14 @@ def plan_ingest(
 
     `files`: what store, target and sinks write with. Raises TargetInSource, CheckpointsMisplaced,
     JobMisconfigured for checkpoints of another job, and what `FileEnumeration`,
-    `DirectoryCheckpointStore` and `ParquetTarget.claim` raise; nothing stays claimed then.
+    `DirectoryCheckpointStore` and `ParquetSink.create_committer` raise; nothing stays claimed then.
     """
     _require_apart(options)
     run_id = run_id or uuid.uuid4().hex
     file_system = LocalFileSystem() if files is None else files
     directory = checkpoint_directory_of(options)
-    target = ParquetTarget(options.target_path, options.job_id, run_id, files=file_system)
+    sink = ParquetSink(options.target_path, files)
+    committer: ParquetCommitter | None = None
     store: DirectoryCheckpointStore | None = None
     try:
         if os.path.isdir(directory):
@@ -121,16 +124,19 @@ def plan_ingest(
         has_fallen_back = (
             store is not None and restored_id is not None and (store.last_id or 0) > restored_id
         )
-        target.claim(restored_id, withdraw_newer=has_fallen_back)
+        committer = sink.create_committer(
+            SinkStart(options.job_id, run_id, restored_id, may_withdraw=has_fallen_back)
+        )
         # Only now, so that a target which is refused has nothing made beside it.
         store = store or _open_store(directory, options, file_system)
         enumeration.seal()
         _remove_needless(segments, store, enumeration)
         return _assembled(
-            options, run_id, files, target, store, restored, fresh, enumeration, segments
+            options, run_id, sink, committer, store, restored, fresh, enumeration, segments
         )
     except BaseException:
-        target.release()
+        if committer is not None:
+            committer.close()
         if store is not None:
             store.close()
         raise
@@ -167,16 +173,14 @@ def enumeration_factory(
 def _assembled(
     options: IngestOptions,
     run_id: str,
-    files: FileSystem | None,
-    target: ParquetTarget,
+    sink: ParquetSink,
+    committer: ParquetCommitter,
     store: DirectoryCheckpointStore,
     restored: CompletedCheckpoint | None,
     fresh: Callable[[], FileEnumeration],
     enumeration: FileEnumeration,
     segments: KnownSegments,
 ) -> IngestPlan:
-    schema = target.schema()
-    visible = None if schema is None else schema.serialize().to_pybytes()
     source = EnumeratedFileSource(
         fresh,
         FirstLook(0 if restored is None else restored.checkpoint_id, enumeration.snapshot()),
@@ -189,25 +193,23 @@ def _assembled(
         configuration=JobConfiguration(
             job_id=options.job_id,
             parallelism=options.parallelism,
-            providers=(SourceProvider(SOURCE, source), SchemaProvider(SINK, visible)),
+            providers=(SourceProvider(SOURCE, source), sink.create_coordinator(SINK, committer)),
             run_id=run_id,
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,
             restart_strategy=parse_restart_strategy(options.restart),
         ),
         program_factory=IngestProgramFactory(
-            target.working_directory,
+            sink,
             options.transform,
             options.batch_rows,
             options.on_bad_file,
             options.on_changed_file or options.on_bad_file,
             usable_encoding(options.encoding),
             None if rate is None else rate / options.parallelism,
-            files,
         ),
         store=store,
-        committer=ParquetCommitter(target),
-        target=target,
+        committer=committer,
         source=source,
         restored=restored,
         files_found=len(enumeration.seen),

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from epochgate.runtime import Operator, Program, Work
-from epochgate.runtime.filesystem import FileSystem
+from epochgate.runtime import Operator, Program, Sink, SinkOperator, Work
 from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.ingest.file_source import FileSource
 from epochgate.spark.ingest.pace import Pace
-from epochgate.spark.ingest.sink_operator import ParquetSinkOperator
 
 SOURCE, SINK = "source", "sink"
 SLICES_PER_S = 20
@@ -29,12 +27,12 @@ class IngestProgram(Program):
         self,
         source: SourceOperator,
         transform: BatchTransform,
-        sink: ParquetSinkOperator,
+        sink: SinkOperator,
         pace: Pace,
     ) -> None:
         self._source, self._transform, self._sink, self._pace = source, transform, sink, pace
         self._transformed: list[pa.RecordBatch] | None = None
-        self._rows_read = 0
+        self._rows_read = self._rows_written = 0
 
     @property
     def operators(self) -> Mapping[str, Operator]:
@@ -57,6 +55,7 @@ class IngestProgram(Program):
         self._source.take()
         for batch in self._transformed:
             self._sink.write(batch)
+            self._rows_written += batch.num_rows
         self._transformed = None
         self._rows_read += read.batch.num_rows
         self._pace.note(read.batch.num_rows)
@@ -64,24 +63,23 @@ class IngestProgram(Program):
 
     def metrics(self) -> dict[str, int | float]:
         """Rows of this attempt."""
-        return {"rows_read": self._rows_read, "rows_written": self._sink.rows_written}
+        return {"rows_read": self._rows_read, "rows_written": self._rows_written}
 
 
 @dataclass(frozen=True)
 class IngestProgramFactory:
     """Makes the program of a subtask; travels to the tasks with the Spark job.
 
-    `rows_per_s`: of one subtask. `files`: what the sink writes with, for tests; it does not travel.
+    `rows_per_s`: of one subtask.
     """
 
-    working_directory: str
+    sink: Sink
     transform: TransformFunction | None
     batch_rows: int
     on_bad_file: OnBadFile
     on_changed_file: OnChangedFile
     encoding: str
     rows_per_s: float | None = None
-    files: FileSystem | None = None
 
     def __call__(self, subtask: int) -> IngestProgram:
         """The program of one attempt."""
@@ -99,6 +97,6 @@ class IngestProgramFactory:
                 in_turns=False,
             ),
             BatchTransform(self.transform),
-            ParquetSinkOperator(self.working_directory, self.files),
+            SinkOperator(self.sink),
             Pace(self.rows_per_s),
         )

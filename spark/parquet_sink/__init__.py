@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from epochgate.spark.files.checkpoint_directory import checkpoint_name
 from epochgate.spark.parquet_sink.committable import Committable
+from epochgate.spark.parquet_sink.committer import ParquetCommitter
 from epochgate.spark.parquet_sink.errors import (
     CommitConflict,
     CommitOutOfOrder,
@@ -26,6 +27,7 @@ from epochgate.spark.parquet_sink.errors import (
     TargetVersionUnknown,
 )
 from epochgate.spark.parquet_sink.ownership import working_directory_of
+from epochgate.spark.parquet_sink.sink import ParquetSink
 from epochgate.spark.parquet_sink.staging import StagingWriter, StagingWriterBroken
 from epochgate.spark.parquet_sink.target import CommitResult, ParquetTarget
 
@@ -39,6 +41,8 @@ __all__ = [
     "DiskFull",
     "OtherFileSystem",
     "OutputSchemaChanged",
+    "ParquetCommitter",
+    "ParquetSink",
     "ParquetTarget",
     "ReservedColumn",
     "StagingWriter",

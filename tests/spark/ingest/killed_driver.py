@@ -17,6 +17,7 @@ from epochgate.runtime.testing.faulty_filesystem import FaultyFileSystem
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import plan_ingest
 from epochgate.spark.ingest.run import start_plan
+from epochgate.spark.parquet_sink import ParquetSink
 from epochgate.spark.session import local_session
 
 
@@ -49,7 +50,7 @@ def main(source: str, target: str, *step: str) -> None:
     )
     plan = plan_ingest(options, files=DeadlyFileSystem(*step) if step else None)
     # Tasks have a disk of their own.
-    plan.program_factory = replace(plan.program_factory, files=None)
+    plan.program_factory = replace(plan.program_factory, sink=ParquetSink(options.target_path))
     with local_session("local[2]") as spark, start_plan(spark, plan) as handle:
         result = handle.wait()
         sys.stdout.write(f"{result.state} from {result.resumed_from}: {result.reason}\n")

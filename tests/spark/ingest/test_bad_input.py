@@ -356,7 +356,7 @@ def test_an_output_schema_that_changes_never_gets_into_a_checkpoint(tmp_path: Pa
 
 
 def _with_note(batch: pa.RecordBatch, before: SimulatedIngest) -> pa.RecordBatch:
-    schema = before.plan.target.schema()
+    schema = before.plan.committer.target.schema()
     note = pa.null() if schema is None else schema.field("note").type
     return pa.record_batch({"x": batch["x"], "note": pa.nulls(batch.num_rows, note)})
 

@@ -6,14 +6,16 @@ Leaves every rule of the commit to `ParquetTarget`. Runs on the job's commit thr
 from __future__ import annotations
 
 from epochgate.runtime import Committables, Committer, RetryLater
-from epochgate.spark.parquet_sink import Committable, DiskFull, ParquetTarget
+from epochgate.spark.parquet_sink.committable import Committable
+from epochgate.spark.parquet_sink.errors import DiskFull
+from epochgate.spark.parquet_sink.target import ParquetTarget
 
 
 class ParquetCommitter(Committer):
     """Commits to a target that was claimed before; counts what is visible, and what it added."""
 
     def __init__(self, target: ParquetTarget) -> None:
-        self._target = target
+        self.target = target
         visible = target.committed()
         self.rows_visible = sum(result.rows for result in visible)
         self.files_visible = sum(result.files for result in visible)
@@ -23,12 +25,12 @@ class ParquetCommitter(Committer):
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
         """Remove what dead attempts have staged and no checkpoint refers to."""
         kept = [c for committables in restored.values() for c in _parsed(committables)]
-        self._target.remove_orphans(kept)
+        self.target.remove_orphans(kept)
 
     def commit(self, checkpoint_id: int, committables: Committables) -> None:
         """Show the checkpoint's files, all at once; DiskFull is tried again later."""
         try:
-            result = self._target.commit(checkpoint_id, _parsed(committables))
+            result = self.target.commit(checkpoint_id, _parsed(committables))
         except DiskFull as error:
             raise RetryLater(str(error)) from error
         if not result.already_committed:
@@ -39,7 +41,7 @@ class ParquetCommitter(Committer):
 
     def close(self) -> None:
         """Let the next run have the target."""
-        self._target.release()
+        self.target.release()
 
 
 def _parsed(committables: Committables) -> list[Committable]:

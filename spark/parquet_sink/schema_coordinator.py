@@ -21,7 +21,7 @@ from epochgate.runtime import (
     OperatorCoordinator,
     SubtaskGateway,
 )
-from epochgate.spark.files import IncompatibleState
+from epochgate.spark.files.errors import IncompatibleState
 
 STATE_VERSION = 1
 

@@ -1,0 +1,104 @@
+"""One committer for all sinks of a job: gives each of them its own part of a checkpoint.
+
+Decides how a committable tells whose it is. A job has one committer, and its commit of a checkpoint
+is done when every sink's is; one that fails is repeated as a whole, which a committer allows
+anyway. Readers may see one sink's part shortly before another's. Runs on the job's commit thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from epochgate.runtime.api.committer import Committables, Committer
+
+_LABEL: Final = "epochgate.sink"
+
+
+class UnknownSink(ValueError):
+    """A committable is labelled with the name of a sink that the job does not have."""
+
+
+def labelled(label: str, committables: Iterable[Any]) -> list[Any]:
+    """Each committable with the name of its sink.
+
+    >>> labelled("orders", [[1, 2]])
+    [{'epochgate.sink': 'orders', 'committable': [1, 2]}]
+    """
+    return [{_LABEL: label, "committable": value} for value in committables]
+
+
+class CommitterOfSinks(Committer):
+    """Commits to several sinks; `committers` has them by the labels of their `SinkOperator`s.
+
+    What has no label is the first one's: it is of a start at which the job had one sink.
+    """
+
+    def __init__(self, committers: Mapping[str, Committer]) -> None:
+        """Raises ValueError without any."""
+        if not committers:
+            raise ValueError("a CommitterOfSinks needs at least one committer")
+        self.committers = dict(committers)
+
+    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
+        """Open each; where one raises, close those that were opened before it.
+
+        Raises UnknownSink.
+        """
+        parts = {checkpoint: self._parts(flat) for checkpoint, flat in restored.items()}
+        opened: list[Committer] = []
+        try:
+            for label, committer in self.committers.items():
+                own = {checkpoint: part[label] for checkpoint, part in parts.items()}
+                committer.open(run_id, own)
+                opened.append(committer)
+        except BaseException:
+            for committer in opened:
+                committer.close()
+            raise
+
+    def check(self, committables: Committables) -> None:
+        """Let each look at its own part. Raises UnknownSink."""
+        for label, part in self._parts(committables).items():
+            self.committers[label].check(part)
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        """Commit each part. Raises UnknownSink, and what a committer raises."""
+        for label, part in self._parts(committables).items():
+            self.committers[label].commit(checkpoint_id, part)
+
+    def metrics(self) -> dict[str, int | float]:
+        """The figures of each, by its label and their names."""
+        return {
+            f"{label}.{name}": value
+            for label, committer in self.committers.items()
+            for name, value in committer.metrics().items()
+        }
+
+    def close(self) -> None:
+        """Close each; the first error is raised once all were closed."""
+        errors = []
+        for committer in self.committers.values():
+            try:
+                committer.close()
+            except Exception as error:  # noqa: BLE001  # the others must be closed too
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _parts(self, committables: Committables) -> dict[str, Committables]:
+        first = next(iter(self.committers))
+        parts: dict[str, Committables] = {label: {} for label in self.committers}
+        for subtask, values in committables.items():
+            for value in values:
+                label, own = first, value
+                if isinstance(value, dict) and _LABEL in value:
+                    label, own = value[_LABEL], value["committable"]
+                if label not in parts:
+                    raise UnknownSink(
+                        f"a committable of subtask {subtask} is for sink {label!r}, and this job "
+                        f"has {', '.join(parts)}. Start the job with all sinks that it had at its "
+                        "last checkpoint, or begin afresh"
+                    )
+                parts[label].setdefault(subtask, []).append(own)
+        return parts
