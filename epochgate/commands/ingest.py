@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from epochgate.spark.ingest.plan import IngestPlan
     from epochgate.spark.ingest.run import IngestHandle, IngestResult
 
+LEFT_OUT = 3
+"""The exit code of a run that finished, and has left out rows or files, as it was asked to."""
+SKIPPED_SHOWN_MAX = 10
 NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
 DESCRIPTION = """\
@@ -42,7 +45,8 @@ examples:
 
 Ctrl-C takes a last checkpoint and leaves; a second Ctrl-C leaves at once. Nothing
 is lost either way. Source and target must be the same paths on all machines.
-Exit codes: 0 finished or stopped, 1 the job failed, 2 misuse, 130 canceled."""
+Exit codes: 0 finished or stopped, 3 the same and rows or files were left out
+(--on-bad-row reject, --on-bad-file skip), 1 the job failed, 2 misuse, 130 canceled."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -150,7 +154,9 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ingest; 0 when it finished or was stopped, 1 when it failed, 130 when it was canceled."""
+    """Ingest; 0 when it finished or was stopped, 3 when it has left something out then, 1 when it
+    failed, 130 when it was canceled.
+    """
     require_packages()
     options = options_from(arguments)
     if arguments.chaos < 0:
@@ -172,7 +178,7 @@ def run(arguments: argparse.Namespace) -> int:
         result, chaos, elapsed_s = _watched(handle, arguments, interrupts)
     _summarize(result, plan, elapsed_s, chaos)
     if result.is_success():
-        return 0
+        return 0 if result.is_complete() else LEFT_OUT
     print(f"epochgate ingest: the job has {result.state}: {result.reason}", file=sys.stderr)
     return 130 if result.state == "canceled" and interrupts.count else 1
 
@@ -302,10 +308,24 @@ def _summarize(
         kinds = [strike.kind for strike in chaos.strikes]
         told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
         print(f"killed on the way: {len(kinds)} of {len(chaos.kinds)} wanted ({told or 'none'})")
-    for skipped in result.skipped:
-        print(f"skipped: {skipped.path} from {skipped.position} on: {skipped.reason}")
+    _tell_left_out(result)
     if result.last_checkpoint_id:
         print(
             f"the same command goes on from checkpoint {result.last_checkpoint_id} in "
             f"{checkpoint_directory_of(plan.options)}"
+        )
+
+
+def _tell_left_out(result: IngestResult) -> None:
+    """Which rows and files this run has left out, and where a script finds them."""
+    if result.rows_rejected:
+        print(f"rejected: {result.rows_rejected:,} rows, kept in {result.rejected_path}")
+    for skipped in result.newly_skipped[:SKIPPED_SHOWN_MAX]:
+        print(f"skipped: {skipped.path} from {skipped.position} on: {skipped.reason}")
+    if len(result.newly_skipped) > SKIPPED_SHOWN_MAX:
+        print(f"skipped: {len(result.newly_skipped) - SKIPPED_SHOWN_MAX} more")
+    if result.skipped:
+        print(
+            f"{len(result.newly_skipped)} files or parts of files left out by this run, "
+            f"{len(result.skipped)} in all: {result.bad_files_path}"
         )

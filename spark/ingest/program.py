@@ -13,8 +13,10 @@ from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.rejected import OnBadRow, rejected_batch
 from epochgate.spark.ingest.file_source import FileSource
 from epochgate.spark.ingest.pace import Pace
+from epochgate.spark.ingest.rejects import REJECTS
 
 SOURCE, SINK = "source", "sink"
 SLICES_PER_S = 20
@@ -28,16 +30,21 @@ class IngestProgram(Program):
         source: SourceOperator,
         transform: BatchTransform,
         sink: SinkOperator,
+        rejects: SinkOperator | None,
         pace: Pace,
     ) -> None:
         self._source, self._transform, self._sink, self._pace = source, transform, sink, pace
+        self._rejects = rejects
         self._transformed: list[pa.RecordBatch] | None = None
-        self._rows_read = self._rows_written = 0
+        self._rows_read = self._rows_written = self._rows_rejected = 0
 
     @property
     def operators(self) -> Mapping[str, Operator]:
-        """Source first: its position and the sink's files are of the same moment."""
-        return {SOURCE: self._source, SINK: self._sink}
+        """Source first: its position and the sinks' files are of the same moment."""
+        operators: dict[str, Operator] = {SOURCE: self._source, SINK: self._sink}
+        if self._rejects is not None:
+            operators[REJECTS] = self._rejects
+        return operators
 
     def work(self) -> Work:
         """Read, transform and stage one batch; or pause a little, if that is the pace."""
@@ -49,7 +56,7 @@ class IngestProgram(Program):
             return Work.ENDED if self._source.has_ended else Work.IDLE
         read: ReadBatch = fetched.records[0]
         if self._transformed is None:
-            self._transformed = self._transform.apply(read)
+            self._transformed = self._transform.apply(read) if read.batch.num_rows else []
         if self._transformed and not self._sink.may_write(self._transformed[0]):
             return Work.IDLE
         self._source.take()
@@ -57,26 +64,36 @@ class IngestProgram(Program):
             self._sink.write(batch)
             self._rows_written += batch.num_rows
         self._transformed = None
+        if read.rejected:
+            assert self._rejects is not None, "rows are rejected where there is a table for them"
+            self._rejects.write(rejected_batch(read.rejected))
+            self._rows_rejected += len(read.rejected)
         self._rows_read += read.batch.num_rows
         self._pace.note(read.batch.num_rows)
         return Work.DONE
 
     def metrics(self) -> dict[str, int | float]:
         """Rows of this attempt."""
-        return {"rows_read": self._rows_read, "rows_written": self._rows_written}
+        return {
+            "rows_read": self._rows_read,
+            "rows_written": self._rows_written,
+            "rows_rejected": self._rows_rejected,
+        }
 
 
 @dataclass(frozen=True)
 class IngestProgramFactory:
     """Makes the program of a subtask; travels to the tasks with the Spark job.
 
-    `rows_per_s`: of one subtask.
+    `rejects`: where rejected rows go, none if no row is. `rows_per_s`: of one subtask.
     """
 
     sink: Sink
+    rejects: Sink | None
     transform: TransformFunction | None
     batch_rows: int
     on_bad_file: OnBadFile
+    on_bad_row: OnBadRow
     on_changed_file: OnChangedFile
     encoding: str
     rows_per_s: float | None = None
@@ -91,6 +108,7 @@ class IngestProgramFactory:
                 FileSource(
                     batch_rows=batch_rows,
                     on_bad_file=self.on_bad_file,
+                    on_bad_row=self.on_bad_row,
                     on_changed_file=self.on_changed_file,
                     encoding=self.encoding,
                 ),
@@ -98,5 +116,6 @@ class IngestProgramFactory:
             ),
             BatchTransform(self.transform),
             SinkOperator(self.sink),
+            None if self.rejects is None else SinkOperator(self.rejects, label=REJECTS),
             Pace(self.rows_per_s),
         )

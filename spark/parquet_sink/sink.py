@@ -54,14 +54,18 @@ class ParquetSinkWriter(SinkWriter):
     def handle_event(self, event: Any) -> None:
         """The schema is agreed: begin files of this attempt's own."""
         if self._staging is None:
-            self._staging = StagingWriter(
-                self._working_directory,
-                self._context.run_id,
-                self._context.subtask,
-                self._context.attempt,
-                schema=pa.ipc.read_schema(pa.py_buffer(event[1])),
-                files=self._files,
-            )
+            self.begin(pa.ipc.read_schema(pa.py_buffer(event[1])))
+
+    def begin(self, schema: pa.Schema) -> None:
+        """Stage files of this schema from now on."""
+        self._staging = StagingWriter(
+            self._working_directory,
+            self._context.run_id,
+            self._context.subtask,
+            self._context.attempt,
+            schema=schema,
+            files=self._files,
+        )
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Stage one batch; OutputSchemaChanged or DiskFull end the job."""

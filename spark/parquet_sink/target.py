@@ -103,11 +103,18 @@ class ParquetTarget:
         """The newest visible checkpoint; none if there is none."""
         return self._committed[-1] if self._committed else None
 
-    def claim(self, restored_checkpoint: int | None, *, withdraw_newer: bool = False) -> None:
+    def claim(
+        self,
+        restored_checkpoint: int | None,
+        *,
+        withdraw_newer: bool = False,
+        may_begin_late: bool = False,
+    ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
 
         A missing or empty directory is created and marked. With `withdraw_newer`, checkpoints newer
-        than the restored one are taken out of the target, newest first, each atomically.
+        than the restored one are taken out of the target, newest first, each atomically. With
+        `may_begin_late`, the target may be new to a job that goes on from a checkpoint.
         A target of version 1 becomes one of this version, checkpoint by checkpoint.
         Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
         `TargetAhead`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem`, `LocksRefused` or
@@ -115,7 +122,7 @@ class ParquetTarget:
         nothing is changed then.
         """
         with self._translating(claims=True):
-            self._ownership.acquire(restored_checkpoint)
+            self._ownership.acquire(restored_checkpoint, may_begin_late)
             try:
                 earlier = self._list(earlier_checkpoint_of)
                 self._committed = sorted({*self._list(checkpoint_of), *earlier})

@@ -151,7 +151,8 @@ def test_lines_are_right_and_each_bad_row_comes_once_from_any_split_block_and_po
             enumeration.layout, batch_rows=4, block_bytes=block, on_bad_row="reject"
         )
         again = SplitReader(enumeration.layout, batch_rows=7, block_bytes=25, on_bad_row="reject")
-        numbers, found = [], []
+        numbers: list[int] = []
+        found: list[RejectedRow] = []
         for split in splits:
             reads = list(reader.read(split))
             for number, one in enumerate(reads):
