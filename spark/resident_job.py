@@ -166,11 +166,18 @@ def telling_line(message: str) -> str:
     traceback, or else the first line.
     """
     lines = message.splitlines()
-    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    frames = [number for number, line in enumerate(lines) if _indent(line, 'File "') > 0]
     if frames:
-        # What a frame shows of its code is indented; the exception's line is not.
-        rest = [line for line in lines[frames[-1] + 1 :] if line and not line[0].isspace()]
+        # Spark indents what a worker printed; the exception's line is less indented than a frame.
+        frame = _indent(lines[frames[-1]])
+        rest = [line for line in lines[frames[-1] + 1 :] if line.strip() and _indent(line) < frame]
         if rest:
-            return shortened(rest[0], 500)
+            return shortened(rest[0].strip(), 500)
     told = [line.strip() for line in lines if line.strip()]
     return shortened(told[0] if told else message, 500)
+
+
+def _indent(line: str, text: str = "") -> int:
+    """How many spaces stand in front of a line; -1 if it does not go on with `text`."""
+    bare = line.lstrip(" ")
+    return len(line) - len(bare) if bare.startswith(text) else -1

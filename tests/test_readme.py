@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +45,52 @@ def block_with(text: str, page: str = "README.md") -> str:
     blocks: list[str] = re.findall(r"```python\n(.*?)```", shown, re.DOTALL)
     [block] = [block for block in blocks if text in block]
     return block
+
+
+def limits_by_checkpoint(folder: Path) -> list[set[int]]:
+    found = [json.loads(file.read_text()) for file in sorted(folder.glob("kept-*.json"))]
+    numbers = [number for rows in found for number, limit in rows]
+    assert len(numbers) == len(set(numbers))
+    assert all(number % 1000 < limit for rows in found for number, limit in rows)
+    return [{limit for _, limit in rows} for rows in found]
+
+
+@pytest.mark.spark
+def test_the_job_changes_its_limit_at_one_checkpoint(tmp_path: Path) -> None:
+    block = block_with("pipeline.start(spark")
+    assert run(block, tmp_path, timeout_s=100).splitlines()[-1].endswith("finished")
+    limits = limits_by_checkpoint(tmp_path)
+    assert set().union(*limits) == {500, 900}
+    both = [number for number, found in enumerate(limits) if len(found) == 2]
+    assert len(both) <= 1
+    assert limits == sorted(limits, key=min, reverse=True)
+
+
+@pytest.mark.spark
+def test_the_pipeline_bills_each_order_once(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "shop.db") as shop:
+        shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, amount REAL)")
+        shop.executemany("INSERT INTO orders VALUES (?, ?)", [(n, n / 4) for n in range(1, 1001)])
+    with sqlite3.connect(tmp_path / "billing.db") as billing:
+        billing.execute("CREATE TABLE billed (id INTEGER PRIMARY KEY, amount REAL)")
+    block = block_with("import sqlite3", "docs/jobs.md")
+    assert run(block, tmp_path, timeout_s=100).splitlines()[-1].endswith("finished")
+    with sqlite3.connect(tmp_path / "billing.db") as billing:
+        billed = billing.execute("SELECT id, amount FROM billed ORDER BY id").fetchall()
+    assert billed == [(n, n / 4) for n in range(1, 1001)]
+
+
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        ("def test_each_number_is_written_once", "docs/jobs.md"),
+        ("def test_what_is_sent_after_a_checkpoint", "docs/testing.md"),
+    ],
+)
+def test_a_test_that_a_page_shows_passes(tmp_path: Path, text: str, page: str) -> None:
+    block = block_with(text, page)
+    [name] = re.findall(r"^def (test_\w+)", block, re.MULTILINE)
+    run(f"{block}\n{name}()\n", tmp_path, timeout_s=60)
 
 
 @pytest.mark.spark

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from epochgate.errors import EpochgateError
 from epochgate.fsm import VirtualClock
@@ -42,6 +42,24 @@ class Stuck(EpochgateError):
 
     `timers` tells whether time would still move it: a job that goes round in circles has timers.
     """
+
+
+class Described(Protocol):
+    """What says all about a job: a `Pipeline`."""
+
+    def configuration(
+        self, job_id: str, parallelism: int = ..., **settings: Any
+    ) -> JobConfiguration:
+        """The configuration of a start."""
+        ...
+
+    def program(self) -> Callable[[int], Program]:
+        """What makes the programs of the subtasks."""
+        ...
+
+    def committer(self) -> Committer:
+        """The committer of a start."""
+        ...
 
 
 class SimulatedJob:
@@ -75,6 +93,15 @@ class SimulatedJob:
         self.clock = VirtualClock()
         self.starts = 0
         self._open()
+
+    @classmethod
+    def of(cls, pipeline: Described, *, parallelism: int = 1, **settings: Any) -> SimulatedJob:
+        """Simulate a `Pipeline`; `settings` are further fields of `JobConfiguration`."""
+        return cls(
+            lambda start: pipeline.configuration("simulated", parallelism, **settings),
+            pipeline.program(),
+            committer=pipeline.committer,
+        )
 
     def _open(self) -> None:
         configuration = replace(self._configure(self.starts), run_id=f"run-{self.starts}")

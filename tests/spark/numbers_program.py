@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -27,6 +28,7 @@ from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.testing import Script, ScriptedCoordinator, ScriptedProvider
 
 TICK_S = 0.005
+LINGERS_MAX_S = 30.0
 
 
 class NumberCoordinator(ScriptedCoordinator):
@@ -117,6 +119,28 @@ class BusyProgram(NumberProgram):
         while time.monotonic() < until_s:
             pass
         return Work.DONE
+
+
+class LingeringOperator(NumberOperator):
+    """Leaves a note when it is closed, and is not through with it before the note is taken away."""
+
+    def __init__(self, note: Path) -> None:
+        self.note = note
+
+    def close(self) -> None:
+        if self.context.subtask == 0:
+            self.note.touch()
+            until_s = time.monotonic() + LINGERS_MAX_S
+            while self.note.exists() and time.monotonic() < until_s:
+                time.sleep(TICK_S)
+
+
+class LingeringProgram(NumberProgram):
+    """Takes its time to leave, as a program does that closes connections."""
+
+    def __init__(self, last: int, note: Path) -> None:
+        super().__init__(last)
+        self.operator = LingeringOperator(note)
 
 
 class FailingProgram(NumberProgram):

@@ -24,6 +24,17 @@ epochgate.spark.wire.errors.CannotConnect: cannot reach the driver at 10.0.0.1:4
 \tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:1097)
 Caused by: java.io.IOException: Error
 """
+INDENTED = """\
+org.apache.spark.SparkException:\x20
+Error from python worker:
+  Traceback (most recent call last):
+    File "<frozen runpy>", line 88, in _run_code
+    File "daemon.py", line 3, in <module>
+      import polars
+  ModuleNotFoundError: No module named 'polars'
+PYTHONPATH was:
+  /usr/lib/spark/python
+"""
 LOST = "ExecutorLostFailure (executor 1 exited, caused by one of the running tasks)\nReason: killed"
 
 
@@ -35,6 +46,7 @@ LOST = "ExecutorLostFailure (executor 1 exited, caused by one of the running tas
             "epochgate.spark.wire.errors.CannotConnect: cannot reach the driver at 10.0.0.1:4040. "
             "Check that ...",
         ),
+        (INDENTED, "ModuleNotFoundError: No module named 'polars'"),
         (LOST, LOST.splitlines()[0]),
         ("\n  java.io.IOException: no space\n\tat a.b", "java.io.IOException: no space"),
         ('  File "a.py"\n    f()', 'File "a.py"'),

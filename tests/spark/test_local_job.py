@@ -24,6 +24,7 @@ from tests.spark import numbers_program
 from tests.spark.numbers_program import (
     BusyProgram,
     FailingProgram,
+    LingeringProgram,
     NumberProgram,
     NumberProvider,
     RangeCommitter,
@@ -223,14 +224,14 @@ def test_a_hello_that_cannot_be_meant_is_turned_away(
         job.finish()
 
 
-def test_a_process_that_connects_after_the_end_is_told_to_leave(spark: Any) -> None:
-    with number_job(spark, 20) as job:
-        job.wait_until_running()
-        transport = job.handle._transport
-        transport._is_closing = True
+def test_a_process_that_connects_after_the_end_is_told_to_leave(spark: Any, tmp_path: Path) -> None:
+    note = tmp_path / "closing"
+    with number_job(spark, 20, factory=lambda _: LingeringProgram(20, note)) as job:
+        job.provider.is_held.clear()
+        wait_for(note.exists, "the first process closes its operator")
         with intruder(job, identity=10**6) as late:
-            assert late.receive(5.0) == [["finish"]]
-        transport._is_closing = False
+            assert {message[0] for message in late.receive(5.0)} == {"finish"}
+        note.unlink()
         job.finish()
 
 

@@ -1,0 +1,22 @@
+"""The names of `epochgate.runtime.pipeline`, and where they are defined."""
+
+from epochgate.runtime.pipeline.coordinated import CoordinatedOperator as CoordinatedOperator
+from epochgate.runtime.pipeline.function_source import FunctionSource as FunctionSource
+from epochgate.runtime.pipeline.pace import Pace as Pace
+from epochgate.runtime.pipeline.program import (
+    MAP as MAP,
+    SINK as SINK,
+    SOURCE as SOURCE,
+    MapOperator as MapOperator,
+    PipelineProgram as PipelineProgram,
+    WritingOperator as WritingOperator,
+)
+from epochgate.runtime.pipeline.record_sink import (
+    FunctionCommitter as FunctionCommitter,
+    RecordSinkOperator as RecordSinkOperator,
+)
+from epochgate.runtime.pipeline.setting import (
+    RateLimit as RateLimit,
+    Setting as Setting,
+    SettingRefused as SettingRefused,
+)

@@ -1,0 +1,247 @@
+"""A pipeline: source, map and sink, with coordinators beside them, as one Spark job.
+
+Decides what fits together before anything runs, and puts the parts into a job's configuration and
+program. Leaves running to `run_job`, and everything about the parts to themselves. On the driver;
+what the tasks need of the parts travels to them.
+
+    limit = Setting("limit", 900)
+    pipeline = Pipeline(source=orders, map=check, sink=write, coordinators=[limit])
+    result = pipeline.run(spark, "checkpoints/orders", parallelism=4)
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from epochgate.errors import EpochgateError, UsageError
+from epochgate.runtime.api.committer import Committer
+from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.coordinator import CoordinatorProvider
+from epochgate.runtime.api.reports import JobResult
+from epochgate.runtime.pipeline import (
+    MAP,
+    SINK,
+    SOURCE,
+    CoordinatedOperator,
+    FunctionCommitter,
+    MapOperator,
+    PipelineProgram,
+    RateLimit,
+    RecordSinkOperator,
+    Setting,
+)
+from epochgate.runtime.source import Source, SourceOperator, SourceProvider
+from epochgate.runtime.store import DirectoryCheckpointStore
+from epochgate.spark.job import JobHandle, run_job
+
+OWN = (SOURCE, MAP, SINK)
+RUN_OPTIONS = (
+    "by_value",
+    "heartbeat_interval_s",
+    "heartbeat_timeout_s",
+    "in_front",
+    "listeners",
+    "port",
+)
+
+
+class PipelineMisconfigured(UsageError):
+    """The parts of a pipeline do not fit together."""
+
+
+class PipelineFailed(EpochgateError):
+    """The job has ended without success; `result` holds what it came to."""
+
+    def __init__(self, message: str, result: JobResult) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """The parts of a job.
+
+    source: where batches come from. map: a function from a batch to a batch, an iterator of batches
+    or none, which gets each `Setting` as the argument of its name; or a class derived from
+    `MapOperator`, of which each attempt makes its own. sink: a committer, or a function
+    `write(checkpoint_id, records)` for a `FunctionCommitter`; the records of the batches must be
+    plain values. coordinators: settings, rate limits and other `CoordinatedOperator`s, and the
+    provider of the map operator's own coordinator, whose operator id is `map`.
+
+    Raises PipelineMisconfigured.
+    """
+
+    source: Source
+    map: Callable[..., Any] | type[MapOperator] | None = None
+    sink: Committer | Callable[[int, list[Any]], None]
+    coordinators: Sequence[CoordinatorProvider] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, Source):
+            raise PipelineMisconfigured(
+                f"source is {self.source!r}; give a Source, or make one of two functions with "
+                "FunctionSource(look, read)"
+            )
+        if self.map is not None and not callable(self.map):
+            raise PipelineMisconfigured(
+                f"map is {self.map!r}; give a function of a batch, or a class derived from "
+                "MapOperator"
+            )
+        if not (isinstance(self.sink, Committer) or callable(self.sink)):
+            raise PipelineMisconfigured(
+                f"sink is {self.sink!r}; give a Committer, or a function of a checkpoint id and "
+                "the records"
+            )
+        for provider in self.coordinators:
+            self._check_coordinator(provider)
+        self._check_map()
+
+    def _check_coordinator(self, provider: CoordinatorProvider) -> None:
+        if not isinstance(provider, CoordinatorProvider):
+            raise PipelineMisconfigured(
+                f"coordinators holds {provider!r}; give a Setting, a RateLimit, or another "
+                "CoordinatorProvider"
+            )
+        operator_id = provider.operator_id
+        if isinstance(provider, CoordinatedOperator):
+            if operator_id in OWN:
+                raise PipelineMisconfigured(
+                    f"the operator id {operator_id!r} is the pipeline's own; name it otherwise"
+                )
+        elif operator_id != MAP or not self._has_map_operator:
+            raise PipelineMisconfigured(
+                f"the coordinator {operator_id!r} has no operator in the tasks: derive its "
+                "provider from CoordinatedOperator, which makes both; or give it the operator id "
+                "'map' and a map that is derived from MapOperator"
+            )
+
+    def _check_map(self) -> None:
+        names = [setting.name for setting in self._settings]
+        if not names or self.map is None:
+            if names:
+                raise PipelineMisconfigured(
+                    f"the settings {names} have no map that would get them; give a map with "
+                    "arguments of these names"
+                )
+            return
+        function = self.map.map if self._has_map_operator else self.map  # type: ignore[union-attr]
+        given = (None, None) if self._has_map_operator else (None,)
+        try:
+            inspect.signature(function).bind(*given, **dict.fromkeys(names))
+        except TypeError as error:
+            raise PipelineMisconfigured(
+                f"the map {getattr(function, '__qualname__', function)}"
+                f"{inspect.signature(function)} is called with a batch and the settings {names} "
+                f"by name: {error}"
+            ) from None
+
+    @property
+    def _has_map_operator(self) -> bool:
+        return isinstance(self.map, type) and issubclass(self.map, MapOperator)
+
+    @property
+    def _settings(self) -> list[Setting]:
+        found = [one for one in self.coordinators if isinstance(one, Setting)]
+        return [one for one in found if not isinstance(one, RateLimit)]
+
+    def configuration(self, job_id: str, parallelism: int = 4, **settings: Any) -> JobConfiguration:
+        """The job's configuration; `settings` are further fields of `JobConfiguration`. Raises
+        JobMisconfigured.
+        """
+        providers = (SourceProvider(SOURCE, self.source), *self.coordinators)
+        return JobConfiguration(job_id, parallelism, providers, **settings)
+
+    def program(self) -> Callable[[int], PipelineProgram]:
+        """The program factory, which travels to the tasks: no part of it is the driver's alone."""
+        return _ProgramFactory(
+            self.source,
+            self.map,
+            tuple(one for one in self.coordinators if isinstance(one, CoordinatedOperator)),
+        )
+
+    def committer(self) -> Committer:
+        """The committer of one start."""
+        return self.sink if isinstance(self.sink, Committer) else FunctionCommitter(self.sink)
+
+    def start(
+        self,
+        spark: Any,
+        checkpoints: str | os.PathLike[str],
+        *,
+        parallelism: int = 4,
+        job_id: str | None = None,
+        **options: Any,
+    ) -> JobHandle:
+        """Start the job on `spark`; returns once it is submitted.
+
+        `checkpoints`: the directory of this job's checkpoints, from which another start goes on.
+        `job_id`: by default the directory's name. `options`: further fields of `JobConfiguration`,
+        such as `checkpoint_interval_s`, and those of `run_job` (`by_value`, `listeners`, `port`,
+        heartbeats).
+        Raises JobMisconfigured, TypeError for an unknown option, and what `run_job` and
+        `DirectoryCheckpointStore` raise.
+        """
+        folder = os.path.abspath(checkpoints)
+        run = {name: options.pop(name) for name in RUN_OPTIONS if name in options}
+        known = {field.name for field in fields(JobConfiguration)} - {"providers"}
+        if unknown := sorted(set(options) - known):
+            raise TypeError(
+                f"a pipeline is started with no option {', '.join(unknown)}; there are "
+                f"{', '.join(sorted({*known, *RUN_OPTIONS}))}"
+            )
+        configuration = self.configuration(
+            job_id or os.path.basename(folder) or "pipeline", parallelism, **options
+        )
+        store = DirectoryCheckpointStore(folder, job_id=configuration.job_id)
+        try:
+            return run_job(
+                spark,
+                configuration,
+                self.program(),
+                store=store,
+                committer=self.committer(),
+                **run,
+            )
+        except BaseException:
+            store.close()
+            raise
+
+    def run(self, spark: Any, checkpoints: str | os.PathLike[str], **options: Any) -> JobResult:
+        """Start the job and wait for its end; arguments as for `start`.
+
+        Ctrl-C takes a last checkpoint and leaves; the next start goes on from there. Raises
+        PipelineFailed unless the job finishes, and what `start` raises.
+        """
+        with self.start(spark, checkpoints, **options) as job:
+            try:
+                result = job.wait()
+            except KeyboardInterrupt:
+                job.stop()
+                job.wait()
+                raise
+        if result.state != "finished":
+            raise PipelineFailed(f"the pipeline has {result.state}: {result.reason}", result)
+        return result
+
+
+@dataclass(frozen=True)
+class _ProgramFactory:
+    source: Source
+    map: Callable[..., Any] | type[MapOperator] | None
+    beside: tuple[CoordinatedOperator, ...]
+
+    def __call__(self, subtask: int) -> PipelineProgram:
+        has_operator = isinstance(self.map, type) and issubclass(self.map, MapOperator)
+        settings = [one for one in self.beside if isinstance(one, Setting)]
+        return PipelineProgram(
+            SourceOperator(self.source),
+            self.map() if has_operator and self.map is not None else self.map,
+            RecordSinkOperator(),
+            beside={one.operator_id: one.create_operator() for one in self.beside},
+            settings=[one.name for one in settings if not isinstance(one, RateLimit)],
+            rate_limits=[one.name for one in settings if isinstance(one, RateLimit)],
+        )
