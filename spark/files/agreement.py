@@ -193,8 +193,11 @@ class Layouts:
         fields = []
         for column in inferred:
             index = known.get_field_index(column.name)
-            before = column.type if index < 0 else known.field(index).type
-            fields.append(pa.field(column.name, wider(before, column.type, mode) or before))
+            kind = column.type
+            if index >= 0:
+                before = known.field(index).type
+                kind = wider(before, kind, mode) or before
+            fields.append(pa.field(column.name, kind))
         return fill_types(pa.schema(fields))
 
     def _add_given(self, path: str, file_format: Format, names: tuple[str, ...] | None) -> int:

@@ -1,8 +1,8 @@
 """How a schema may grow: columns that may be missing, and types that hold all of narrower ones.
 
 Decides, for the one place that agrees on a target's schema and for those that read toward it: what
-"add" and "widen" allow. The rules are those of Delta's mergeSchema and type widening, and BIGINT to
-DOUBLE, which no value may lose by. Pure functions.
+"add" and "widen" allow. The rules are those of Delta's mergeSchema and type widening; BIGINT does
+not become DOUBLE, because Spark could not read the older files as that. Pure functions.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from epochgate.errors import EpochgateError
 SchemaEvolution = Literal["none", "add", "widen"]
 
 _WHOLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_IN_DOUBLE = (pa.int8(), pa.int16(), pa.int32(), pa.float32(), pa.float64())
 _DIGITS_MAX = 38
 
 
@@ -28,9 +29,9 @@ class EvolutionRefused(EpochgateError):
         may = {
             "none": "--schema-evolution none takes no change",
             "add": "--schema-evolution add takes new columns and no other change",
-            "widen": "--schema-evolution widen takes new columns, and types that hold all values "
-            "of the old (INT, BIGINT, DOUBLE; FLOAT, DOUBLE; more digits of DECIMAL; DATE, "
-            "TIMESTAMP_NTZ)",
+            "widen": "--schema-evolution widen takes new columns, and wider types: from INT to "
+            "BIGINT or DOUBLE, from FLOAT to DOUBLE, and more digits of DECIMAL; not from BIGINT "
+            "to DOUBLE, since Spark could not read the older files then",
         }[mode]
         return (
             "the output's columns are not those of the target:\n  "
@@ -41,7 +42,8 @@ class EvolutionRefused(EpochgateError):
 
 
 def evolved(agreed: pa.Schema, wished: pa.Schema, mode: SchemaEvolution) -> pa.Schema:
-    """The schema that holds what both hold: new columns last, each of which may lack values.
+    """The schema that holds what both hold: new columns last, each of which may lack values. A
+    column that has no value and no type yet fits every type, and is not new before it has one.
 
     Raises EvolutionRefused with every difference that `mode` does not allow.
     """
@@ -49,6 +51,8 @@ def evolved(agreed: pa.Schema, wished: pa.Schema, mode: SchemaEvolution) -> pa.S
     differences = []
     for field in wished:
         found = fields.get(field.name)
+        if pa.types.is_null(field.type):
+            continue
         if found is None:
             fields[field.name] = field.type
             if mode == "none":
@@ -72,10 +76,17 @@ def can_hold(agreed: pa.Schema, schema: pa.Schema) -> bool:
         return False
 
 
+def have_common_types(one: pa.Schema, other: pa.Schema) -> bool:
+    """Whether each column of both has a type that holds the values of both."""
+    return all(
+        wider(field.type, other.field(field.name).type, "widen") is not None
+        for field in one
+        if field.name in other.names
+    )
+
+
 def fitted(batch: pa.RecordBatch, agreed: pa.Schema) -> pa.RecordBatch:
-    """The batch with the agreed columns; null where it has none. Raises ArrowInvalid for a value
-    that its wider type does not hold, such as a whole number above 2^53 as DOUBLE.
-    """
+    """The batch with the agreed columns, which can hold it; null where it has none."""
     columns = []
     for field in agreed:
         index = batch.schema.get_field_index(field.name)
@@ -94,8 +105,6 @@ def wider(one: pa.DataType, other: pa.DataType, mode: SchemaEvolution) -> pa.Dat
     """
     if one == other:
         return one
-    if pa.types.is_null(one) or pa.types.is_null(other):
-        return other if pa.types.is_null(one) else one
     if pa.types.is_struct(one) and pa.types.is_struct(other):
         return _wider_struct(one, other, mode)
     if pa.types.is_list(one) and pa.types.is_list(other):
@@ -125,14 +134,12 @@ def _wider_plain(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     both = (one, other)
     if all(kind in _WHOLE for kind in both):
         return max(both, key=_WHOLE.index)
-    if all(kind in (*_WHOLE, pa.float32(), pa.float64()) for kind in both):
+    if all(kind in _IN_DOUBLE for kind in both):
         return pa.float64()
     if all(pa.types.is_decimal128(kind) for kind in both):
         scale = max(one.scale, other.scale)
         digits = max(one.precision - one.scale, other.precision - other.scale) + scale
         return pa.decimal128(digits, scale) if digits <= _DIGITS_MAX else None
-    if {one, other} <= {pa.date32(), pa.timestamp("us")}:
-        return pa.timestamp("us")
     return None
 
 

@@ -121,7 +121,7 @@ def plan_ingest(
     run_id = run_id or uuid.uuid4().hex
     file_system = LocalFileSystem() if files is None else files
     directory = checkpoint_directory_of(options)
-    sink = ParquetSink(options.target_path, files)
+    sink = ParquetSink(options.target_path, files, options.schema_evolution)
     rejecting = reject_sink(options, files)
     committer: ParquetCommitter | None = None
     rejects: ParquetCommitter | None = None

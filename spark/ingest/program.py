@@ -57,7 +57,7 @@ class IngestProgram(Program):
         read: ReadBatch = fetched.records[0]
         if self._transformed is None:
             self._transformed = self._transform.apply(read) if read.batch.num_rows else []
-        if self._transformed and not self._sink.may_write(self._transformed[0]):
+        if not all(map(self._sink.may_write, self._transformed)):
             return Work.IDLE
         self._source.take()
         for batch in self._transformed:

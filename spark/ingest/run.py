@@ -38,9 +38,9 @@ class IngestResult:
     state: "finished" (also when it was stopped), "failed" or "canceled"; reason: why, unless
     finished. rows_committed and files_committed: made visible by this run; rows_visible: by all
     runs. files_found: files of the source known so far. rows_rejected: bad rows that this run has
-    added to the table at rejected_path. skipped: files that were left out, by all runs, as the list
-    at bad_files_path; newly_skipped: those that were not in the list when this run began. last_checkpoint_id: from which a next run
-    goes on; 0 if there is none.
+    added to the table at rejected_path. skipped: files that were left out, by all runs, as in the
+    list at bad_files_path; newly_skipped: those that were not in it when this run began.
+    last_checkpoint_id: from which a next run goes on; 0 if there is none.
     """
 
     state: str

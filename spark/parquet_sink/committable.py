@@ -114,7 +114,7 @@ def with_written_schema(schema: pa.Schema) -> dict[str, str]:
     return {_SCHEMA_KEY: base64.b64encode(bare.serialize().to_pybytes()).decode()}
 
 
-def written_schema(path: AnyPath) -> pa.Schema:
+def written_schema(path: AnyPath | pa.NativeFile) -> pa.Schema:
     """The schema of the batches that a file was written from."""
     encoded = (pq.read_metadata(path).metadata or {})[_SCHEMA_KEY.encode()]
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))

@@ -21,6 +21,7 @@ from epochgate.runtime import (
     SinkWriter,
 )
 from epochgate.runtime.filesystem import FileSystem
+from epochgate.spark.files.evolution import SchemaEvolution, can_hold, fitted
 from epochgate.spark.parquet_sink.committable import require_free_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
 from epochgate.spark.parquet_sink.ownership import working_directory_of
@@ -33,28 +34,51 @@ class ParquetSinkWriter(SinkWriter):
     """Stages record batches below the target's working directory, all of one agreed schema."""
 
     def __init__(
-        self, working_directory: str, context: OperatorContext, files: FileSystem | None
+        self,
+        working_directory: str,
+        context: OperatorContext,
+        files: FileSystem | None,
+        evolution: SchemaEvolution = "none",
     ) -> None:
         self._working_directory, self._context, self._files = working_directory, context, files
+        self._evolution = evolution
         self._staging: StagingWriter | None = None
-        self._has_asked = False
+        self._asked: pa.Schema | None = None
+        self._fitting: pa.Schema | None = None
 
     def may_write(self, batch: pa.RecordBatch) -> bool:
-        """Whether the schema is agreed; if not, ask for that of `batch`: the answer is an event.
+        """Whether a schema is agreed that holds `batch`; if not, ask for one that does: the answer
+        is an event.
 
-        Raises ReservedColumn before one is agreed that no target can hold.
+        Raises ReservedColumn for columns that no target can hold.
         """
-        if self._staging is None and not self._has_asked:
+        if self._staging is not None and self._is_held(self._staging, batch.schema):
+            return True
+        if batch.schema != self._asked:
             require_free_columns(batch.schema)
-            self._has_asked = True
+            self._asked = batch.schema
             schema = pa.schema([pa.field(field.name, field.type) for field in batch.schema])
             self._context.send_to_coordinator(["schema", schema.serialize().to_pybytes()])
-        return self._staging is not None
+        return False
+
+    def _is_held(self, staging: StagingWriter, schema: pa.Schema) -> bool:
+        """Whether batches of this schema can be written as it is agreed; remembers the last."""
+        if self._evolution == "none" or schema == self._fitting:
+            return True
+        assert staging.schema is not None, "it was begun with a schema"
+        if can_hold(staging.schema, schema):
+            self._fitting = schema
+            return True
+        return False
 
     def handle_event(self, event: Any) -> None:
-        """The schema is agreed: begin files of this attempt's own."""
+        """The schema is agreed: begin files of this attempt's own, or other ones if it changes."""
+        schema = pa.ipc.read_schema(pa.py_buffer(event[1]))
         if self._staging is None:
-            self.begin(pa.ipc.read_schema(pa.py_buffer(event[1])))
+            self.begin(schema)
+        elif schema != self._staging.schema:
+            self._staging.change_schema(schema)
+            self._asked = self._fitting = None
 
     def begin(self, schema: pa.Schema) -> None:
         """Stage files of this schema from now on."""
@@ -70,6 +94,9 @@ class ParquetSinkWriter(SinkWriter):
     def write(self, batch: pa.RecordBatch) -> None:
         """Stage one batch; OutputSchemaChanged or DiskFull end the job."""
         assert self._staging is not None, "may_write says when there is a schema"
+        if self._evolution != "none":
+            assert self._staging.schema is not None, "it was begun with a schema"
+            batch = fitted(batch, self._staging.schema)
         self._staging.write(batch)
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
@@ -86,14 +113,19 @@ class ParquetSinkWriter(SinkWriter):
 
 @dataclass(frozen=True)
 class ParquetSink(Sink):
-    """Writes to the directory `target`; `files`: with what, for tests."""
+    """Writes to the directory `target`; `files`: with what, for tests. `evolution`: how the columns
+    may change while there are files already.
+    """
 
     target: str
     files: FileSystem | None = None
+    evolution: SchemaEvolution = "none"
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> ParquetSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
-        return ParquetSinkWriter(working_directory_of(self.target), context, self.files)
+        return ParquetSinkWriter(
+            working_directory_of(self.target), context, self.files, self.evolution
+        )
 
     def create_committer(self, start: SinkStart) -> ParquetCommitter:
         """Claim the target; raises what `ParquetTarget.claim` raises, or CommittableDamaged."""
@@ -114,4 +146,4 @@ class ParquetSink(Sink):
             raise TypeError(f"a ParquetSink has no {type(committer).__name__}")
         schema = committer.target.schema()
         visible = None if schema is None else schema.serialize().to_pybytes()
-        return SchemaProvider(operator_id, visible)
+        return SchemaProvider(operator_id, visible, self.evolution)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -189,6 +190,11 @@ def test_a_table_in_the_source_is_refused(tmp_path: Path) -> None:
         plan_ingest(options_for(tmp_path, source=pattern, on_bad_row="reject"))
 
 
+def is_listed(tmp_path: Path, name: str) -> bool:
+    path = tmp_path / "out.bad-files.jsonl"
+    return path.exists() and any(one["path"].endswith(name) for one in listed(tmp_path))
+
+
 def listed(tmp_path: Path) -> list[dict[str, str]]:
     text = (tmp_path / "out.bad-files.jsonl").read_text()
     return [json.loads(line) for line in text.splitlines()]
@@ -221,15 +227,7 @@ def test_the_list_grows_while_a_job_follows_its_source(tmp_path: Path) -> None:
     simulated = SimulatedIngest(options)
     for name in ("a", "b"):
         (tmp_path / "in" / f"{name}.csv").write_text("x,x\n1,2\n")
-        simulated.run(
-            until=lambda: (
-                (tmp_path / "out.bad-files.jsonl").exists()
-                and any(
-                    one["path"].endswith(f"{name}.csv")
-                    for one in listed(tmp_path)
-                )
-            )
-        )
+        simulated.run(until=partial(is_listed, tmp_path, f"{name}.csv"))
     assert [Path(one["path"]).name for one in listed(tmp_path)] == ["a.csv", "b.csv"]
     simulated.master.stop()
     simulated.run()
