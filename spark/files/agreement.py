@@ -46,6 +46,20 @@ from epochgate.spark.files.text import UTF_8
 ASKED = "--schema (schema in Python)"
 
 
+class ReadingChanged(UsageError):
+    """A start is to read its files in another way than those before: options, before, now."""
+
+    def __str__(self) -> str:
+        options, before, now = self.args
+        return (
+            f"{options}: this job goes on from a checkpoint, and has begun to read its files in "
+            f"another way.\n  before: {before}\n  now:    {now}\nGive the same again; or start "
+            "afresh, with a new target and a new --checkpoint-dir (checkpoint_directory in "
+            "Python). With --schema-evolution add or widen (schema_evolution), files that are new "
+            "may be read by another schema."
+        )
+
+
 @dataclass(frozen=True)
 class Reading:
     """How the files of a source are asked to be read.
@@ -160,7 +174,7 @@ class Layouts:
     def restore(self, first_path: str, values: list[bytes]) -> None:
         """Continue from what `to_list` returned.
 
-        Raises `UsageError` for other columns, or another schema that may not evolve to this one.
+        Raises `UsageError` for other columns, and `ReadingChanged`.
         """
         types, *layouts = values
         self._first_path = first_path
@@ -177,6 +191,17 @@ class Layouts:
                 "(columns in Python), or start afresh with a new target and a new "
                 "--checkpoint-dir (checkpoint_directory)."
             )
+        if before.dialect != reading.dialect:
+            raise ReadingChanged(
+                "--delimiter, --quote, --no-header, --null", before.dialect, reading.dialect
+            )
+        if reading.schema is None or reading.evolution != "none":
+            return
+        given = reading.schema
+        named = [one for one in before.partitions if one.name in given.names]
+        known = pa.schema([*before.schema, *named])
+        if not has_same_columns(given, known):
+            raise ReadingChanged("--schema", describe(known), describe(given))
 
     def _of_known(self, path: str, names: tuple[str, ...] | None) -> pa.Schema:
         known = self._layouts[0].schema

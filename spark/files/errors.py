@@ -152,9 +152,10 @@ class BadRow(BadFile):
         return (
             f"bad row in {self.path!r}, at {self.position}: {self.cause}. Nothing from this row on "
             "was taken. Start again with --on-bad-row reject (on_bad_row in Python) to keep bad "
-            "rows in a table beside the target and take all others; with --schema (schema) if the "
-            "column should have another type; or with --on-bad-file skip (on_bad_file) to go on "
-            "without the rest of the file."
+            "rows in a table beside the target and take all others, or with --on-bad-file skip "
+            "(on_bad_file) to go on without the rest of the file. If the column should have "
+            "another type, begin with --schema (schema), a new target and a new --checkpoint-dir "
+            "(checkpoint_directory)."
         )
 
 

@@ -110,8 +110,9 @@ class SplitReader:
     def read(self, split: FileSplit, position: SplitPosition | None = None) -> Iterator[ReadBatch]:
         """The batches of `split` from `position` on (none: from its beginning).
 
-        Raises `FileChanged` if the file's content is not what was enumerated, and `BadFile` if it
-        cannot be read; all rows before the bad one have been yielded by then.
+        Raises `FileChanged` if the file's content is not what was enumerated, `BadFile` if it
+        cannot be read, and `BadRow` if a row does not fit; all rows before the bad one have been
+        yielded by then.
         """
         rows = 0 if position is None else position.rows
         try:

@@ -117,7 +117,8 @@ class StagingWriter:
     def change_schema(self, schema: pa.Schema) -> None:
         """Finish the file that is being written, and take batches of this schema from now on.
 
-        Raises as `prepare_commit` does.
+        Raises `DiskFull` or `CommittableDamaged`, which leave the writer useless, and
+        `StagingWriterBroken` when it is.
         """
         self._require_usable()
         with self._failing():

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from epochgate.spark.files import BadRow, DelimiterDoubtful, Dialect
+from epochgate.spark.files import BadRow, DelimiterDoubtful, Dialect, FileEnumeration
+from epochgate.spark.files.agreement import ReadingChanged
 from epochgate.spark.files.dialect import DialectUnusable, delimiter_named
 from tests.spark.files.reading import batches, rows, write
 
@@ -123,6 +124,23 @@ def test_one_column_is_taken_for_one_where_its_name_is_quoted_or_given(tmp_path:
 def test_a_table_of_one_column_is_no_reason_for_doubt(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "id\n1\n")
     assert rows(tmp_path) == [{"id": 1}]
+
+
+def test_a_job_that_goes_on_reads_in_the_same_way(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "id,name\n1,Ada\n")
+    ddl = {"id": pa.int64(), "name": pa.string()}
+    first = FileEnumeration(tmp_path)
+    first.discover()
+    data = first.snapshot()
+    FileEnumeration(tmp_path, schema=pa.schema(list(ddl.items()))).restore(data)
+    with pytest.raises(ReadingChanged, match=r"--delimiter.*\n  before: .*','.*\n  now: .*';'"):
+        FileEnumeration(tmp_path, dialect=Dialect(";")).restore(data)
+    wider = pa.schema([*ddl.items(), ("more", pa.string())])
+    with pytest.raises(
+        ReadingChanged, match=r"--schema: .*\n  before: .*\n  now:    id: int64, name: string, more"
+    ):
+        FileEnumeration(tmp_path, schema=wider).restore(data)
+    FileEnumeration(tmp_path, schema=wider, evolution="add").restore(data)
 
 
 @pytest.mark.parametrize(
