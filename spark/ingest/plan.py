@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 
 from epochgate.errors import UsageError
 from epochgate.runtime import (
-    CommitterOfSinks,
     JobConfiguration,
     JobMisconfigured,
     SinkStart,
@@ -45,7 +44,7 @@ from epochgate.spark.ingest.file_enumerator import (
 )
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
-from epochgate.spark.ingest.rejects import RejectSink, committer_of, reject_sink
+from epochgate.spark.ingest.rejects import IngestCommitter, RejectSink, reject_sink
 from epochgate.spark.parquet_sink import (
     ParquetCommitter,
     ParquetSink,
@@ -80,7 +79,7 @@ class IngestPlan:
     store: DirectoryCheckpointStore
     committer: ParquetCommitter
     rejects: ParquetCommitter | None
-    job_committer: CommitterOfSinks
+    job_committer: IngestCommitter
     bad_files: BadFilesList
     source: EnumeratedFileSource
     restored: CompletedCheckpoint | None
@@ -243,7 +242,7 @@ def _assembled(
         store=store,
         committer=committer,
         rejects=rejects,
-        job_committer=committer_of(committer, rejects),
+        job_committer=IngestCommitter(committer, rejects),
         bad_files=bad_files,
         source=source,
         restored=restored,

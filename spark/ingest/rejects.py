@@ -59,8 +59,14 @@ def reject_sink(options: IngestOptions, files: FileSystem | None) -> RejectSink 
     return None
 
 
-def committer_of(rows: ParquetCommitter, rejects: ParquetCommitter | None) -> CommitterOfSinks:
+class IngestCommitter(CommitterOfSinks):
     """The job's committer: of the rows, and of rejected ones where there is a table of them."""
-    if rejects is None:
-        return CommitterOfSinks({ROWS: rows})
-    return CommitterOfSinks({ROWS: rows, REJECTS: rejects})
+
+    def __init__(self, rows: ParquetCommitter, rejects: ParquetCommitter | None) -> None:
+        super().__init__({ROWS: rows} if rejects is None else {ROWS: rows, REJECTS: rejects})
+        self._rows, self._rejects = rows, rejects
+
+    def metrics(self) -> dict[str, int | float]:
+        """The figures of the rows, and how many this run has rejected."""
+        rejected = 0 if self._rejects is None else self._rejects.rows_committed
+        return {**self._rows.metrics(), "rows_rejected": rejected}
