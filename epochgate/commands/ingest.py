@@ -41,7 +41,8 @@ examples:
   epochgate ingest incoming table --follow   go on with new files until Ctrl-C
   epochgate ingest incoming table --transform my_rules:clean
                                              clean(batch) of my_rules.py: from a
-                                             pyarrow.RecordBatch to one, or None
+                                             pyarrow.RecordBatch to one, or None;
+                                             of pandas: clean(frame: pd.DataFrame)
   epochgate ingest incoming table --master spark://host:7077
   epochgate ingest incoming table --chaos 5  kill five of its own processes on the way
 
@@ -85,6 +86,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--transform",
         metavar="MODULE:FUNCTION",
         help="applied to each batch of rows; it travels to the workers",
+    )
+    add(
+        "--transform-takes",
+        choices=("arrow", "table", "pandas", "polars"),
+        help="what it is given: a pyarrow.RecordBatch, a pyarrow.Table, or a DataFrame (default: "
+        "by the annotation of its first parameter, else a RecordBatch)",
     )
     add("--follow", action="store_true", help="go on looking for new files until Ctrl-C")
     add(
@@ -220,6 +227,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         checkpoint_every_s=parse_duration_s(arguments.checkpoint_every),
         checkpoint_directory=arguments.checkpoint_dir,
         transform=None if arguments.transform is None else load_transform(arguments.transform),
+        transform_takes=arguments.transform_takes,
         follow=arguments.follow,
         **reading_from(arguments),
         on_changed_file=arguments.on_changed_file,

@@ -19,6 +19,7 @@ from epochgate.spark.files.ddl import parse_schema
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
 from epochgate.spark.files.evolution import SchemaEvolution
+from epochgate.spark.files.frames import Takes, takes_of
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Format
@@ -42,7 +43,9 @@ class IngestOptions:
     """One ingestion of the files of `source` into the directory `target`.
 
     source: a directory, a file or a glob pattern. checkpoint_directory: none for one beside the
-    target. transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
+    target. transform: from a RecordBatch, Table or frame of pandas or polars to one, to several
+    batches, or None for no rows. transform_takes: which of these it is given: "arrow", "table",
+    "pandas" or "polars"; none to go by the annotation of its first parameter.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. delimiter, quote, header, null: of CSV files, see
     `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
@@ -59,7 +62,7 @@ class IngestOptions:
     long is replaced. port: on which the driver listens for its tasks, 0 for a free one.
 
     Raises IngestMisconfigured, InvalidRestartStrategy, TransformNotCallable, EncodingUnusable,
-    DialectUnusable or SchemaUnreadable.
+    DialectUnusable, SchemaUnreadable or TransformUnclear.
     """
 
     source: str
@@ -68,6 +71,7 @@ class IngestOptions:
     checkpoint_every_s: float = 2.0
     checkpoint_directory: str | None = None
     transform: TransformFunction | None = None
+    transform_takes: Takes | None = None
     follow: bool = False
     format: Format | None = None
     encoding: str = UTF_8
@@ -118,6 +122,8 @@ class IngestOptions:
         usable_encoding(self.encoding)
         if self.transform is not None:
             require_callable(self.transform, repr(self.transform))
+            self._expect_one_of("transform_takes", get_args(Takes))
+            takes_of(self.transform, self.transform_takes)
         parse_restart_strategy(self.restart)
 
     def _expect_schema(self) -> None:
@@ -145,6 +151,13 @@ class IngestOptions:
         value = getattr(self, name)
         if not (math.isfinite(value) and value > 0):
             raise IngestMisconfigured(f"{name} is {value}; it must be a number above 0")
+
+    @property
+    def takes(self) -> Takes:
+        """What the transform is given. Raises TransformUnclear."""
+        if self.transform is None:
+            return "arrow"
+        return takes_of(self.transform, self.transform_takes)
 
     @property
     def dialect(self) -> Dialect:

@@ -232,6 +232,7 @@ def _assembled(
             sink,
             rejecting,
             options.transform,
+            options.takes,
             options.batch_rows,
             options.on_bad_file,
             options.on_bad_row,

@@ -12,6 +12,7 @@ from epochgate.runtime import Operator, Program, Sink, SinkOperator, Work
 from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
 from epochgate.spark.files.content import OnChangedFile
+from epochgate.spark.files.frames import Takes
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow, rejected_batch
 from epochgate.spark.ingest.file_source import FileSource, to_file_split
@@ -86,12 +87,14 @@ class IngestProgram(Program):
 class IngestProgramFactory:
     """Makes the program of a subtask; travels to the tasks with the Spark job.
 
-    `rejects`: where rejected rows go, none if no row is. `rows_per_s`: of one subtask.
+    `rejects`: where rejected rows go, none if no row is. `takes`: what the transform is given.
+    `rows_per_s`: of one subtask.
     """
 
     sink: Sink
     rejects: Sink | None
     transform: TransformFunction | None
+    takes: Takes
     batch_rows: int
     on_bad_file: OnBadFile
     on_bad_row: OnBadRow
@@ -115,7 +118,7 @@ class IngestProgramFactory:
                 ),
                 in_turns=False,
             ),
-            BatchTransform(self.transform),
+            BatchTransform(self.transform, self.takes),
             SinkOperator(self.sink),
             None if self.rejects is None else SinkOperator(self.rejects, label=REJECTS),
             Pace(self.rows_per_s),
