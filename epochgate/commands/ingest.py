@@ -63,7 +63,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add = parser.add_argument
     add("source", metavar="SOURCE", help="a directory, a file, or a pattern in quotes")
-    add("target", metavar="TARGET", help="the directory to write; made if missing")
+    add(
+        "target",
+        metavar="TARGET",
+        help="the directory to write, made if missing; or a URL, s3://...",
+    )
     add("--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)")
     add(
         "--checkpoint-every",
@@ -100,6 +104,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="SECONDS",
         help="take a file once it has been unmodified for so long (default: 5 with --follow, "
         "else 0)",
+    )
+    add(
+        "--file-size",
+        default="256MiB",
+        metavar="SIZE",
+        help="end a file of the target once it is as large, such as 64MB; each checkpoint ends its "
+        "files too (default: 256MiB)",
     )
     add(
         "--port",
@@ -217,6 +228,7 @@ def require_packages() -> None:
 def options_from(arguments: argparse.Namespace) -> IngestOptions:
     """The options that the command line asks for."""
     from epochgate.runtime.durations import parse_duration_s
+    from epochgate.runtime.sizes import parse_size_bytes
     from epochgate.spark.ingest.options import RESTART, IngestOptions
     from epochgate.spark.ingest.transform_function import load_transform
 
@@ -230,6 +242,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         transform_takes=arguments.transform_takes,
         follow=arguments.follow,
         **reading_from(arguments),
+        file_bytes=parse_size_bytes(arguments.file_size),
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
         forget_after_s=parse_duration_s(arguments.forget_after),

@@ -10,17 +10,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.filesystem import LocalFileSystem, WrittenOnce
 from epochgate.spark.files import SkippedFile
 
 
 class BadFilesList:
     """The list at `path`, as it was when this was made; one without a file is not begun."""
 
-    def __init__(self, path: str, files: FileSystem | None = None) -> None:
+    def __init__(self, path: str, files: WrittenOnce | None = None) -> None:
         self.path = path
-        self._files: FileSystem = LocalFileSystem() if files is None else files
-        found = self._files.read_bytes(path) if self._files.exists(path) else b""
+        self._files: WrittenOnce = LocalFileSystem() if files is None else files
+        try:
+            found = self._files.read_bytes(path)
+        except FileNotFoundError:
+            found = b""
         self._before = set(found.decode("utf-8", "replace").splitlines())
         self._written = found
 

@@ -8,6 +8,7 @@ import os
 import re
 from dataclasses import dataclass
 from typing import get_args
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
@@ -25,6 +26,7 @@ from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.transform_function import require_callable
+from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 
 RESTART = "rate:20,1m,200ms"
 BATCH_ROWS = 65_536
@@ -40,19 +42,22 @@ class IngestMisconfigured(UsageError):
 
 @dataclass(frozen=True)
 class IngestOptions:
-    """One ingestion of the files of `source` into the directory `target`.
+    """One ingestion of the files of `source` into `target`.
 
-    source: a directory, a file or a glob pattern. checkpoint_directory: none for one beside the
-    target. transform: from a RecordBatch, Table or frame of pandas or polars to one, to several
-    batches, or None for no rows. transform_takes: which of these it is given: "arrow", "table",
-    "pandas" or "polars"; none to go by the annotation of its first parameter.
+    source: a directory, a file or a glob pattern. target, checkpoint_directory: a directory, or a
+    URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. checkpoint_directory:
+    none for one beside the target.
+    transform: from a RecordBatch, Table or frame of pandas or polars to one, to several batches, or
+    None for no rows. transform_takes: which of these it is given: "arrow", "table", "pandas" or
+    "polars"; none to go by the annotation of its first parameter.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. delimiter, quote, header, null: of CSV files, see
     `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
     none to infer it. schema_evolution: "none", "add" for new columns, "widen" for wider types as
-    well. on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to
-    keep it in the table `rejected_path`. on_bad_file: "fail", or "skip" to leave it out and record
-    it in the file `bad_files_path`. on_changed_file: of a file whose content is
+    well. file_bytes: a file of the target ends once it is as large, or with its checkpoint.
+    on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
+    in the table `rejected_path`. on_bad_file: "fail", or "skip" to leave it out and record it in
+    the file `bad_files_path`. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
     file must have been unmodified before it is taken, by default 5 when following, else 0.
@@ -83,6 +88,7 @@ class IngestOptions:
     header: bool = True
     null: tuple[str, ...] | None = None
     on_bad_row: OnBadRow = "fail"
+    file_bytes: int = ROLL_BYTES
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
@@ -102,7 +108,7 @@ class IngestOptions:
         for name in ("checkpoint_every_s", "heartbeat_timeout_s", "checkpoint_timeout_s"):
             self._expect_positive(name)
         self._expect_positive("forget_after_s")
-        for name in ("parallelism", "batch_rows", "split_bytes_target"):
+        for name in ("parallelism", "batch_rows", "split_bytes_target", "file_bytes"):
             if getattr(self, name) < 1:
                 raise IngestMisconfigured(f"{name} is {getattr(self, name)}; it must be 1 or more")
         if self.rows_per_second is not None:
@@ -172,22 +178,22 @@ class IngestOptions:
     @property
     def rejected_path(self) -> str:
         """The table of rejected rows, beside the target."""
-        return self.target_path + ".rejected"
+        return self.target_path.rstrip("/") + ".rejected"
 
     @property
     def bad_files_path(self) -> str:
         """The list of files that were left out, as JSON lines, beside the target."""
-        return self.target_path + ".bad-files.jsonl"
+        return self.target_path.rstrip("/") + ".bad-files.jsonl"
 
     @property
     def source_path(self) -> str:
         """The source as an absolute path or pattern."""
-        return _absolute(self.source)
+        return absolute(self.source)
 
     @property
     def target_path(self) -> str:
         """The target as an absolute path."""
-        return _absolute(self.target)
+        return absolute(self.target)
 
     @property
     def job_id(self) -> str:
@@ -203,6 +209,13 @@ class IngestOptions:
         return f"ingest-{kept[:SOURCE_SHOWN_MAX]}-{hashlib.sha256(pair).hexdigest()[:8]}"
 
 
-def _absolute(path: str) -> str:
-    # A URL is refused later, and should then be shown as it was given.
+def absolute(path: str) -> str:
+    """A path as it is known everywhere: absolute, or the URL of an object store.
+
+    >>> absolute("file:///data/a%20b"), absolute("s3://bucket/out")
+    ('/data/a b', 's3://bucket/out')
+    """
+    if path.startswith("file://"):
+        return os.path.abspath(unquote(urlsplit(path).path))
+    # A URL that is refused later should then be shown as it was given.
     return path if "://" in path else os.path.abspath(path)

@@ -8,55 +8,39 @@ of a checkpoint shortly before or after its other rows. Runs in tasks, and on th
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
-from epochgate.runtime import CommitterOfSinks, OperatorContext, SinkStart
+from epochgate.runtime import CommitterOfSinks
 from epochgate.runtime.filesystem import FileSystem
+from epochgate.runtime.objects.client import ObjectStore, is_url
 from epochgate.spark.files.rejected import REJECTED_SCHEMA
 from epochgate.spark.ingest.options import IngestOptions
-from epochgate.spark.parquet_sink import (
-    ParquetCommitter,
-    ParquetSink,
-    ParquetTarget,
-    working_directory_of,
-)
-from epochgate.spark.parquet_sink.sink import ParquetSinkWriter
+from epochgate.spark.parquet_sink import ParquetCommitter, ParquetSink, working_directory_of
 
 ROWS: Final = "rows"
 REJECTS: Final = "rejects"
 """The label of the sink, and the id of its operator."""
 
 
-@dataclass(frozen=True)
-class RejectSink(ParquetSink):
-    """Writes rejected rows to the directory `target`."""
-
-    def create_writer(self, context: OperatorContext, state: bytes | None) -> ParquetSinkWriter:
-        """One that needs to ask for no schema."""
-        writer = super().create_writer(context, state)
-        writer.begin(REJECTED_SCHEMA)
-        return writer
-
-    def create_committer(self, start: SinkStart) -> ParquetCommitter:
-        """Claim the table, which may be new to a job that goes on; raises as `ParquetSink` does."""
-        target = ParquetTarget(self.target, start.job_id, start.run_id, files=self.files)
-        target.claim(
-            start.restored_checkpoint, withdraw_newer=start.may_withdraw, may_begin_late=True
-        )
-        try:
-            return ParquetCommitter(target)
-        except BaseException:
-            target.release()
-            raise
-
-
-def reject_sink(options: IngestOptions, files: FileSystem | None) -> RejectSink | None:
+def reject_sink(
+    options: IngestOptions,
+    files: FileSystem | None,
+    open_objects: Callable[[str], ObjectStore],
+) -> ParquetSink | None:
     """The sink of the table; none if this start has nothing to do with one."""
     path = options.rejected_path
-    if options.on_bad_row == "reject" or os.path.isdir(working_directory_of(path)):
-        return RejectSink(path, files)
-    return None
+    has_begun = not is_url(path) and os.path.isdir(working_directory_of(path))
+    if options.on_bad_row != "reject" and not has_begun:
+        return None
+    return ParquetSink(
+        path,
+        options.file_bytes,
+        files,
+        open_objects,
+        schema=REJECTED_SCHEMA,
+        may_begin_late=True,
+    )
 
 
 class IngestCommitter(CommitterOfSinks):
