@@ -150,18 +150,7 @@ def plan_ingest(
         if restored is not None:
             enumeration.restore(_files_in(restored))
         enumeration.discover()
-        restored_id = None if restored is None else restored.checkpoint_id
-        has_fallen_back = (
-            store is not None and restored_id is not None and (store.last_id or 0) > restored_id
-        )
-        start = SinkStart(
-            options.job_id,
-            run_id,
-            restored_id,
-            may_withdraw=has_fallen_back,
-            epoch=0 if store is None else store.epoch,
-        )
-        claimed = claim_both(sink, rejecting, start)
+        claimed = claim_both(sink, rejecting, _sink_start(options, run_id, store, restored))
         # Only now, so that a target which is refused has nothing made beside it.
         store = store or open_store()
         enumeration.seal()
@@ -184,6 +173,23 @@ def plan_ingest(
         if store is not None:
             store.close()
         raise
+
+
+def _sink_start(
+    options: IngestOptions,
+    run_id: str,
+    store: CheckpointStore | None,
+    restored: CompletedCheckpoint | None,
+) -> SinkStart:
+    if store is None or restored is None:
+        return SinkStart(options.job_id, run_id, epoch=0 if store is None else store.epoch)
+    return SinkStart(
+        options.job_id,
+        run_id,
+        restored.checkpoint_id,
+        may_withdraw=(store.last_id or 0) > restored.checkpoint_id,
+        epoch=store.epoch,
+    )
 
 
 def enumeration_factory(
