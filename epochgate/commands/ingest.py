@@ -99,13 +99,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--follow", action="store_true", help="go on looking for new files until Ctrl-C")
     add(
-        "--settle-s",
-        type=float,
-        metavar="SECONDS",
-        help="take a file once it has been unmodified for so long (default: 5 with --follow, "
-        "else 0)",
-    )
-    add(
         "--file-size",
         default="256MiB",
         metavar="SIZE",
@@ -133,6 +126,13 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         help="end the job at a file whose content is another than when it was taken, or leave the "
         "new content out and record it, or take all of it as another file's (default: as "
         "--on-bad-file); a file with the same content is known, whatever its time stamp",
+    )
+    add(
+        "--settle-s",
+        type=float,
+        metavar="SECONDS",
+        help="take a file once it has been unmodified for so long (default: 5 with --follow, "
+        "else 0)",
     )
     add(
         "--forget-after",

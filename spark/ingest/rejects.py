@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from epochgate.runtime import CommitterOfSinks
+from epochgate.runtime import CommitterOfSinks, SinkStart
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url
 from epochgate.spark.files.rejected import REJECTED_SCHEMA
@@ -48,9 +48,21 @@ class IngestCommitter(CommitterOfSinks):
 
     def __init__(self, rows: ParquetCommitter, rejects: ParquetCommitter | None) -> None:
         super().__init__({ROWS: rows} if rejects is None else {ROWS: rows, REJECTS: rejects})
-        self._rows, self._rejects = rows, rejects
+        self.rows, self.rejects = rows, rejects
 
     def metrics(self) -> dict[str, int | float]:
         """The figures of the rows, and how many this run has rejected."""
-        rejected = 0 if self._rejects is None else self._rejects.rows_committed
-        return {**self._rows.metrics(), "rows_rejected": rejected}
+        rejected = 0 if self.rejects is None else self.rejects.rows_committed
+        return {**self.rows.metrics(), "rows_rejected": rejected}
+
+
+def claim_both(rows: ParquetSink, rejects: ParquetSink | None, start: SinkStart) -> IngestCommitter:
+    """Claim the target, and the table if there is one; nothing stays claimed if one is refused."""
+    committer = rows.create_committer(start)
+    try:
+        return IngestCommitter(
+            committer, None if rejects is None else rejects.create_committer(start)
+        )
+    except BaseException:
+        committer.close()
+        raise
