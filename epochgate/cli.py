@@ -20,9 +20,19 @@ from typing import Protocol, cast
 from epochgate import __version__
 from epochgate.errors import EpochgateError
 
-COMMANDS = ("demo", "ingest", "soak", "bench", "draw", "check", "fuzz", "certify-sink")
-"""The commands in the order in which help lists them; `epochgate.commands` has the
-module of each, with _ for -.
+COMMANDS = (
+    "demo",
+    "ingest",
+    "status",
+    "soak",
+    "bench",
+    "draw",
+    "check",
+    "fuzz",
+    "certify-sink",
+)
+"""The commands in the order in which help lists them; `epochgate.commands` has the module of each,
+with _ for -.
 """
 
 SUCCESS, NEGATIVE, MISUSE, INTERRUPTED, NO_READER = 0, 1, 2, 130, 141

@@ -10,10 +10,9 @@ the handle may be used from any thread.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import ModuleType, TracebackType
@@ -26,18 +25,17 @@ from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.reports import JobReport, JobResult
 from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.collect import CollectedRows, collect
-from epochgate.runtime.observing.log import JobLog
-from epochgate.runtime.observing.own_thread import OnOwnThread
+from epochgate.runtime.observing.listening import all_listeners
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.queue_thread import JobLoop
 from epochgate.runtime.store import CheckpointStore
-from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
+from epochgate.spark.errors import TooFewSlots
+from epochgate.spark.program_pickling import pickled
 from epochgate.spark.session import validate_session
 from epochgate.spark.slots import task_slots, too_few_slots
 from epochgate.spark.transport import SparkTransport
-from epochgate.spark.user_modules import user_modules
 
 LEAVE_PATIENCE_S: Final = 60.0
 SLOTS_PATIENCE_S: Final = 30.0
@@ -183,6 +181,7 @@ def run_job(
     heartbeat_timeout_s: float = 10.0,
     process_timeout_s: float = 60.0,
     listeners: Sequence[JobListener] = (),
+    has_history: bool = True,
     in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
     """Start a job on `spark`, a session with its driver in this process; returns once submitted.
@@ -197,10 +196,10 @@ def run_job(
     and its tasks begin from nothing. Source: batch snapshots of Flink's OperatorCoordinatorHolder.
     A worker says every `heartbeat_interval_s` seconds that it is there; one that is silent for
     `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark brings up no
-    process for a subtask within this many seconds. `listeners` hear what happens to the job, each
-    on a thread of its own: see `epochgate.runtime.api.job_events`. The loggers `epochgate.job…` say
-    it at INFO. `in_front` puts another transport between Spark's and the job, for tests: see
-    `epochgate.runtime.testing`.
+    process for a subtask within this many seconds. `listeners` hear what happens, each on a thread
+    of its own, and the loggers `epochgate.job…` say it; `has_history`: it is kept beside the
+    checkpoints of a `DirectoryCheckpointStore`, for `epochgate status`. `in_front` puts another
+    transport between Spark's and the job, for tests: see `epochgate.runtime.testing`.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
     `validate_session` and the committer's `open` raise, ProgramNotPicklable, TooFewSlots,
@@ -234,7 +233,7 @@ def run_job(
         blocking=ThreadedWork,
         committer=committer,
         batch_states=batch_states,
-        listeners=[OnOwnThread(one) for one in (JobLog(), *listeners)],
+        listeners=all_listeners(listeners, store, has_history=has_history),
     )
     return _begun(master, transport, warnings)
 
@@ -250,49 +249,6 @@ def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]
         master.close()
         raise
     return JobHandle(master, loop, transport)
-
-
-def pickled(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:
-    """The program factory as it travels to the tasks. Raises ProgramNotPicklable."""
-    try:
-        try:
-            return _dumped(program_factory, [*by_value, *user_modules()])
-        except Exception:  # noqa: BLE001  # what is pickled may raise anything
-            # What a module holds beside its code may not travel; executors may have the module.
-            return _dumped(program_factory, by_value)
-    except Exception as error:  # the same
-        raise ProgramNotPicklable(
-            f"the program factory {program_factory!r} cannot be sent to the tasks: {error!r}. It "
-            "and what it refers to must be picklable; open files, connections and the session "
-            "itself belong into the program's operators, which open them in the task"
-        ) from error
-
-
-def _dumped(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:
-    with _traveling_by_value(by_value):
-        data: bytes = _cloudpickle().dumps(program_factory)
-    return data
-
-
-def _cloudpickle() -> Any:
-    # Spark's own copy, which its tasks have too; it carries no types.
-    from pyspark import cloudpickle
-
-    return cloudpickle
-
-
-@contextlib.contextmanager
-def _traveling_by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
-    cloudpickle = _cloudpickle()
-    known = cloudpickle.list_registry_pickle_by_value()
-    added = {module.__name__: module for module in modules if module.__name__ not in known}
-    for module in added.values():
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        yield
-    finally:
-        for module in added.values():
-            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _addresses(context: Any) -> tuple[str, str]:

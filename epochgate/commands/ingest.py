@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.reading import add_reading, reading_from
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
-    from epochgate.commands.watching import Interrupts, Watcher
+    from epochgate.commands.progress import Progress
+    from epochgate.commands.watching import Interrupts
     from epochgate.spark.ingest.chaos import Chaos, Strike
     from epochgate.spark.ingest.options import IngestOptions
     from epochgate.spark.ingest.plan import IngestPlan
     from epochgate.spark.ingest.run import IngestHandle, IngestResult
 
+LEFT_OUT = 3
+"""The exit code of a run that finished, and has left out rows or files, as it was asked to."""
+SKIPPED_SHOWN_MAX = 10
 NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
 DESCRIPTION = """\
@@ -35,13 +41,15 @@ examples:
   epochgate ingest incoming table --follow   go on with new files until Ctrl-C
   epochgate ingest incoming table --transform my_rules:clean
                                              clean(batch) of my_rules.py: from a
-                                             pyarrow.RecordBatch to one, or None
+                                             pyarrow.RecordBatch to one, or None;
+                                             of pandas: clean(frame: pd.DataFrame)
   epochgate ingest incoming table --master spark://host:7077
   epochgate ingest incoming table --chaos 5  kill five of its own processes on the way
 
 Ctrl-C takes a last checkpoint and leaves; a second Ctrl-C leaves at once. Nothing
 is lost either way. Source and target must be the same paths on all machines.
-Exit codes: 0 finished or stopped, 1 the job failed, 2 misuse, 130 canceled."""
+Exit codes: 0 finished or stopped, 3 the same and rows or files were left out
+(--on-bad-row reject, --on-bad-file skip), 1 the job failed, 2 misuse, 130 canceled."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -55,7 +63,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add = parser.add_argument
     add("source", metavar="SOURCE", help="a directory, a file, or a pattern in quotes")
-    add("target", metavar="TARGET", help="the directory to write; made if missing")
+    add(
+        "target",
+        metavar="TARGET",
+        help="the directory to write, made if missing; or a URL, s3://...",
+    )
     add("--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)")
     add(
         "--checkpoint-every",
@@ -79,6 +91,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="MODULE:FUNCTION",
         help="applied to each batch of rows; it travels to the workers",
     )
+    add(
+        "--transform-takes",
+        choices=("arrow", "table", "pandas", "polars"),
+        help="what it is given: a pyarrow.RecordBatch, a pyarrow.Table, or a DataFrame (default: "
+        "by the annotation of its first parameter, else a RecordBatch)",
+    )
     add("--follow", action="store_true", help="go on looking for new files until Ctrl-C")
     add(
         "--settle-s",
@@ -88,17 +106,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "else 0)",
     )
     add(
-        "--format",
-        choices=("parquet", "csv", "jsonl"),
-        help="of the files (default: by their extension)",
+        "--file-size",
+        default="256MiB",
+        metavar="SIZE",
+        help="end a file of the target once it is as large, such as 64MB; each checkpoint ends its "
+        "files too (default: 256MiB)",
     )
-    add(
-        "--encoding",
-        default="utf-8",
-        metavar="NAME",
-        help="of CSV and JSON lines files, such as latin-1 or cp1252 (default: utf-8)",
-    )
-    add("--columns", metavar="A,B,...", help="read these columns only")
     add(
         "--port",
         type=int,
@@ -108,17 +121,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "through (default: any free one)",
     )
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
+    add_reading(parser)
     _add_what_may_fail(parser)
 
 
 def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "--on-bad-file",
-        choices=("fail", "skip"),
-        default="fail",
-        help="end the job at a file that cannot be read, or record it and go on (default: fail)",
-    )
     add(
         "--on-changed-file",
         choices=("fail", "skip", "new"),
@@ -157,7 +165,13 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         "--log-level",
         choices=("error", "warn", "info"),
         default="error",
-        help="what Spark says on stderr (default: error)",
+        help="what Spark and epochgate log on stderr beside the progress (default: error)",
+    )
+    add("--quiet", action="store_true", help="say nothing but warnings and errors")
+    add(
+        "--json",
+        action="store_true",
+        help="print the result as one JSON object on stdout; everything else goes to stderr",
     )
     add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
     # For `epochgate soak`: stopped workers among the kills, and a record of them.
@@ -166,12 +180,15 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ingest; 0 when it finished or was stopped, 1 when it failed, 130 when it was canceled."""
+    """Ingest; 0 when it finished or was stopped, 3 when it has left something out then, 1 when it
+    failed, 130 when it was canceled.
+    """
     require_packages()
     options = options_from(arguments)
     if arguments.chaos < 0:
         raise UsageError(f"--chaos {arguments.chaos}: give the number of kills, 0 for none")
-    from epochgate.commands.watching import Interrupts
+    from epochgate.commands.progress import Progress
+    from epochgate.commands.watching import Interrupts, logging_to
     from epochgate.spark.ingest.plan import plan_ingest
     from epochgate.spark.ingest.run import start_plan
     from epochgate.spark.session import local_master, local_session
@@ -181,14 +198,19 @@ def run(arguments: argparse.Namespace) -> int:
         interrupts = stack.enter_context(Interrupts())
         plan = plan_ingest(options)
         stack.callback(plan.release)
-        _announce(plan, master)
+        _announce(plan, master, is_quiet=arguments.quiet)
         spark = stack.enter_context(local_session(master, log_level=arguments.log_level))
-        handle = stack.enter_context(start_plan(spark, plan))
+        progress = Progress(is_followed=options.follow, is_quiet=arguments.quiet)
+        stack.enter_context(logging_to(progress, arguments.log_level))
+        handle = stack.enter_context(start_plan(spark, plan, listeners=[progress]))
         interrupts.begin()
-        result, chaos, elapsed_s = _watched(handle, arguments, interrupts)
-    _summarize(result, plan, elapsed_s, chaos)
+        result, chaos = _watched(handle, progress, arguments, interrupts)
+    if arguments.json:
+        print(json.dumps(_as_json(result, plan, progress, chaos), default=str))
+    elif not arguments.quiet:
+        _summarize(result, plan, progress, chaos)
     if result.is_success():
-        return 0
+        return 0 if result.is_complete() else LEFT_OUT
     print(f"epochgate ingest: the job has {result.state}: {result.reason}", file=sys.stderr)
     return 130 if result.state == "canceled" and interrupts.count else 1
 
@@ -206,10 +228,10 @@ def require_packages() -> None:
 def options_from(arguments: argparse.Namespace) -> IngestOptions:
     """The options that the command line asks for."""
     from epochgate.runtime.durations import parse_duration_s
+    from epochgate.runtime.sizes import parse_size_bytes
     from epochgate.spark.ingest.options import RESTART, IngestOptions
     from epochgate.spark.ingest.transform_function import load_transform
 
-    columns = arguments.columns
     return IngestOptions(
         source=arguments.source,
         target=arguments.target,
@@ -217,11 +239,10 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         checkpoint_every_s=parse_duration_s(arguments.checkpoint_every),
         checkpoint_directory=arguments.checkpoint_dir,
         transform=None if arguments.transform is None else load_transform(arguments.transform),
+        transform_takes=arguments.transform_takes,
         follow=arguments.follow,
-        format=arguments.format,
-        encoding=arguments.encoding,
-        columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
-        on_bad_file=arguments.on_bad_file,
+        **reading_from(arguments),
+        file_bytes=parse_size_bytes(arguments.file_size),
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
         forget_after_s=parse_duration_s(arguments.forget_after),
@@ -232,9 +253,11 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
     )
 
 
-def _announce(plan: IngestPlan, master: str) -> None:
+def _announce(plan: IngestPlan, master: str, *, is_quiet: bool) -> None:
     for warning in plan.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    if is_quiet:
+        return
     whence = "starting" if plan.resumes_from is None else f"from checkpoint {plan.resumes_from}"
     print(
         f"{whence}: {plan.files_found} files known in {plan.options.source_path}, "
@@ -245,12 +268,14 @@ def _announce(plan: IngestPlan, master: str) -> None:
 
 
 def _watched(
-    handle: IngestHandle, arguments: argparse.Namespace, interrupts: Interrupts
-) -> tuple[IngestResult, Chaos | None, float]:
-    from epochgate.commands.watching import Watcher, watch
+    handle: IngestHandle,
+    progress: Progress,
+    arguments: argparse.Namespace,
+    interrupts: Interrupts,
+) -> tuple[IngestResult, Chaos | None]:
+    from epochgate.commands.watching import say_on_stderr, watch
     from epochgate.spark.ingest.chaos import Chaos, has_executors, kill_plan
 
-    watcher = Watcher(handle)
     chaos: Chaos | None = None
     if arguments.chaos:
         kinds = kill_plan(
@@ -263,17 +288,18 @@ def _watched(
             handle,
             kinds,
             seed=arguments.seed,
-            on_strike=_recorder(watcher, arguments.chaos_log),
+            on_strike=_recorder(progress, arguments.chaos_log),
         )
     with chaos or contextlib.nullcontext():
-        watch(handle, watcher, each=_obeying(handle, interrupts))
+        say = say_on_stderr if arguments.quiet else None
+        watch(handle, progress, each=_obeying(handle, interrupts), say=say)
         result = handle.wait()
-    return result, chaos, watcher.elapsed_s
+    return result, chaos
 
 
-def _recorder(watcher: Watcher, log: str | None) -> Any:
+def _recorder(progress: Progress, log: str | None) -> Any:
     def record(strike: Strike) -> None:
-        watcher.note_strike(strike)
+        progress.note_strike(strike)
         if log is not None:
             with open(log, "a", encoding="utf-8") as file:
                 file.write(json.dumps({"kind": strike.kind, "pid": strike.pid}) + "\n")
@@ -301,31 +327,55 @@ def _obeying(handle: IngestHandle, interrupts: Interrupts) -> Any:
     return obey
 
 
+def _as_json(
+    result: IngestResult, plan: IngestPlan, progress: Progress, chaos: Chaos | None
+) -> dict[str, Any]:
+    from epochgate.spark.ingest.plan import checkpoint_directory_of
+
+    return {
+        **result.to_json(),
+        "source": plan.options.source_path,
+        "target": plan.options.target_path,
+        "checkpoint_directory": checkpoint_directory_of(plan.options),
+        "elapsed_s": round(progress.elapsed_s, 3),
+        "killed": [] if chaos is None else [dataclasses.asdict(one) for one in chaos.strikes],
+    }
+
+
 def _summarize(
-    result: IngestResult, plan: IngestPlan, elapsed_s: float, chaos: Chaos | None
+    result: IngestResult, plan: IngestPlan, progress: Progress, chaos: Chaos | None
 ) -> None:
     from epochgate.spark.ingest.plan import checkpoint_directory_of
 
-    report = result.report
-    completed = report.completed()
+    elapsed_s = progress.elapsed_s
     print(
         f"{result.state}: {result.rows_committed:,} rows committed in {result.files_committed} "
         f"files in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
         f"{plan.options.target_path} holds {result.rows_visible:,} rows"
     )
-    print(
-        f"checkpoints: {len(completed)} completed, {len(report.checkpoints) - len(completed)} "
-        f"aborted; failovers: {report.regional_restarts} of one subtask, {report.global_restarts} "
-        f"of all; refused zombies: {report.zombies_refused}"
-    )
+    print(result.report.summary())
     if chaos is not None:
         kinds = [strike.kind for strike in chaos.strikes]
         told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
         print(f"killed on the way: {len(kinds)} of {len(chaos.kinds)} wanted ({told or 'none'})")
-    for skipped in result.skipped:
-        print(f"skipped: {skipped.path} from {skipped.position} on: {skipped.reason}")
+    _tell_left_out(result)
     if result.last_checkpoint_id:
         print(
             f"the same command goes on from checkpoint {result.last_checkpoint_id} in "
             f"{checkpoint_directory_of(plan.options)}"
+        )
+
+
+def _tell_left_out(result: IngestResult) -> None:
+    """Which rows and files this run has left out, and where a script finds them."""
+    if result.rows_rejected:
+        print(f"rejected: {result.rows_rejected:,} rows, kept in {result.rejected_path}")
+    for skipped in result.newly_skipped[:SKIPPED_SHOWN_MAX]:
+        print(f"skipped: {skipped.path} from {skipped.position} on: {skipped.reason}")
+    if len(result.newly_skipped) > SKIPPED_SHOWN_MAX:
+        print(f"skipped: {len(result.newly_skipped) - SKIPPED_SHOWN_MAX} more")
+    if result.skipped:
+        print(
+            f"{len(result.newly_skipped)} files or parts of files left out by this run, "
+            f"{len(result.skipped)} in all: {result.bad_files_path}"
         )

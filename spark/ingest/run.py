@@ -10,11 +10,12 @@ Decides which figures of a job are shown. Leaves the checks to `plan`, the job t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from epochgate.errors import EpochgateError
-from epochgate.runtime import JobResult
+from epochgate.runtime import JobListener, JobResult
 from epochgate.runtime.api.reports import JobReport
 from epochgate.spark.files import SkippedFile
 from epochgate.spark.ingest.options import IngestOptions
@@ -37,8 +38,10 @@ class IngestResult:
 
     state: "finished" (also when it was stopped), "failed" or "canceled"; reason: why, unless
     finished. rows_committed and files_committed: made visible by this run; rows_visible: by all
-    runs. files_found: files of the source known so far. last_checkpoint_id: from which a next run
-    goes on; 0 if there is none.
+    runs. files_found: files of the source known so far. rows_rejected: bad rows that this run has
+    added to the table at rejected_path. skipped: files that were left out, by all runs, as in the
+    list at bad_files_path; newly_skipped: those that were not in it when this run began.
+    last_checkpoint_id: from which a next run goes on; 0 if there is none.
     """
 
     state: str
@@ -47,7 +50,11 @@ class IngestResult:
     files_committed: int
     rows_visible: int
     files_found: int
+    rows_rejected: int
+    rejected_path: str
     skipped: list[SkippedFile]
+    newly_skipped: list[SkippedFile]
+    bad_files_path: str
     resumed_from: int | None
     last_checkpoint_id: int
     report: JobReport
@@ -55,6 +62,19 @@ class IngestResult:
     def is_success(self) -> bool:
         """Whether it finished, or was stopped with a last checkpoint."""
         return self.state == "finished"
+
+    def is_complete(self) -> bool:
+        """Whether it finished, and has left out no row and no file."""
+        return self.is_success() and not self.rows_rejected and not self.newly_skipped
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "report"}
+        skipped = {
+            "skipped": [asdict(one) for one in self.skipped],
+            "newly_skipped": [asdict(one) for one in self.newly_skipped],
+        }
+        return {**own, **skipped, "report": self.report.to_json()}
 
 
 class IngestHandle:
@@ -105,6 +125,10 @@ class IngestHandle:
 def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
     """What the job of `plan` came to."""
     committer, enumerator = plan.committer, plan.source.enumerator
+    skipped = [] if enumerator is None else enumerator.skipped
+    newly_skipped = plan.bad_files.new_of(skipped)
+    if job.state == "finished":
+        plan.bad_files.write(skipped)
     return IngestResult(
         state=job.state,
         reason=job.reason,
@@ -112,25 +136,34 @@ def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
         files_committed=committer.files_committed,
         rows_visible=committer.rows_visible,
         files_found=plan.files_found if enumerator is None else enumerator.files_found,
-        skipped=[] if enumerator is None else enumerator.skipped,
+        rows_rejected=0 if plan.rejects is None else plan.rejects.rows_committed,
+        rejected_path=plan.options.rejected_path,
+        skipped=skipped,
+        newly_skipped=newly_skipped,
+        bad_files_path=plan.options.bad_files_path,
         resumed_from=plan.resumes_from,
         last_checkpoint_id=job.last_checkpoint_id,
         report=job.report,
     )
 
 
-def start_plan(spark: Any, plan: IngestPlan) -> IngestHandle:
-    """Start what was planned; releases it when that fails. Raises what `run_job` raises."""
+def start_plan(
+    spark: Any, plan: IngestPlan, *, listeners: Sequence[JobListener] = ()
+) -> IngestHandle:
+    """Start what was planned; releases it when that fails. `listeners` hear what happens to the
+    job. Raises what `run_job` raises.
+    """
     try:
         job = run_job(
             spark,
             plan.configuration,
             plan.program_factory,
             store=plan.store,
-            committer=plan.committer,
+            committer=plan.job_committer,
             port=plan.options.port,
             heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
             heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),
+            listeners=listeners,
         )
     except BaseException:
         plan.release()
