@@ -28,6 +28,7 @@ PACKAGES = (
     "runtime",
     "runtime.shell.clock",
     "runtime.collect",
+    "runtime.testing.certification",
     "runtime.testing.faulty_filesystem",
     "runtime.testing.faulty_transport",
     "runtime.filesystem",
