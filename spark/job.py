@@ -27,6 +27,7 @@ from epochgate.runtime.api.reports import JobReport, JobResult
 from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.collect import CollectedRows, collect
 from epochgate.runtime.observing.listening import all_listeners
+from epochgate.runtime.observing.metrics_page import MetricsPage
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.job_master import JobMaster
@@ -70,8 +71,16 @@ class JobStatus:
 class JobHandle:
     """A running job. As a context manager it cancels, at the end of the block, what still runs."""
 
-    def __init__(self, master: JobMaster, loop: JobLoop, transport: SparkTransport) -> None:
+    def __init__(
+        self,
+        master: JobMaster,
+        loop: JobLoop,
+        transport: SparkTransport,
+        page: MetricsPage | None = None,
+    ) -> None:
         self._master, self._loop, self._transport = master, loop, transport
+        self.metrics_url = None if page is None else page.url
+        """Where figures are served for Prometheus; none unless that was asked for."""
 
     def __enter__(self) -> Self:
         return self
@@ -183,6 +192,7 @@ def run_job(
     process_timeout_s: float = 60.0,
     listeners: Sequence[JobListener] = (),
     has_history: bool = True,
+    metrics_port: int | None = None,
     in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
     """Start a job on `spark`, a session with its driver in this process; returns once submitted.
@@ -199,12 +209,15 @@ def run_job(
     `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark brings up no
     process for a subtask within this many seconds. `listeners` hear what happens, each on a thread
     of its own, and the loggers `epochgate.job…` say it; `has_history`: it is kept beside the
-    checkpoints of a `DirectoryCheckpointStore`, for `epochgate status`. `in_front` puts another
-    transport between Spark's and the job, for tests: see `epochgate.runtime.testing`.
+    checkpoints of a `DirectoryCheckpointStore`, for `epochgate status`. `metrics_port`: serve
+    figures for Prometheus on this port of the loopback address, 0 for a free one; see
+    `JobHandle.metrics_url`. `in_front` puts another transport between Spark's and the job, for
+    tests: see `epochgate.runtime.testing`.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
     `validate_session` and the committer's `open` raise, ProgramNotPicklable, TooFewSlots,
-    JobMisconfigured, CannotBind; then `store` was not closed unless the job had begun to start.
+    JobMisconfigured, CannotBind, MetricsUnavailable; then `store` was not closed unless the job had
+    begun to start.
     """
     concurrent = configuration.concurrent_attempts_max
     warnings = validate_session(spark, concurrent_attempts_max=concurrent)
@@ -226,20 +239,28 @@ def run_job(
         heartbeat_timeout_s=heartbeat_timeout_s,
         process_timeout_s=process_timeout_s,
     )
-    master = JobMaster(
-        configuration,
-        transport=transport if in_front is None else in_front(transport),
-        store=store,
-        clock=MonotonicClock(),
-        blocking=ThreadedWork,
-        committer=committer,
-        batch_states=batch_states,
-        listeners=all_listeners(listeners, store, has_history=has_history),
-    )
-    return _begun(master, transport, warnings)
+    page = None if metrics_port is None else MetricsPage(metrics_port)
+    heard_by = all_listeners(listeners, store, has_history=has_history, page=page)
+    try:
+        master = JobMaster(
+            configuration,
+            transport=transport if in_front is None else in_front(transport),
+            store=store,
+            clock=MonotonicClock(),
+            blocking=ThreadedWork,
+            committer=committer,
+            batch_states=batch_states,
+            listeners=heard_by,
+        )
+        loop = _begun(master, transport, warnings)
+    except BaseException:
+        for listener in heard_by:
+            listener.close()
+        raise
+    return JobHandle(master, loop, transport, page)
 
 
-def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]) -> JobHandle:
+def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]) -> JobLoop:
     transport.on_broken = master.fail
     for warning in warnings:
         master.queue.post(master.warn, warning)
@@ -249,7 +270,7 @@ def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]
     except BaseException:
         master.close()
         raise
-    return JobHandle(master, loop, transport)
+    return loop
 
 
 def pickled(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:

@@ -41,10 +41,12 @@ from epochgate.spark.job import JobHandle, run_job
 OWN = (SOURCE, MAP, SINK)
 RUN_OPTIONS = (
     "by_value",
+    "has_history",
     "heartbeat_interval_s",
     "heartbeat_timeout_s",
     "in_front",
     "listeners",
+    "metrics_port",
     "port",
 )
 
@@ -181,7 +183,7 @@ class Pipeline:
         `checkpoints`: the directory of this job's checkpoints, from which another start goes on.
         `job_id`: by default the directory's name. `options`: further fields of `JobConfiguration`,
         such as `checkpoint_interval_s`, and those of `run_job` (`by_value`, `listeners`, `port`,
-        heartbeats).
+        `metrics_port`, `has_history`, heartbeats).
         Raises JobMisconfigured, TypeError for an unknown option, and what `run_job` and
         `DirectoryCheckpointStore` raise.
         """

@@ -161,6 +161,13 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="what Spark and epochgate log on stderr beside the progress (default: error)",
     )
+    add(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="serve figures for Prometheus at http://127.0.0.1:PORT/metrics; 0 for a free port, "
+        "which is printed",
+    )
     add("--quiet", action="store_true", help="say nothing but warnings and errors")
     add(
         "--json",
@@ -195,6 +202,8 @@ def run(arguments: argparse.Namespace) -> int:
         progress = Progress(is_followed=options.follow, is_quiet=arguments.quiet)
         stack.enter_context(logging_to(progress, arguments.log_level))
         handle = stack.enter_context(start_plan(spark, plan, listeners=[progress]))
+        if handle.job.metrics_url is not None:
+            progress.note(f"metrics: {handle.job.metrics_url}", is_needed=True)
         interrupts.begin()
         result, chaos = _watched(handle, progress, arguments, interrupts)
     if arguments.json:
@@ -243,6 +252,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         rows_per_second=arguments.rows_per_second,
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
         port=arguments.port,
+        metrics_port=arguments.metrics_port,
     )
 
 
