@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from epochgate.runtime import CheckpointEnded, JobEnded, JobRestarts
 from epochgate.runtime.api.operator import metrics_of
 from epochgate.runtime.api.reports import JobReport
-from epochgate.runtime.observing.listening import all_listeners
+from epochgate.runtime.observing.listening import Listening
 from epochgate.runtime.observing.metrics_page import (
     NAMES_MAX,
     SUBTASKS_MAX,
@@ -150,19 +150,29 @@ def test_without_the_library_the_message_says_how_to_get_it(
 
 def test_the_page_is_gone_with_its_job() -> None:
     before = set(threading.enumerate())
-    page = MetricsPage()
     store = InMemoryCheckpointStore(CheckpointShelf(), job_id="job")
-    listeners = all_listeners([], store, has_history=True, page=page)
-    job = simulated(Script(), listeners=listeners)
+    heard_by = Listening([], store, metrics_port=0)
+    assert heard_by.metrics_url is not None
+    job = simulated(Script(), listeners=heard_by.listeners)
     job.settle()
-    assert value(shown(page), "job_subtasks") == 1
+    with urllib.request.urlopen(heard_by.metrics_url, timeout=10) as answer:
+        assert b"epochgate_job_subtasks" in answer.read()
     job.master.cancel("enough")
     job.flow()
     job.master.close()
-    page.close()
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(page.url, timeout=10)
+        urllib.request.urlopen(heard_by.metrics_url, timeout=10)
     assert set(threading.enumerate()) <= before
+
+
+def test_a_job_that_could_not_be_started_leaves_no_page() -> None:
+    store = InMemoryCheckpointStore(CheckpointShelf(), job_id="job")
+    heard_by = Listening([], store, metrics_port=0)
+    assert heard_by.metrics_url is not None
+    with pytest.raises(LookupError), heard_by.closed_on_error():
+        raise LookupError("no slots")
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(heard_by.metrics_url, timeout=10)
 
 
 class Counting(ScriptedOperator):
