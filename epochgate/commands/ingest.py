@@ -57,7 +57,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add = parser.add_argument
     add("source", metavar="SOURCE", help="a directory, a file, or a pattern in quotes")
-    add("target", metavar="TARGET", help="the directory to write; made if missing")
+    add(
+        "target",
+        metavar="TARGET",
+        help="the directory to write, made if missing; or a URL, s3://...",
+    )
     add("--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)")
     add(
         "--checkpoint-every",
@@ -101,6 +105,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="of CSV and JSON lines files, such as latin-1 or cp1252 (default: utf-8)",
     )
     add("--columns", metavar="A,B,...", help="read these columns only")
+    add(
+        "--file-size",
+        default="256MiB",
+        metavar="SIZE",
+        help="end a file of the target once it is as large, such as 64MB; each checkpoint ends its "
+        "files too (default: 256MiB)",
+    )
     add(
         "--port",
         type=int,
@@ -229,6 +240,7 @@ def require_packages() -> None:
 def options_from(arguments: argparse.Namespace) -> IngestOptions:
     """The options that the command line asks for."""
     from epochgate.runtime.durations import parse_duration_s
+    from epochgate.runtime.sizes import parse_size_bytes
     from epochgate.spark.ingest.options import RESTART, IngestOptions
     from epochgate.spark.ingest.transform_function import load_transform
 
@@ -244,6 +256,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         format=arguments.format,
         encoding=arguments.encoding,
         columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
+        file_bytes=parse_size_bytes(arguments.file_size),
         on_bad_file=arguments.on_bad_file,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,

@@ -8,6 +8,7 @@ import os
 import re
 from dataclasses import dataclass
 from typing import get_args
+from urllib.parse import unquote, urlsplit
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
@@ -18,6 +19,7 @@ from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.transform_function import require_callable
+from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 
 RESTART = "rate:20,1m,200ms"
 BATCH_ROWS = 65_536
@@ -33,12 +35,15 @@ class IngestMisconfigured(UsageError):
 
 @dataclass(frozen=True)
 class IngestOptions:
-    """One ingestion of the files of `source` into the directory `target`.
+    """One ingestion of the files of `source` into `target`.
 
-    source: a directory, a file or a glob pattern. checkpoint_directory: none for one beside the
-    target. transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
+    source: a directory, a file or a glob pattern. target, checkpoint_directory: a directory, or a
+    URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. checkpoint_directory:
+    none for one beside the target.
+    transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
-    encoding: of CSV and JSON lines files. columns: those to read, none for all. on_bad_file:
+    encoding: of CSV and JSON lines files. columns: those to read, none for all.
+    file_bytes: a file of the target ends once it is as large, or with its checkpoint. on_bad_file:
     "fail", or "skip" to leave it out and record it. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
@@ -62,6 +67,7 @@ class IngestOptions:
     format: Format | None = None
     encoding: str = UTF_8
     columns: tuple[str, ...] | None = None
+    file_bytes: int = ROLL_BYTES
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
@@ -82,7 +88,7 @@ class IngestOptions:
         for name in ("checkpoint_every_s", "heartbeat_timeout_s", "checkpoint_timeout_s"):
             self._expect_positive(name)
         self._expect_positive("forget_after_s")
-        for name in ("parallelism", "batch_rows", "split_bytes_target"):
+        for name in ("parallelism", "batch_rows", "split_bytes_target", "file_bytes"):
             if getattr(self, name) < 1:
                 raise IngestMisconfigured(f"{name} is {getattr(self, name)}; it must be 1 or more")
         if self.rows_per_second is not None:
@@ -121,12 +127,12 @@ class IngestOptions:
     @property
     def source_path(self) -> str:
         """The source as an absolute path or pattern."""
-        return _absolute(self.source)
+        return absolute(self.source)
 
     @property
     def target_path(self) -> str:
         """The target as an absolute path."""
-        return _absolute(self.target)
+        return absolute(self.target)
 
     @property
     def job_id(self) -> str:
@@ -142,6 +148,13 @@ class IngestOptions:
         return f"ingest-{kept[:SOURCE_SHOWN_MAX]}-{hashlib.sha256(pair).hexdigest()[:8]}"
 
 
-def _absolute(path: str) -> str:
-    # A URL is refused later, and should then be shown as it was given.
+def absolute(path: str) -> str:
+    """A path as it is known everywhere: absolute, or the URL of an object store.
+
+    >>> absolute("file:///data/a%20b"), absolute("s3://bucket/out")
+    ('/data/a b', 's3://bucket/out')
+    """
+    if path.startswith("file://"):
+        return os.path.abspath(unquote(urlsplit(path).path))
+    # A URL that is refused later should then be shown as it was given.
     return path if "://" in path else os.path.abspath(path)

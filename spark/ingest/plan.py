@@ -21,11 +21,15 @@ from epochgate.errors import UsageError
 from epochgate.runtime import JobConfiguration, JobMisconfigured, SinkStart
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
+from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.source import SourceProvider
 from epochgate.runtime.store import (
     CheckpointDamaged,
+    CheckpointStore,
     CompletedCheckpoint,
     DirectoryCheckpointStore,
+    ObjectCheckpointStore,
 )
 from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.enumeration import segments_in
@@ -37,7 +41,7 @@ from epochgate.spark.ingest.file_enumerator import (
     FirstLook,
     read_files,
 )
-from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions
+from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
 from epochgate.spark.parquet_sink import (
     ParquetCommitter,
@@ -66,7 +70,7 @@ class IngestPlan:
     options: IngestOptions
     configuration: JobConfiguration
     program_factory: IngestProgramFactory
-    store: DirectoryCheckpointStore
+    store: CheckpointStore
     committer: ParquetCommitter
     source: EnumeratedFileSource
     restored: CompletedCheckpoint | None
@@ -85,36 +89,46 @@ class IngestPlan:
 
 
 def checkpoint_directory_of(options: IngestOptions) -> str:
-    """Where the checkpoints are kept: as asked, or in the target's working directory."""
-    given = options.checkpoint_directory
-    return os.path.abspath(
-        os.path.join(working_directory_of(options.target_path), CHECKPOINTS)
-        if given is None
-        else given
-    )
+    """Where the checkpoints are kept: as asked, or in the target's working directory, or beside the
+    target's URL.
+    """
+    given, target = options.checkpoint_directory, options.target_path
+    if given is not None:
+        return absolute(given)
+    if is_url(target):
+        return f"{target.rstrip('/')}.{CHECKPOINTS}"
+    return os.path.join(working_directory_of(target), CHECKPOINTS)
 
 
 def plan_ingest(
-    options: IngestOptions, *, run_id: str | None = None, files: FileSystem | None = None
+    options: IngestOptions,
+    *,
+    run_id: str | None = None,
+    files: FileSystem | None = None,
+    open_objects: Callable[[str], ObjectStore] = open_url,
 ) -> IngestPlan:
     """Check everything, restore the newest checkpoint if there is one, and claim the target.
 
-    `files`: what store, target and sinks write with. Raises TargetInSource, CheckpointsMisplaced,
-    JobMisconfigured for checkpoints of another job, and what `FileEnumeration`,
-    `DirectoryCheckpointStore` and `ParquetSink.create_committer` raise; nothing stays claimed then.
+    `files` and `open_objects`: what store, target and sinks write with. Raises TargetInSource,
+    CheckpointsMisplaced, JobMisconfigured for checkpoints of another job, and what
+    `FileEnumeration`, `DirectoryCheckpointStore`, `ObjectCheckpointStore` and
+    `ParquetSink.create_committer` raise; nothing stays claimed then.
     """
     _require_apart(options)
     run_id = run_id or uuid.uuid4().hex
-    file_system = LocalFileSystem() if files is None else files
     directory = checkpoint_directory_of(options)
-    sink = ParquetSink(options.target_path, files)
+    sink = ParquetSink(options.target_path, options.file_bytes, files, open_objects)
+
+    def open_store() -> CheckpointStore:
+        return _open_store(directory, options, files or LocalFileSystem(), open_objects)
+
     committer: ParquetCommitter | None = None
-    store: DirectoryCheckpointStore | None = None
+    store: CheckpointStore | None = None
     try:
-        if os.path.isdir(directory):
-            store = _open_store(directory, options, file_system)
+        if is_url(directory) or is_url(options.target_path) or os.path.isdir(directory):
+            store = open_store()
         restored = None if store is None else store.latest()
-        segments = KnownSegments(os.path.join(directory, KNOWN_FILES), file_system)
+        segments = _segments(directory, files or LocalFileSystem(), open_objects)
         fresh = enumeration_factory(options, segments)
         enumeration = fresh()
         if restored is not None:
@@ -125,10 +139,16 @@ def plan_ingest(
             store is not None and restored_id is not None and (store.last_id or 0) > restored_id
         )
         committer = sink.create_committer(
-            SinkStart(options.job_id, run_id, restored_id, may_withdraw=has_fallen_back)
+            SinkStart(
+                options.job_id,
+                run_id,
+                restored_id,
+                may_withdraw=has_fallen_back,
+                epoch=0 if store is None else store.epoch,
+            )
         )
         # Only now, so that a target which is refused has nothing made beside it.
-        store = store or _open_store(directory, options, file_system)
+        store = store or open_store()
         enumeration.seal()
         _remove_needless(segments, store, enumeration)
         return _assembled(
@@ -171,7 +191,7 @@ def _assembled(
     run_id: str,
     sink: ParquetSink,
     committer: ParquetCommitter,
-    store: DirectoryCheckpointStore,
+    store: CheckpointStore,
     restored: CompletedCheckpoint | None,
     fresh: Callable[[], FileEnumeration],
     enumeration: FileEnumeration,
@@ -214,15 +234,27 @@ def _assembled(
 
 
 def _open_store(
-    directory: str, options: IngestOptions, files: FileSystem
-) -> DirectoryCheckpointStore:
-    return DirectoryCheckpointStore(
-        directory, job_id=options.job_id, retained=CHECKPOINTS_RETAINED, file_system=files
-    )
+    directory: str,
+    options: IngestOptions,
+    files: FileSystem,
+    open_objects: Callable[[str], ObjectStore],
+) -> CheckpointStore:
+    job_id, retained = options.job_id, CHECKPOINTS_RETAINED
+    if is_url(directory):
+        return ObjectCheckpointStore(open_objects(directory), job_id=job_id, retained=retained)
+    return DirectoryCheckpointStore(directory, job_id=job_id, retained=retained, file_system=files)
+
+
+def _segments(
+    directory: str, files: FileSystem, open_objects: Callable[[str], ObjectStore]
+) -> KnownSegments:
+    if is_url(directory):
+        return KnownSegments(KNOWN_FILES, ObjectFiles(open_objects(directory)))
+    return KnownSegments(os.path.join(directory, KNOWN_FILES), files)
 
 
 def _remove_needless(
-    segments: KnownSegments, store: DirectoryCheckpointStore, enumeration: FileEnumeration
+    segments: KnownSegments, store: CheckpointStore, enumeration: FileEnumeration
 ) -> None:
     """Remove what an earlier run has left of the list of known files and no checkpoint needs."""
     needed = segments_in(enumeration.snapshot())

@@ -1,4 +1,4 @@
-"""The Parquet sink: files staged by tasks, of one schema, and shown per checkpoint by one rename.
+"""The Parquet sink: files staged by tasks, of one schema, and shown per checkpoint in one step.
 
 Puts together what the other modules decide. A writer stages nothing before the sink's coordinator
 has told it the schema that all subtasks write. Its files are named by run, subtask and attempt, so
@@ -7,6 +7,7 @@ a zombie can never write over another's. Runs in tasks and on the driver.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +22,14 @@ from epochgate.runtime import (
     SinkWriter,
 )
 from epochgate.runtime.filesystem import FileSystem
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
+from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.spark.parquet_sink.committable import require_free_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
+from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.ownership import working_directory_of
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
-from epochgate.spark.parquet_sink.staging import StagingWriter
+from epochgate.spark.parquet_sink.staging import ROLL_BYTES, ROW_GROUP_BYTES, StagingWriter
 from epochgate.spark.parquet_sink.target import ParquetTarget
 
 
@@ -33,9 +37,9 @@ class ParquetSinkWriter(SinkWriter):
     """Stages record batches below the target's working directory, all of one agreed schema."""
 
     def __init__(
-        self, working_directory: str, context: OperatorContext, files: FileSystem | None
+        self, make_staging: Callable[[pa.Schema], StagingWriter], context: OperatorContext
     ) -> None:
-        self._working_directory, self._context, self._files = working_directory, context, files
+        self._make_staging, self._context = make_staging, context
         self._staging: StagingWriter | None = None
         self._has_asked = False
 
@@ -54,14 +58,7 @@ class ParquetSinkWriter(SinkWriter):
     def handle_event(self, event: Any) -> None:
         """The schema is agreed: begin files of this attempt's own."""
         if self._staging is None:
-            self._staging = StagingWriter(
-                self._working_directory,
-                self._context.run_id,
-                self._context.subtask,
-                self._context.attempt,
-                schema=pa.ipc.read_schema(pa.py_buffer(event[1])),
-                files=self._files,
-            )
+            self._staging = self._make_staging(pa.ipc.read_schema(pa.py_buffer(event[1])))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Stage one batch; OutputSchemaChanged or DiskFull end the job."""
@@ -82,19 +79,48 @@ class ParquetSinkWriter(SinkWriter):
 
 @dataclass(frozen=True)
 class ParquetSink(Sink):
-    """Writes to the directory `target`; `files`: with what, for tests."""
+    """Writes to `target`, a directory or the URL of a place in an object store.
+
+    file_bytes: a file ends once it is as large, or with its checkpoint. `files` and
+    `open_objects`: with what, for tests.
+    """
 
     target: str
+    file_bytes: int = ROLL_BYTES
     files: FileSystem | None = None
+    open_objects: Callable[[str], ObjectStore] = open_url
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> ParquetSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
-        return ParquetSinkWriter(working_directory_of(self.target), context, self.files)
+        is_object = is_url(self.target)
+
+        def make_staging(schema: pa.Schema) -> StagingWriter:
+            return StagingWriter(
+                "" if is_object else working_directory_of(self.target),
+                context.run_id,
+                context.subtask,
+                context.attempt,
+                schema=schema,
+                files=ObjectFiles(self.open_objects(self.target)) if is_object else self.files,
+                roll_bytes=self.file_bytes,
+                row_group_bytes=min(ROW_GROUP_BYTES, self.file_bytes),
+                in_place=is_object,
+            )
+
+        return ParquetSinkWriter(make_staging, context)
 
     def create_committer(self, start: SinkStart) -> ParquetCommitter:
-        """Claim the target; raises what `ParquetTarget.claim` raises, or CommittableDamaged."""
-        target = ParquetTarget(self.target, start.job_id, start.run_id, files=self.files)
-        target.claim(start.restored_checkpoint, withdraw_newer=start.may_withdraw)
+        """Claim the target; raises what `ParquetTarget.claim` or `ObjectTarget.claim` raises, or
+        CommittableDamaged.
+        """
+        target: ParquetTarget | ObjectTarget
+        if is_url(self.target):
+            target = ObjectTarget(self.open_objects(self.target), start.job_id, start.run_id)
+        else:
+            target = ParquetTarget(self.target, start.job_id, start.run_id, files=self.files)
+        target.claim(
+            start.restored_checkpoint, withdraw_newer=start.may_withdraw, epoch=start.epoch
+        )
         try:
             return ParquetCommitter(target)
         except BaseException:
