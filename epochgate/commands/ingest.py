@@ -122,6 +122,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
     _add_what_may_fail(parser)
+    _add_what_is_said(parser)
 
 
 def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
@@ -166,6 +167,14 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         metavar="KILLS",
         help="kill (-9) this many of the job's own workers and executors while it runs",
     )
+    add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
+    # For `epochgate soak`: stopped workers among the kills, and a record of them.
+    add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
+    add("--chaos-log", help=argparse.SUPPRESS)
+
+
+def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--log-level",
         choices=("error", "warn", "info"),
@@ -185,10 +194,6 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the result as one JSON object on stdout; everything else goes to stderr",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
-    # For `epochgate soak`: stopped workers among the kills, and a record of them.
-    add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
-    add("--chaos-log", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
