@@ -117,6 +117,20 @@ class StagingWriter:
             with self._failing():
                 self._write_row_group()
 
+    def change_schema(self, schema: pa.Schema) -> None:
+        """Finish the file that is being written, and take batches of this schema from now on.
+
+        Raises `DiskFull` or `CommittableDamaged`, which leave the writer useless, and
+        `StagingWriterBroken` when it is.
+        """
+        self._require_usable()
+        with self._failing():
+            if self._gathered:
+                self._write_row_group()
+            if self._open is not None:
+                self._finish_file(self._open)
+        self._schema = schema
+
     def prepare_commit(self, checkpoint: int) -> list[Committable]:
         """Finish the files written since the last call, durably, and hand them over; maybe none.
 
