@@ -50,10 +50,12 @@ from epochgate.spark.session import validate_session
 OWN = (SOURCE, MAP, SINK)
 RUN_OPTIONS = (
     "by_value",
+    "has_history",
     "heartbeat_interval_s",
     "heartbeat_timeout_s",
     "in_front",
     "listeners",
+    "metrics_port",
     "port",
 )
 
@@ -216,9 +218,9 @@ class Pipeline:
         `checkpoints`: the directory of this job's checkpoints, or the URL of a place in an object
         store, from which another start goes on. `job_id`: by default the last part of that.
         `options`: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and those
-        of `run_job` (`by_value`, `listeners`, `port`, heartbeats). Raises JobMisconfigured,
-        UrlNotSupported, TypeError for an unknown option, and what `run_job`, the sink's
-        `create_committer` and the checkpoint store raise.
+        of `run_job` (`by_value`, `listeners`, `port`, `metrics_port`, `has_history`, heartbeats).
+        Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, and what
+        `run_job`, the sink's `create_committer` and the checkpoint store raise.
         """
         run = {name: options.pop(name) for name in RUN_OPTIONS if name in options}
         known = {field.name for field in fields(JobConfiguration)} - {

@@ -37,6 +37,7 @@ PACKAGES = (
     "runtime.observing.listening",
     "runtime.pipeline",
     "runtime.observing.log",
+    "runtime.observing.metrics_page",
     "runtime.observing.own_thread",
     "runtime.observing.run_summary",
     "runtime.observing.status",
