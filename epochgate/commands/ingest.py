@@ -1,4 +1,4 @@
-"""`epochgate ingest`: files into a Parquet directory, each row exactly once, whatever is killed."""
+"""`epochgate ingest`: files into Parquet or a table, each row exactly once, whatever is killed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
 DESCRIPTION = """\
 Read the files of SOURCE (Parquet, CSV or JSON lines) in a Spark job and write
-their rows to Parquet files in TARGET, each row exactly once, whatever is killed
-on the way. Rows become visible in TARGET checkpoint by checkpoint, by one rename
-each. The same command again goes on where the last run ended, and takes files
-that are new by then."""
+their rows to TARGET, each row exactly once, whatever is killed on the way. TARGET
+is a directory for Parquet files, or a table of a kind named below. Rows become
+visible in it checkpoint by checkpoint, all of a checkpoint at once. The same
+command again goes on where the last run ended, and takes files that are new by
+then."""
 
 EPILOG = """\
 examples:
@@ -39,6 +40,10 @@ examples:
   epochgate ingest incoming table --master spark://host:7077
   epochgate ingest incoming table --chaos 5  kill five of its own processes on the way
 
+targets (docs/tables.md):
+  PATH        a directory of Parquet files; made if missing
+  delta:PATH  a Delta Lake table in a directory; made if missing (epochgate[delta])
+
 Ctrl-C takes a last checkpoint and leaves; a second Ctrl-C leaves at once. Nothing
 is lost either way. Source and target must be the same paths on all machines.
 Exit codes: 0 finished or stopped, 1 the job failed, 2 misuse, 130 canceled."""
@@ -48,14 +53,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "ingest",
-        help="read files and write Parquet, each row exactly once",
+        help="read files and write Parquet or tables, each row exactly once",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("source", metavar="SOURCE", help="a directory, a file, or a pattern in quotes")
-    add("target", metavar="TARGET", help="the directory to write; made if missing")
+    add("target", metavar="TARGET", help="the directory or table to write; see below")
     add("--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)")
     add(
         "--checkpoint-every",

@@ -17,6 +17,7 @@ from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
+from epochgate.spark.ingest.targets import Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
 
 RESTART = "rate:20,1m,200ms"
@@ -33,10 +34,11 @@ class IngestMisconfigured(UsageError):
 
 @dataclass(frozen=True)
 class IngestOptions:
-    """One ingestion of the files of `source` into the directory `target`.
+    """One ingestion of the files of `source` into `target`.
 
-    source: a directory, a file or a glob pattern. checkpoint_directory: none for one beside the
-    target. transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
+    source: a directory, a file or a glob pattern. target: a directory of Parquet files, or
+    "delta:PATH" for a Delta table. checkpoint_directory: none for one beside the target.
+    transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. columns: those to read, none for all. on_bad_file:
     "fail", or "skip" to leave it out and record it. on_changed_file: of a file whose content is
@@ -48,7 +50,8 @@ class IngestOptions:
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
     long is replaced. port: on which the driver listens for its tasks, 0 for a free one.
 
-    Raises IngestMisconfigured, InvalidRestartStrategy, TransformNotCallable or EncodingUnusable.
+    Raises IngestMisconfigured, TargetUnreadable, InvalidRestartStrategy, TransformNotCallable or
+    EncodingUnusable.
     """
 
     source: str
@@ -77,6 +80,7 @@ class IngestOptions:
         for name in ("source", "target"):
             if not os.fspath(getattr(self, name)):
                 raise IngestMisconfigured(f"{name} is empty; give a path")
+        parse_target(self.target)
         for name in ("checkpoint_every_s", "heartbeat_timeout_s", "checkpoint_timeout_s"):
             self._expect_positive(name)
         self._expect_positive("forget_after_s")
@@ -117,8 +121,13 @@ class IngestOptions:
 
     @property
     def target_path(self) -> str:
-        """The target as an absolute path."""
-        return _absolute(self.target)
+        """The target as an absolute path, without its scheme."""
+        return self.parsed_target.path
+
+    @property
+    def parsed_target(self) -> Target:
+        """The target's sink and place. Raises TargetUnreadable."""
+        return parse_target(self.target)
 
     @property
     def job_id(self) -> str:
@@ -130,7 +139,7 @@ class IngestOptions:
         paths = (self.source_path, self.target_path)
         names = "-to-".join(os.path.basename(path) or "root" for path in paths)
         kept = re.sub(r"[^0-9A-Za-z_.-]", "_", names)
-        pair = f"{self.source_path}\0{self.target_path}".encode()
+        pair = f"{self.source_path}\0{self.parsed_target.name}".encode()
         return f"ingest-{kept[:SOURCE_SHOWN_MAX]}-{hashlib.sha256(pair).hexdigest()[:8]}"
 
 

@@ -27,6 +27,7 @@ from epochgate.runtime.store import (
     CompletedCheckpoint,
     DirectoryCheckpointStore,
 )
+from epochgate.spark.counting_sink import CountingCommitter, CountingSink
 from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
@@ -39,12 +40,8 @@ from epochgate.spark.ingest.file_enumerator import (
 )
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
-from epochgate.spark.parquet_sink import (
-    ParquetCommitter,
-    ParquetSink,
-    checkpoint_name,
-    working_directory_of,
-)
+from epochgate.spark.ingest.targets import sink_of
+from epochgate.spark.parquet_sink import checkpoint_name, working_directory_of
 
 CHECKPOINTS = "checkpoints"
 KNOWN_FILES = "known-files"
@@ -67,7 +64,7 @@ class IngestPlan:
     configuration: JobConfiguration
     program_factory: IngestProgramFactory
     store: DirectoryCheckpointStore
-    committer: ParquetCommitter
+    committer: CountingCommitter
     source: EnumeratedFileSource
     restored: CompletedCheckpoint | None
     files_found: int
@@ -101,14 +98,14 @@ def plan_ingest(
 
     `files`: what store, target and sinks write with. Raises TargetInSource, CheckpointsMisplaced,
     JobMisconfigured for checkpoints of another job, and what `FileEnumeration`,
-    `DirectoryCheckpointStore` and `ParquetSink.create_committer` raise; nothing stays claimed then.
+    `DirectoryCheckpointStore` and the sink's `create_committer` raise; nothing stays claimed then.
     """
     _require_apart(options)
     run_id = run_id or uuid.uuid4().hex
     file_system = LocalFileSystem() if files is None else files
     directory = checkpoint_directory_of(options)
-    sink = ParquetSink(options.target_path, files)
-    committer: ParquetCommitter | None = None
+    sink = sink_of(options.parsed_target, files)
+    committer: CountingCommitter | None = None
     store: DirectoryCheckpointStore | None = None
     try:
         if os.path.isdir(directory):
@@ -169,8 +166,8 @@ def enumeration_factory(
 def _assembled(
     options: IngestOptions,
     run_id: str,
-    sink: ParquetSink,
-    committer: ParquetCommitter,
+    sink: CountingSink,
+    committer: CountingCommitter,
     store: DirectoryCheckpointStore,
     restored: CompletedCheckpoint | None,
     fresh: Callable[[], FileEnumeration],
@@ -184,12 +181,13 @@ def _assembled(
         follow_every_s=FOLLOW_EVERY_S if options.follow else None,
     )
     rate = options.rows_per_second
+    agreeing = sink.create_coordinator(SINK, committer)
     return IngestPlan(
         options=options,
         configuration=JobConfiguration(
             job_id=options.job_id,
             parallelism=options.parallelism,
-            providers=(SourceProvider(SOURCE, source), sink.create_coordinator(SINK, committer)),
+            providers=(SourceProvider(SOURCE, source), *([] if agreeing is None else [agreeing])),
             run_id=run_id,
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,

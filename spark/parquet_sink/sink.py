@@ -16,11 +16,11 @@ from epochgate.runtime import (
     Committer,
     CoordinatorProvider,
     OperatorContext,
-    Sink,
     SinkStart,
     SinkWriter,
 )
 from epochgate.runtime.filesystem import FileSystem
+from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.parquet_sink.committable import require_free_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
 from epochgate.spark.parquet_sink.ownership import working_directory_of
@@ -81,7 +81,7 @@ class ParquetSinkWriter(SinkWriter):
 
 
 @dataclass(frozen=True)
-class ParquetSink(Sink):
+class ParquetSink(CountingSink):
     """Writes to the directory `target`; `files`: with what, for tests."""
 
     target: str
