@@ -50,7 +50,7 @@ conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) \
 		$(RUN) -m pytest -m conformance --timeout 900 tests/conformance
 
-soak: $(STAMP) ## the long run: at least a hundred kills
+soak: $(STAMP) ## the long run: at least 200 kills
 	@$(RUN) -m epochgate soak
 
 fuzz: $(STAMP) ## explore failures and late messages with Hypothesis for longer than the tests do

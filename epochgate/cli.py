@@ -20,7 +20,7 @@ from typing import Protocol, cast
 from epochgate import __version__
 from epochgate.errors import EpochgateError
 
-COMMANDS = ("demo", "ingest", "soak", "bench", "draw", "check", "fuzz")
+COMMANDS = ("demo", "ingest", "status", "soak", "bench", "draw", "check", "fuzz")
 """The commands in the order in which help lists them; `epochgate.commands.<name>` holds each."""
 
 SUCCESS, NEGATIVE, MISUSE, INTERRUPTED, NO_READER = 0, 1, 2, 130, 141

@@ -26,8 +26,7 @@ from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.reports import JobReport, JobResult
 from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.collect import CollectedRows, collect
-from epochgate.runtime.observing.log import JobLog
-from epochgate.runtime.observing.own_thread import OnOwnThread
+from epochgate.runtime.observing.listening import all_listeners
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.job_master import JobMaster
@@ -183,6 +182,7 @@ def run_job(
     heartbeat_timeout_s: float = 10.0,
     process_timeout_s: float = 60.0,
     listeners: Sequence[JobListener] = (),
+    has_history: bool = True,
     in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
     """Start a job on `spark`, a session with its driver in this process; returns once submitted.
@@ -197,10 +197,10 @@ def run_job(
     and its tasks begin from nothing. Source: batch snapshots of Flink's OperatorCoordinatorHolder.
     A worker says every `heartbeat_interval_s` seconds that it is there; one that is silent for
     `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark brings up no
-    process for a subtask within this many seconds. `listeners` hear what happens to the job, each
-    on a thread of its own: see `epochgate.runtime.api.job_events`. The loggers `epochgate.job…` say
-    it at INFO. `in_front` puts another transport between Spark's and the job, for tests: see
-    `epochgate.runtime.testing`.
+    process for a subtask within this many seconds. `listeners` hear what happens, each on a thread
+    of its own, and the loggers `epochgate.job…` say it; `has_history`: it is kept beside the
+    checkpoints of a `DirectoryCheckpointStore`, for `epochgate status`. `in_front` puts another
+    transport between Spark's and the job, for tests: see `epochgate.runtime.testing`.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
     `validate_session` and the committer's `open` raise, ProgramNotPicklable, TooFewSlots,
@@ -234,7 +234,7 @@ def run_job(
         blocking=ThreadedWork,
         committer=committer,
         batch_states=batch_states,
-        listeners=[OnOwnThread(one) for one in (JobLog(), *listeners)],
+        listeners=all_listeners(listeners, store, has_history=has_history),
     )
     return _begun(master, transport, warnings)
 

@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(
         f"   The job has {result.state} after {elapsed_s:.0f} s: {result.rows_committed:,} rows in"
     )
-    print(f"   {result.files_committed} files, {len(report.completed())} checkpoints;")
+    print(f"   {result.files_committed} files, {report.checkpoints_completed} checkpoints;")
     print(
         f"   {report.regional_restarts} failovers of one subtask, {report.global_restarts} of all."
     )
@@ -108,7 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ingested(source: Path, target: Path, seed: int) -> tuple[IngestResult, Chaos, float]:
-    from epochgate.commands.watching import Interrupts, Watcher, watch
+    from epochgate.commands.progress import Progress
+    from epochgate.commands.watching import Interrupts, logging_to, watch
     from epochgate.spark.ingest.chaos import Chaos
     from epochgate.spark.ingest.options import IngestOptions
     from epochgate.spark.ingest.plan import plan_ingest
@@ -130,11 +131,12 @@ def _ingested(source: Path, target: Path, seed: int) -> tuple[IngestResult, Chao
         spark = stack.enter_context(local_session(MASTER))
         print(f"3. The job: four subtasks, {ROWS_PER_S:,} rows/s, a checkpoint every second; while")
         print("   it runs, three of its Python workers and an executor are killed.", flush=True)
-        handle = stack.enter_context(start_plan(spark, plan))
-        watcher = Watcher(handle)
-        with Chaos(handle, list(KILLS), seed=seed, on_strike=watcher.note_strike) as chaos:
-            watch(handle, watcher, say=lambda line: print(f"  {line}", flush=True))
-            return handle.wait(), chaos, watcher.elapsed_s
+        progress = Progress()
+        stack.enter_context(logging_to(progress, "error"))
+        handle = stack.enter_context(start_plan(spark, plan, listeners=[progress]))
+        with Chaos(handle, list(KILLS), seed=seed, on_strike=progress.note_strike) as chaos:
+            watch(handle, progress, say=lambda line: print(f"  {line}", flush=True))
+            return handle.wait(), chaos, progress.elapsed_s
 
 
 def clean_folder(folder: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
-    from epochgate.commands.watching import Interrupts, Watcher
+    from epochgate.commands.progress import Progress
+    from epochgate.commands.watching import Interrupts
     from epochgate.spark.ingest.chaos import Chaos, Strike
     from epochgate.spark.ingest.options import IngestOptions
     from epochgate.spark.ingest.plan import IngestPlan
@@ -162,7 +164,13 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         "--log-level",
         choices=("error", "warn", "info"),
         default="error",
-        help="what Spark says on stderr (default: error)",
+        help="what Spark and epochgate log on stderr beside the progress (default: error)",
+    )
+    add("--quiet", action="store_true", help="say nothing but warnings and errors")
+    add(
+        "--json",
+        action="store_true",
+        help="print the result as one JSON object on stdout; everything else goes to stderr",
     )
     add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
     # For `epochgate soak`: stopped workers among the kills, and a record of them.
@@ -176,7 +184,8 @@ def run(arguments: argparse.Namespace) -> int:
     options = options_from(arguments)
     if arguments.chaos < 0:
         raise UsageError(f"--chaos {arguments.chaos}: give the number of kills, 0 for none")
-    from epochgate.commands.watching import Interrupts
+    from epochgate.commands.progress import Progress
+    from epochgate.commands.watching import Interrupts, logging_to
     from epochgate.spark.ingest.plan import plan_ingest
     from epochgate.spark.ingest.run import start_plan
     from epochgate.spark.session import local_master, local_session
@@ -186,12 +195,17 @@ def run(arguments: argparse.Namespace) -> int:
         interrupts = stack.enter_context(Interrupts())
         plan = plan_ingest(options)
         stack.callback(plan.release)
-        _announce(plan, master)
+        _announce(plan, master, is_quiet=arguments.quiet)
         spark = stack.enter_context(local_session(master, log_level=arguments.log_level))
-        handle = stack.enter_context(start_plan(spark, plan))
+        progress = Progress(is_followed=options.follow, is_quiet=arguments.quiet)
+        stack.enter_context(logging_to(progress, arguments.log_level))
+        handle = stack.enter_context(start_plan(spark, plan, listeners=[progress]))
         interrupts.begin()
-        result, chaos, elapsed_s = _watched(handle, arguments, interrupts)
-    _summarize(result, plan, elapsed_s, chaos)
+        result, chaos = _watched(handle, progress, arguments, interrupts)
+    if arguments.json:
+        print(json.dumps(_as_json(result, plan, progress, chaos), default=str))
+    elif not arguments.quiet:
+        _summarize(result, plan, progress, chaos)
     if result.is_success():
         return 0
     print(f"epochgate ingest: the job has {result.state}: {result.reason}", file=sys.stderr)
@@ -237,9 +251,11 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
     )
 
 
-def _announce(plan: IngestPlan, master: str) -> None:
+def _announce(plan: IngestPlan, master: str, *, is_quiet: bool) -> None:
     for warning in plan.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    if is_quiet:
+        return
     whence = "starting" if plan.resumes_from is None else f"from checkpoint {plan.resumes_from}"
     print(
         f"{whence}: {plan.files_found} files known in {plan.options.source_path}, "
@@ -250,12 +266,14 @@ def _announce(plan: IngestPlan, master: str) -> None:
 
 
 def _watched(
-    handle: IngestHandle, arguments: argparse.Namespace, interrupts: Interrupts
-) -> tuple[IngestResult, Chaos | None, float]:
-    from epochgate.commands.watching import Watcher, watch
+    handle: IngestHandle,
+    progress: Progress,
+    arguments: argparse.Namespace,
+    interrupts: Interrupts,
+) -> tuple[IngestResult, Chaos | None]:
+    from epochgate.commands.watching import say_on_stderr, watch
     from epochgate.spark.ingest.chaos import Chaos, has_executors, kill_plan
 
-    watcher = Watcher(handle)
     chaos: Chaos | None = None
     if arguments.chaos:
         kinds = kill_plan(
@@ -268,17 +286,18 @@ def _watched(
             handle,
             kinds,
             seed=arguments.seed,
-            on_strike=_recorder(watcher, arguments.chaos_log),
+            on_strike=_recorder(progress, arguments.chaos_log),
         )
     with chaos or contextlib.nullcontext():
-        watch(handle, watcher, each=_obeying(handle, interrupts))
+        say = say_on_stderr if arguments.quiet else None
+        watch(handle, progress, each=_obeying(handle, interrupts), say=say)
         result = handle.wait()
-    return result, chaos, watcher.elapsed_s
+    return result, chaos
 
 
-def _recorder(watcher: Watcher, log: str | None) -> Any:
+def _recorder(progress: Progress, log: str | None) -> Any:
     def record(strike: Strike) -> None:
-        watcher.note_strike(strike)
+        progress.note_strike(strike)
         if log is not None:
             with open(log, "a", encoding="utf-8") as file:
                 file.write(json.dumps({"kind": strike.kind, "pid": strike.pid}) + "\n")
@@ -306,23 +325,33 @@ def _obeying(handle: IngestHandle, interrupts: Interrupts) -> Any:
     return obey
 
 
+def _as_json(
+    result: IngestResult, plan: IngestPlan, progress: Progress, chaos: Chaos | None
+) -> dict[str, Any]:
+    from epochgate.spark.ingest.plan import checkpoint_directory_of
+
+    return {
+        **result.to_json(),
+        "source": plan.options.source_path,
+        "target": plan.options.target_path,
+        "checkpoint_directory": checkpoint_directory_of(plan.options),
+        "elapsed_s": round(progress.elapsed_s, 3),
+        "killed": [] if chaos is None else [dataclasses.asdict(one) for one in chaos.strikes],
+    }
+
+
 def _summarize(
-    result: IngestResult, plan: IngestPlan, elapsed_s: float, chaos: Chaos | None
+    result: IngestResult, plan: IngestPlan, progress: Progress, chaos: Chaos | None
 ) -> None:
     from epochgate.spark.ingest.plan import checkpoint_directory_of
 
-    report = result.report
-    completed = report.completed()
+    elapsed_s = progress.elapsed_s
     print(
         f"{result.state}: {result.rows_committed:,} rows committed in {result.files_committed} "
         f"files in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
         f"{plan.options.target_path} holds {result.rows_visible:,} rows"
     )
-    print(
-        f"checkpoints: {len(completed)} completed, {len(report.checkpoints) - len(completed)} "
-        f"aborted; failovers: {report.regional_restarts} of one subtask, {report.global_restarts} "
-        f"of all; refused zombies: {report.zombies_refused}"
-    )
+    print(result.report.summary())
     if chaos is not None:
         kinds = [strike.kind for strike in chaos.strikes]
         told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))

@@ -77,10 +77,8 @@ class SubtasksUp(JobEvent):
     after_s: float
 
     def __str__(self) -> str:
-        has = "the only subtask has" if self.subtasks == 1 else f"all {self.subtasks} subtasks have"
-        return (
-            f"{has} a process after {self.after_s:.1f} s, and begin {_whence(self.checkpoint_id)}"
-        )
+        who = "the subtask is" if self.subtasks == 1 else f"all {self.subtasks:,} subtasks are"
+        return f"{who} up after {self.after_s:.1f} s, {_whence(self.checkpoint_id)}"
 
 
 @dataclass(frozen=True)

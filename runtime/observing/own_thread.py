@@ -22,7 +22,9 @@ _log = logging.getLogger(__name__)
 
 
 class OnOwnThread(JobListener):
-    """Hands events over to another listener, on a daemon thread "epochgate-listener"."""
+    """Hands events over to another listener, on a daemon thread "epochgate-listener", which the
+    first event starts.
+    """
 
     def __init__(
         self,
@@ -36,10 +38,13 @@ class OnOwnThread(JobListener):
         self._left_out = 0
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="epochgate-listener", daemon=True)
-        self._thread.start()
+        self._is_started = False
 
     def on_event(self, event: JobEvent) -> None:
         """Let it be heard soon; never waits."""
+        if not self._is_started:
+            self._is_started = True
+            self._thread.start()
         try:
             self._waiting.put_nowait(event)
         except queue.Full:
@@ -48,6 +53,9 @@ class OnOwnThread(JobListener):
     def close(self) -> None:
         """Wait until everything was heard, for `patience_s` seconds."""
         self._is_closing.set()
+        if not self._is_started:
+            self._listener.close()
+            return
         with contextlib.suppress(queue.Full):  # then the thread has something to wake up for
             self._waiting.put_nowait(None)
         self._thread.join(self._patience_s)

@@ -17,11 +17,14 @@ excludes that unless it has been lost as well.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
 import os
 import secrets
 import socket
+import time
 from dataclasses import asdict, dataclass
 
 from epochgate.runtime.filesystem import FileLock, FileSystem
@@ -35,6 +38,7 @@ from epochgate.runtime.store.errors import (
 LOCK_NAME = "driver.lock"
 CLAIM_NAME = "claim.json"
 DIRECTORY_VERSION = 1
+LOOK_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,39 @@ class Claim:
         return f"process {self.pid} on {self.host} (epoch {self.epoch})"
 
 
+@dataclass(frozen=True)
+class Holder:
+    """Who has a checkpoint directory: whether a driver holds its lock, and the last claim."""
+
+    is_held: bool
+    claim: Claim | None
+
+
+def holder_of(directory: str) -> Holder:
+    """Look who has `directory`, and leave everything as it is. Raises OSError.
+
+    The lock is asked for, shared, and given back at once; a driver that asks meanwhile asks twice.
+    """
+    try:
+        with open(os.path.join(directory, CLAIM_NAME), "rb") as file:
+            claim = Claim.decode(file.read())
+    except FileNotFoundError:
+        claim = None
+    try:
+        descriptor = os.open(os.path.join(directory, LOCK_NAME), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return Holder(False, claim)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise
+        return Holder(True, claim)
+    finally:
+        os.close(descriptor)
+    return Holder(False, claim)
+
+
 class HeldDirectory:
     """A directory that this driver has locked, and claims with `claim`."""
 
@@ -90,6 +127,10 @@ class HeldDirectory:
         self._job_id = job_id
         self._mine: Claim | None = None
         self._lock: FileLock | None = file_system.try_lock(os.path.join(directory, LOCK_NAME))
+        if self._lock is None:
+            # It may have been one who looks, with `holder_of`, and has the lock for a moment.
+            time.sleep(LOOK_S)
+            self._lock = file_system.try_lock(os.path.join(directory, LOCK_NAME))
         if self._lock is None:
             raise self._in_use()
         try:

@@ -77,6 +77,10 @@ class FileEnumerator(SplitEnumerator):
         self._superseded: list[Superseded] = []
         self._skipped = {one.split_id: one for one in skipped}
         self._waiting: dict[int, None] = {}
+        context.metrics.gauge("files_found", lambda: self.files_found)
+        context.metrics.gauge("files_waiting", lambda: len(self._sizes_waiting()))
+        context.metrics.gauge("bytes_waiting", lambda: sum(self._sizes_waiting().values()))
+        context.metrics.gauge("files_skipped", lambda: len(self.skipped))
 
     @property
     def skipped(self) -> list[SkippedFile]:
@@ -88,6 +92,10 @@ class FileEnumerator(SplitEnumerator):
     def files_found(self) -> int:
         """How many files have been enumerated so far."""
         return len(self._files.seen)
+
+    def _sizes_waiting(self) -> dict[str, int]:
+        """The files of which a split waits for a reader, and their bytes."""
+        return {split.path: split.size_bytes for split in self._files.pending}
 
     def start(self) -> None:
         """Begin to look for new files, if that is wanted."""

@@ -13,7 +13,7 @@ from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
-from epochgate.spark.ingest.file_source import FileSource
+from epochgate.spark.ingest.file_source import FileSource, to_file_split
 from epochgate.spark.ingest.pace import Pace
 
 SOURCE, SINK = "source", "sink"
@@ -62,8 +62,12 @@ class IngestProgram(Program):
         return Work.DONE
 
     def metrics(self) -> dict[str, int | float]:
-        """Rows of this attempt."""
-        return {"rows_read": self._rows_read, "rows_written": self._rows_written}
+        """Rows of this attempt, and of how many files it has splits."""
+        return {
+            "rows_read": self._rows_read,
+            "rows_written": self._rows_written,
+            "files_open": len({to_file_split(split).path for split in self._source.splits}),
+        }
 
 
 @dataclass(frozen=True)

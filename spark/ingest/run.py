@@ -10,11 +10,12 @@ Decides which figures of a job are shown. Leaves the checks to `plan`, the job t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from epochgate.errors import EpochgateError
-from epochgate.runtime import JobResult
+from epochgate.runtime import JobListener, JobResult
 from epochgate.runtime.api.reports import JobReport
 from epochgate.spark.files import SkippedFile
 from epochgate.spark.ingest.options import IngestOptions
@@ -55,6 +56,12 @@ class IngestResult:
     def is_success(self) -> bool:
         """Whether it finished, or was stopped with a last checkpoint."""
         return self.state == "finished"
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "report"}
+        skipped = [asdict(one) for one in self.skipped]
+        return {**own, "skipped": skipped, "report": self.report.to_json()}
 
 
 class IngestHandle:
@@ -119,8 +126,12 @@ def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
     )
 
 
-def start_plan(spark: Any, plan: IngestPlan) -> IngestHandle:
-    """Start what was planned; releases it when that fails. Raises what `run_job` raises."""
+def start_plan(
+    spark: Any, plan: IngestPlan, *, listeners: Sequence[JobListener] = ()
+) -> IngestHandle:
+    """Start what was planned; releases it when that fails. `listeners` hear what happens to the
+    job. Raises what `run_job` raises.
+    """
     try:
         job = run_job(
             spark,
@@ -131,6 +142,7 @@ def start_plan(spark: Any, plan: IngestPlan) -> IngestHandle:
             port=plan.options.port,
             heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
             heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),
+            listeners=listeners,
         )
     except BaseException:
         plan.release()

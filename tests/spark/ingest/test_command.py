@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -54,6 +55,8 @@ def test_a_followed_source_until_ctrl_c_and_on_from_there(tmp_path: Path) -> Non
         process.communicate()
     assert process.returncode == 0, err
     assert "stopping after a last checkpoint" in err
+    assert err.count("waiting for new files") <= 2
+    assert err.count("checkpoint ") <= 6
     assert "Traceback" not in err
     assert out.startswith("finished: 300 rows committed")
     wait_for(lambda: all(is_gone(one.pid) for one in family), "every process is gone", 20)
@@ -69,10 +72,16 @@ def test_a_followed_source_until_ctrl_c_and_on_from_there(tmp_path: Path) -> Non
     assert "Traceback" not in err
     for word in ("the transform failed on rows 0 to 99", "002000.csv", "no such carrier"):
         assert word in err
-    again = command(tmp_path)
+    again = command(tmp_path, "--quiet", "--json")
     out, err = again.communicate(timeout=90)
     assert again.returncode == 0, err
-    assert "100 rows committed" in out
+    result = json.loads(out)
+    assert (result["state"], result["rows_committed"], result["files_found"]) == (
+        "finished",
+        100,
+        4,
+    )
+    assert [line for line in err.splitlines() if "incubator" not in line] == []
     assert visible(tmp_path / "out") == rows
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from epochgate.cli import main, parser
 from epochgate.commands.demo import MARK, FolderNotOurs, clean_folder
 from epochgate.commands.ingest import options_from
-from epochgate.commands.watching import Watcher
-from epochgate.runtime.api.reports import CheckpointReport, FailureReport, JobReport, one_line
+from epochgate.commands.progress import Progress
+from epochgate.commands.watching import logging_to
+from epochgate.runtime import CheckpointEnded, Committed, JobStarted, SubtaskFailed, Warned
+from epochgate.runtime.api.reports import one_line
 from epochgate.spark.ingest.chaos import Strike, kill_plan
 
 
@@ -39,28 +40,80 @@ def test_soak_refuses_what_cannot_be_meant(
     assert arguments[0].removeprefix("--") in capfd.readouterr().err
 
 
-def test_each_event_of_a_job_is_told_once() -> None:
-    report = JobReport()
-    handle: Any = SimpleNamespace(report=report, rows_committed=0)
-    watcher = Watcher(handle)
-    report.warnings.append("the disk is slow")
-    report.metrics[0] = {"rows_read": 30}
-    report.checkpoints.append(CheckpointReport(1, True, 0.25, 1500))
-    report.checkpoints.append(CheckpointReport(2, False, 0.5, 0, "too late"))
-    report.failures.append(FailureReport(1.0, 3, 1, "Traceback\nits process was killed"))
-    watcher.note_strike(Strike("executor", 77, (1, 3), 0.5))
-    lines = [line.split(" s  ", 1)[1] for line in watcher.lines()]
-    assert lines == [
+def told(progress: Progress) -> list[str]:
+    return [line.split(" s  ", 1)[1] for line in progress.lines()]
+
+
+def completed(number: int, waiting: int, rows: int = 0) -> CheckpointEnded:
+    source = {"files_found": 5, "files_waiting": waiting, "bytes_waiting": waiting * 1000}
+    figures = {"rows_read": rows, "files_open": 1 if waiting else 0}
+    return CheckpointEnded(
+        0.0, number, "completed", 0.25, 1500, figures=figures, coordinators={"source": source}
+    )
+
+
+def committed(number: int, rows: int, committables: int = 1) -> Committed:
+    return Committed(0.0, (number,), 0.01, 0, committables, {"rows_committed": rows})
+
+
+def test_what_happens_to_a_job_is_told_once_and_in_order() -> None:
+    progress = Progress()
+    progress.on_event(JobStarted(0.0, "job", "run", 2, 0, 1, "host"))
+    progress.on_event(Warned(0.0, "the disk is slow"))
+    progress.note_strike(Strike("executor", 77, (1, 3), 0.5))
+    progress.on_event(SubtaskFailed(0.0, 3, 1, "Traceback\nits process was killed", 0.2))
+    progress.on_event(completed(1, waiting=2, rows=30))
+    progress.on_event(committed(1, 30))
+    progress.on_event(CheckpointEnded(0.0, 2, "aborted", 0.5, reason="too late"))
+    assert [line.replace("150 rows/s", "R rows/s") for line in told(progress)] == [
         "warning: the disk is slow",
         "killed (-9) executor 77, which ran subtasks 1, 3",
-        "subtask 3 goes back to its last checkpoint: its process was killed",
-        "checkpoint 1 complete: 0.25 s, 1.5 kB; 0 rows committed, 0 rows/s",
-        "checkpoint 2 aborted: too late",
+        "subtask 3 failed in attempt 1, restarts in 0.2 s: its process was killed",
+        "checkpoint 1: 0.25 s, 1.5 kB; 2 of 5 files, 2.0 kB to go, 30 rows committed, R rows/s",
+        "checkpoint 2 aborted after 0.50 s: too late",
     ]
-    assert watcher.lines() == []
-    report.metrics[0] = {"rows_read": 20}
-    watcher.lines()
-    assert watcher.rows_read == 50
+    assert progress.lines() == []
+
+
+def test_a_followed_source_with_nothing_new_is_one_line_however_long_it_lasts() -> None:
+    progress = Progress(is_followed=True)
+    progress.on_event(completed(1, waiting=0, rows=30))
+    progress.on_event(committed(1, 30))
+    assert len(told(progress)) == 1
+    for number in range(2, 50):
+        progress.on_event(completed(number, waiting=0, rows=30))
+        progress.on_event(committed(number, 30, committables=0))
+    assert told(progress) == ["5 of 5 files, 30 rows committed; waiting for new files"]
+    progress.on_event(completed(50, waiting=0, rows=40))
+    progress.on_event(committed(50, 40))
+    assert told(progress)[0].startswith("checkpoint 50: ")
+
+
+def test_quiet_leaves_warnings_alone() -> None:
+    progress = Progress(is_quiet=True)
+    progress.on_event(SubtaskFailed(0.0, 3, 1, "killed", 0.2))
+    progress.on_event(completed(1, waiting=2))
+    progress.on_event(committed(1, 30))
+    progress.on_event(Warned(0.0, "the disk is slow"))
+    assert told(progress) == ["warning: the disk is slow"]
+
+
+def test_what_epochgate_logs_while_a_command_runs_is_a_line_and_the_users_logging_stays() -> None:
+    progress, logger = Progress(), logging.getLogger("epochgate")
+    before = (logger.level, logger.propagate, list(logger.handlers))
+    with logging_to(progress, "error"):
+        logging.getLogger("epochgate.spark.transport").warning("turned away the task at %s", "x")
+        logging.getLogger("epochgate.job").warning("an event", extra={"event": Warned(0.0, "")})
+        logging.getLogger("py4j.clientserver").error("Error while sending or receiving.")
+    assert told(progress) == ["warning: turned away the task at x"]
+    assert (logger.level, logger.propagate, list(logger.handlers)) == before
+
+
+def test_rows_are_counted_over_the_attempts_of_a_subtask() -> None:
+    progress = Progress()
+    for rows in (30, 20):
+        progress.count_rows({0: {"rows_read": rows}})
+    assert progress.rows_read == 50
 
 
 def test_a_long_reason_is_cut() -> None:

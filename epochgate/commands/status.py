@@ -1,0 +1,245 @@
+"""`epochgate status`: how a job is, live or after the fact, by what lies beside its checkpoints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epochgate.runtime.observing.run_summary import RunSummary
+    from epochgate.runtime.observing.status import RunStatus
+
+DESCRIPTION = """\
+Say how a job is, while it runs or after its end: its state, files and rows done,
+checkpoints with how long each subtask took, failures and restarts. It is read
+from the history beside the job's checkpoints; a job that was killed is told from
+one that runs by the lock of that directory."""
+
+EPILOG = """\
+examples:
+  epochgate status table                 of `epochgate ingest incoming table`
+  epochgate status checkpoints/orders    of a job of your own, by its checkpoints
+  epochgate status table --json          one JSON object, for programs
+
+Exit codes: 0 it runs, or has finished; 1 it has failed, or was canceled or killed;
+2 there is no such job."""
+
+EARLIER_SHOWN = 5
+CHECKPOINTS_SHOWN = 5
+FAILURES_SHOWN = 5
+WARNINGS_SHOWN = 3
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "status",
+        help="how a job is, live or after the fact",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "directory",
+        metavar="DIR",
+        help="a target of `epochgate ingest`, the working directory beside it, or a directory of "
+        "checkpoints",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show it; 1 when it has failed, or was canceled or killed."""
+    from epochgate.runtime.observing.status import checkpoint_directory_in, status_of
+
+    status = status_of(checkpoint_directory_in(arguments.directory), now=time.time())
+    if arguments.json:
+        print(json.dumps(status.to_json()))
+    else:
+        print("\n".join(told(status)))
+    return 0 if status.is_well() else 1
+
+
+def told(status: RunStatus) -> Iterator[str]:
+    """The text, line by line."""
+    run = status.run
+    if run is None:
+        yield from _told_without_run(status)
+    else:
+        yield from _told_head(status, run)
+        yield from aligned(_totals(run, status.at))
+        yield from _told_checkpoints(run, status.at)
+        yield from _told_failures(run, status.at)
+    if status.earlier:
+        yield ""
+        yield "earlier runs"
+        yield from aligned(
+            (clock(one.started_at, status.at), *_earlier(one))
+            for one in status.earlier[:EARLIER_SHOWN]
+        )
+
+
+def _told_without_run(status: RunStatus) -> Iterator[str]:
+    if status.state == "starting":
+        yield f"starting: {status.holder.claim} has the checkpoints and has told nothing so far"
+    else:
+        yield f"{status.directory} has no history: no job has begun there, or it kept none"
+
+
+def _told_head(status: RunStatus, run: RunSummary) -> Iterator[str]:
+    from epochgate.runtime.api.reports import one_line
+
+    until = status.at if run.ended_at is None else run.ended_at
+    if status.state == "killed":
+        until = run.last_at
+    why = f": {one_line(run.reason)}" if run.reason else ""
+    yield f"{run.job_id}: {status.state} after {span(until - run.started_at)}{why}"
+    whence = f"checkpoint {run.resumed_from}" if run.resumed_from else "the beginning"
+    yield (
+        f"started {clock(run.started_at, status.at)} from {whence}, {run.parallelism} subtasks, "
+        f"driver {run.pid} on {run.host}"
+    )
+    if status.state == "killed":
+        goes_on = f"checkpoint {run.resumes_from}" if run.resumes_from else "the beginning"
+        yield (
+            f"its driver has died without a word, {span(status.at - run.last_at)} ago; the same "
+            f"start again goes on from {goes_on}"
+        )
+    elif run.ended_at is None:
+        yield f"last heard of {span(status.at - run.last_at)} ago"
+
+
+def _totals(run: RunSummary, now: float) -> Iterator[tuple[str, str]]:
+    from epochgate.commands.progress import FilesDone
+    from epochgate.runtime.api.reports import size
+
+    source = run.coordinators.get("source", {})
+    if "files_found" in source:
+        skipped = f", {source['files_skipped']} skipped" if source.get("files_skipped") else ""
+        files = FilesDone.of(run.figures, source)
+        left = f", {size(files.bytes_left)} to go" if files.bytes_left else ""
+        yield "files", f"{files.done:,} of {files.found:,}{left}{skipped}"
+    if "rows_committed" in run.committed:
+        yield (
+            "rows",
+            f"{run.committed['rows_committed']:,} committed, "
+            f"{run.committed.get('rows_visible', 0):,} in the target",
+        )
+    for name, value in sorted({**run.figures, **run.committed}.items()):
+        if "reject" in name:
+            yield name.replace("_", " "), f"{value:,}"
+    last = run.last_checkpoint
+    when = "" if last is None else f"; the last {span(now - last['at'])} ago"
+    if last is not None:
+        when += f": {last['duration_s']:.2f} s, {size(last['stored_bytes'])}"
+    yield (
+        "checkpoints",
+        f"{run.checkpoints_completed:,} completed, {run.checkpoints_aborted:,} aborted{when}",
+    )
+    yield (
+        "failovers",
+        f"{run.regional_restarts:,} of one subtask, {run.global_restarts:,} of all",
+    )
+    if run.commit_failures:
+        yield "commits", f"{run.commit_failures:,} failed, committed up to {run.committed_upto}"
+    if run.warnings_count:
+        yield "warnings", f"{run.warnings_count:,}"
+    for text in run.warnings[-WARNINGS_SHOWN:]:
+        yield "", text
+
+
+def _told_checkpoints(run: RunSummary, now: float) -> Iterator[str]:
+    if not run.checkpoints:
+        return
+    from epochgate.runtime.api.reports import size
+
+    yield ""
+    yield from aligned(
+        [
+            ("checkpoint", "when", "duration", "stored", ""),
+            *(
+                (
+                    str(one["checkpoint_id"]),
+                    clock(one["at"], now),
+                    f"{one['duration_s']:.2f} s",
+                    size(one["stored_bytes"]) if one["outcome"] == "completed" else "-",
+                    "" if one["outcome"] == "completed" else f"{one['outcome']}: {one['reason']}",
+                )
+                for one in run.checkpoints[-CHECKPOINTS_SHOWN:]
+            ),
+        ]
+    )
+    last = run.last_checkpoint
+    if last is None:
+        return
+    yield ""
+    taken: dict[str, Any] = last["subtasks_s"]
+    yield from aligned(
+        [
+            ("subtask", f"its part of checkpoint {last['checkpoint_id']}", "attempt"),
+            *(
+                (subtask, f"{taken[subtask]:.3f} s", str(run.attempts.get(subtask, 0)))
+                for subtask in sorted(taken, key=int)
+            ),
+        ]
+    )
+    if len(taken) < run.parallelism:
+        yield f"the slowest {len(taken)} of {run.parallelism}"
+
+
+def _told_failures(run: RunSummary, now: float) -> Iterator[str]:
+    if not run.failures:
+        return
+    yield ""
+    yield "failures"
+    for one in run.failures[-FAILURES_SHOWN:]:
+        attempt = "" if one["attempt"] is None else f" in attempt {one['attempt']}"
+        yield f"  {clock(one['at'], now)}  {one['who']}{attempt}: {one['reason']}"
+
+
+def _earlier(run: RunSummary) -> tuple[str, str]:
+    state = "killed" if run.ended_at is None else run.state
+    return state, (
+        f"after {span((run.ended_at or run.last_at) - run.started_at)}, "
+        f"{run.checkpoints_completed:,} checkpoints, "
+        f"{run.committed.get('rows_committed', 0):,} rows committed"
+    )
+
+
+def aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Rows of cells, each column as wide as its widest cell.
+
+    >>> list(aligned([("a", "b"), ("long", "c")]))
+    ['a     b', 'long  c']
+    """
+    kept = list(rows)
+    widths = [max(map(len, column)) for column in zip(*kept, strict=True)]
+    for row in kept:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def clock(at: float, now: float) -> str:
+    """A moment as local time, with the date unless it is today's."""
+    moment = time.localtime(at)
+    is_today = moment[:3] == time.localtime(now)[:3]
+    return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", moment)
+
+
+def span(seconds: float) -> str:
+    """A duration for a reader.
+
+    >>> span(0.25), span(75), span(7500), span(200_000)
+    ('0.2 s', '1 min 15 s', '2 h 5 min', '2 d 7 h')
+    """
+    if seconds < 60:
+        return f"{max(0.0, seconds):.1f} s"
+    whole = int(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
