@@ -31,7 +31,10 @@ class DeltaLog:
         self._table: Any = None
 
     def read(self) -> bool:
-        """Read the newest snapshot; false if there is no table. Raises LogFailed or LogOvertaken."""
+        """Read the newest snapshot; false if there is no table.
+
+        Raises LogFailed or LogOvertaken.
+        """
         with self._translating():
             if self._table is not None:
                 self._table.update_incremental()
@@ -78,7 +81,10 @@ class DeltaLog:
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
     ) -> None:
-        """Make the table, with its first files; LogFailed or LogOvertaken, also if there is one by now."""
+        """Make the table, with its first files.
+
+        Raises LogFailed or LogOvertaken, also if there is one by now.
+        """
         with self._translating():
             self._create(schema, files, transactions, metadata)
         self._make_durable(-1)

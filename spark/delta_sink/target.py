@@ -89,8 +89,8 @@ class DeltaTarget:
         """Take the table for this run, which starts from `restored_checkpoint` (none: afresh).
 
         A table that is there is written to; one that is not is made by the first commit of rows.
-        Raises TargetLocked, TargetNotEmpty, TableUnusable, TableAhead, TableBehind, LocksRefused, or
-        TableTakenOver where others claim it all the time; the table is not changed then.
+        Raises TargetLocked, TargetNotEmpty, TableUnusable, TableAhead, TableBehind or LocksRefused,
+        and TableTakenOver where others claim it all the time; the table is not changed then.
         """
         is_there = self._log.read()
         is_first = not self._files.exists(self._known_path)

@@ -35,14 +35,6 @@ class ParquetCommitter(CountingCommitter):
         if not result.already_committed:
             self.count(result.rows, result.files)
 
-    def metrics(self) -> dict[str, int]:
-        """What this run has made visible, and all runs together."""
-        return {
-            "rows_committed": self.rows_committed,
-            "files_committed": self.files_committed,
-            "rows_visible": self.rows_visible,
-        }
-
     def close(self) -> None:
         """Let the next run have the target."""
         self.target.release()
