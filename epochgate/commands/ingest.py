@@ -45,6 +45,9 @@ examples:
 targets (docs/tables.md):
   PATH        a directory of Parquet files; made if missing
   delta:PATH  a Delta Lake table in a directory; made if missing (epochgate[delta])
+  postgres:DSN#TABLE
+              a table of PostgreSQL that is there, with --checkpoint-dir; DSN as for
+              psql, such as postgresql://host/database (epochgate[postgres])
 
 Ctrl-C takes a last checkpoint and leaves; a second Ctrl-C leaves at once. Nothing
 is lost either way. Source and target must be the same paths on all machines.
@@ -73,7 +76,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "--checkpoint-dir",
         metavar="DIR",
-        help="where checkpoints are kept (default: in a hidden directory beside TARGET)",
+        help="where checkpoints are kept (default: in a hidden directory beside TARGET; a database "
+        "has no such place)",
     )
     add(
         "--master",
@@ -346,9 +350,10 @@ def _summarize(
     from epochgate.spark.ingest.plan import checkpoint_directory_of
 
     elapsed_s = progress.elapsed_s
+    in_files = f" in {result.files_committed} files" if result.files_committed else ""
     print(
-        f"{result.state}: {result.rows_committed:,} rows committed in {result.files_committed} "
-        f"files in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
+        f"{result.state}: {result.rows_committed:,} rows committed{in_files} "
+        f"in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
         f"{plan.options.target_path} holds {result.rows_visible:,} rows"
     )
     print(result.report.summary())

@@ -37,7 +37,8 @@ class IngestOptions:
     """One ingestion of the files of `source` into `target`.
 
     source: a directory, a file or a glob pattern. target: a directory of Parquet files, or
-    "delta:PATH" for a Delta table. checkpoint_directory: none for one beside the target.
+    "delta:PATH" for a Delta table, or "postgres:DSN#TABLE". checkpoint_directory: none for
+    one beside the target, where that is a directory.
     transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. columns: those to read, none for all. on_bad_file:
@@ -80,7 +81,7 @@ class IngestOptions:
         for name in ("source", "target"):
             if not os.fspath(getattr(self, name)):
                 raise IngestMisconfigured(f"{name} is empty; give a path")
-        parse_target(self.target)
+        self._expect_place_for_checkpoints()
         for name in ("checkpoint_every_s", "heartbeat_timeout_s", "checkpoint_timeout_s"):
             self._expect_positive(name)
         self._expect_positive("forget_after_s")
@@ -103,6 +104,13 @@ class IngestOptions:
             require_callable(self.transform, repr(self.transform))
         parse_restart_strategy(self.restart)
 
+    def _expect_place_for_checkpoints(self) -> None:
+        if not self.parsed_target.is_directory and self.checkpoint_directory is None:
+            raise IngestMisconfigured(
+                "a database has no directory beside it for checkpoints: give a --checkpoint-dir "
+                "(checkpoint_directory in Python) that stays the same over all starts"
+            )
+
     def _expect_one_of(self, name: str, known: tuple[str, ...]) -> None:
         if getattr(self, name) not in (*known, getattr(type(self), name)):
             raise IngestMisconfigured(
@@ -121,7 +129,7 @@ class IngestOptions:
 
     @property
     def target_path(self) -> str:
-        """The target as an absolute path, without its scheme."""
+        """The target as an absolute path, without its scheme, or its name if it is no directory."""
         return self.parsed_target.path
 
     @property

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from epochgate.errors import UsageError
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.spark.counting_sink import CountingSink
+from epochgate.spark.extras import library
 
 PARQUET = "parquet"
-_SCHEMES = ("delta",)
+POSTGRES = "postgres"
+_FORMS = {"delta": "delta:PATH", POSTGRES: "postgres:DSN#TABLE"}
+_URL = re.compile(r"postgres(ql)?://")
 _WRITTEN = re.compile(r"([a-z]{2,}):(?!//)(.*)", re.DOTALL)
 
 
@@ -32,13 +35,27 @@ class Target:
     place: str
 
     @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory, so that something can lie beside it."""
+        return self.scheme != POSTGRES
+
+    @property
     def path(self) -> str:
-        """An absolute path; a URL is refused later, and should then be shown as it was given."""
+        """An absolute path, or the name of what is no directory.
+
+        A URL is refused later, and should then be shown as it was given. Raises ExtraMissing.
+        """
+        if not self.is_directory:
+            return self.name
         return self.place if "://" in self.place else os.path.abspath(self.place)
 
     @property
     def name(self) -> str:
-        """What tells it from every other target; a Parquet directory's is its path."""
+        """What tells it from every other target; a Parquet directory's is its path, and a database
+        is named without user and password. Raises ExtraMissing.
+        """
+        if self.scheme == POSTGRES:
+            return f"{POSTGRES}:{_database(self.place)}"
         return self.path if self.scheme == PARQUET else f"{self.scheme}:{self.path}"
 
 
@@ -47,21 +64,22 @@ def parse_target(text: str) -> Target:
 
     >>> parse_target("delta:/data/events")
     Target(scheme='delta', place='/data/events')
+    >>> parse_target("postgresql://db/sales#public.events")
+    Target(scheme='postgres', place='postgresql://db/sales#public.events')
     >>> parse_target("/data/out").scheme
     'parquet'
     """
-    written = _WRITTEN.fullmatch(text)
+    written = _WRITTEN.fullmatch(f"{POSTGRES}:{text}" if _URL.match(text) else text)
     if written is None:
         return Target(PARQUET, text)
     scheme, place = written.groups()
-    if scheme not in _SCHEMES:
+    if scheme not in _FORMS:
         raise TargetUnreadable(
             f"target {text!r}: there is no sink {scheme!r}; known are "
-            f"{', '.join(f'{one}:...' for one in _SCHEMES)}. A directory of that name is written "
-            f"as './{text}'"
+            f"{' and '.join(_FORMS.values())}. A directory of that name is written as './{text}'"
         )
-    if not place:
-        raise TargetUnreadable(f"target {text!r} names no place; give {scheme}:PATH")
+    if not all(place.rpartition("#")[::2] if scheme == POSTGRES else [place]):
+        raise TargetUnreadable(f"target {scheme}:... names no place; give {_FORMS[scheme]}")
     return Target(scheme, place)
 
 
@@ -82,7 +100,23 @@ def _delta(target: Target, files: FileSystem | None) -> CountingSink:
     return DeltaSink(target.path, files=files)
 
 
+def _postgres(target: Target, files: FileSystem | None) -> CountingSink:
+    from epochgate.spark.postgres_sink import PostgresSink
+
+    dsn, _, table = target.place.rpartition("#")
+    return PostgresSink(dsn, table)
+
+
+def _database(place: str) -> str:
+    conninfo = library("psycopg.conninfo", what="writing to PostgreSQL", extra=POSTGRES)
+    dsn, _, table = place.rpartition("#")
+    values = conninfo.conninfo_to_dict(dsn)
+    host = ":".join(str(values[key]) for key in ("host", "port") if key in values)
+    return f"{host}/{values.get('dbname', '')}#{table}"
+
+
 _MAKERS: dict[str, Callable[[Target, FileSystem | None], CountingSink]] = {
     PARQUET: _parquet,
     "delta": _delta,
+    POSTGRES: _postgres,
 }

@@ -58,6 +58,7 @@ PACKAGES = (
     "spark.job",
     "spark.parquet_sink",
     "spark.pipeline",
+    "spark.postgres_sink",
     "spark.session",
     "spark.wire",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ class TableJob:
     def __init__(self, sink: CountingSink) -> None:
         self.sink = sink
         self.committers: list[Committer] = []
+        self.operators: list[SinkOperator] = []
         self.restored: int | None = None
         self.job: SimulatedJob
         self.job = SimulatedJob(
@@ -42,7 +44,8 @@ class TableJob:
         return configuration(*([] if provider is None else [provider]))
 
     def _program(self, subtask: int) -> CountingProgram:
-        return CountingProgram(sink=SinkOperator(self.sink), record=batch)
+        self.operators.append(SinkOperator(self.sink))
+        return CountingProgram(sink=self.operators[-1], record=batch)
 
     def disturbed(self, disturb: str) -> None:
         """Write some numbers in four checkpoints, each of which is disturbed in this way."""
@@ -71,7 +74,7 @@ class TableJob:
         for _ in range(400):
             try:
                 if self.job.is_over:
-                    return
+                    return self._bury()
                 each()
                 self.job.flow(held=("work",))
                 self.work()
@@ -80,6 +83,13 @@ class TableJob:
                 self.start_again()
         raise AssertionError(self.job.account())
 
+    def _bury(self) -> None:
+        """Close what dead processes had open, as their ends did."""
+        for operator in self.operators:
+            operator.close()
+        for committer in self.committers:
+            committer.close()
+
     def start_again(self) -> None:
         """Start another driver, and again where it dies while it starts."""
         while True:
@@ -87,3 +97,22 @@ class TableJob:
                 return self.job.crash_driver()
             except SimulatedCrash:
                 continue
+
+    def killed(self, chance: random.Random, kills: int) -> int:
+        """Go on to the end; processes and drivers die, and checkpoints fail. How many did."""
+        done = 0
+
+        def kill() -> None:
+            nonlocal done
+            if done < kills and chance.random() < 0.5:
+                done += 1
+                kind = chance.choice(("worker", "worker", "driver", "declined"))
+                if kind == "driver":
+                    self.start_again()
+                elif kind == "declined":
+                    self.job.faults.doom("acknowledge", "declined")
+                elif self.job.transport.processes:
+                    self.job.transport.kill(chance.choice(list(self.job.transport.processes)))
+
+        self.run(kill)
+        return done

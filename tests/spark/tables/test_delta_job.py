@@ -129,21 +129,7 @@ def test_rows_arrive_once_although_fifty_kills_come_at_random(tmp_path: Path, se
 def _fifty_kills(tmp_path: Path, seed: int, kills: int) -> None:
     chance, table = random.Random(seed), tmp_path / "table"
     run = TableJob(DeltaSink(str(table)))
-    done = 0
-
-    def kill() -> None:
-        nonlocal done
-        if done < kills and chance.random() < 0.5:
-            done += 1
-            kind = chance.choice(("worker", "worker", "driver", "declined"))
-            if kind == "driver":
-                run.start_again()
-            elif kind == "declined":
-                run.job.faults.doom("acknowledge", "declined")
-            elif run.job.transport.processes:
-                run.job.transport.kill(chance.choice(list(run.job.transport.processes)))
-
-    run.run(kill)
+    done = run.killed(chance, kills)
     assert run.job.result.state == "finished", run.job.result.reason
     assert done > kills // 2
     assert rows(table) == list(range(20))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+from epochgate.errors import UsageError
 from epochgate.runtime.testing.faulty_filesystem import Fault
 from epochgate.spark.ingest.options import IngestOptions
-from epochgate.spark.ingest.targets import TargetUnreadable, parse_target
+from epochgate.spark.ingest.targets import parse_target
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, random_kills, write_source
 from tests.spark.tables.delta_replay import rows
 
@@ -69,13 +73,15 @@ def test_rows_arrive_once_wherever_the_driver_crashes_on_its_disk(tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("detla:/data", "no sink 'detla'; known are delta:"),
+        ("detla:/data", "no sink 'detla'; known are delta:PATH and postgres:DSN#TABLE"),
         ("detla:/data", r"written as '\./detla:/data'"),
-        ("delta:", "names no place"),
+        ("delta:", "names no place; give delta:PATH"),
+        ("postgres:dbname=x", "give postgres:DSN#TABLE"),
+        ("postgresql://me:secret@db/x#events", "give a --checkpoint-dir"),
     ],
 )
 def test_a_target_that_cannot_be_meant_is_refused_with_the_way_on(text: str, told: str) -> None:
-    with pytest.raises(TargetUnreadable, match=told):
+    with pytest.raises(UsageError, match=told):
         IngestOptions("in", text)
 
 
@@ -85,6 +91,60 @@ def test_a_target_without_a_scheme_is_a_directory_of_parquet_files(tmp_path: Pat
     plain, table = IngestOptions("in", "out"), IngestOptions("in", "delta:out")
     assert plain.target_path == table.target_path
     assert plain.job_id != table.job_id
+
+
+def test_a_database_is_named_without_user_and_password(tmp_path: Path) -> None:
+    def options(target: str) -> IngestOptions:
+        return IngestOptions("in", target, checkpoint_directory=str(tmp_path))
+
+    one = options("postgresql://me:secret@db:5433/sales#events")
+    other = options("postgres:host=db port=5433 dbname=sales user=you#events")
+    assert one.target_path == "postgres:db:5433/sales#events"
+    assert one.job_id == other.job_id
+    assert "secret" not in one.job_id
+
+
+def test_all_rows_arrive_in_postgresql_although_drivers_crash(tmp_path: Path, dsn: str) -> None:
+    expected = write_source(tmp_path)
+    with events(dsn) as found:
+        changes = {
+            "target": f"postgres:{dsn}#events",
+            "checkpoint_directory": str(tmp_path / "checkpoints"),
+        }
+        faults = [Fault(at, when="after") for at in (5, 12, 20)]
+        simulated = SimulatedIngest(options_for(tmp_path, **changes), faults)
+        simulated.run(random_kills(simulated, 1, share=0.05))
+        result = simulated.leave()
+        assert (result.state, result.rows_visible, simulated.starts) == ("finished", 30, 4)
+        assert found() == expected
+
+
+@contextlib.contextmanager
+def events(dsn: str) -> Iterator[Callable[[], list[int]]]:
+    """A table, and what is in it."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("create table events (x bigint primary key, name text)")
+        yield lambda: [
+            row[0] for row in connection.execute("select x from events order by x").fetchall()
+        ]
+
+
+@pytest.mark.spark
+def test_spark_ingests_into_postgresql(tmp_path: Path, spark: Any, dsn: str) -> None:
+    from epochgate.spark.ingest import ingest
+
+    expected = write_source(tmp_path, files=4, rows=200)
+    with events(dsn) as found:
+        result = ingest(
+            spark,
+            str(tmp_path / "in"),
+            f"postgres:{dsn}#events",
+            parallelism=2,
+            checkpoint_every_s=0.2,
+            checkpoint_directory=str(tmp_path / "checkpoints"),
+        )
+        assert (result.state, result.rows_visible) == ("finished", 800)
+        assert found() == expected
 
 
 @pytest.mark.spark
