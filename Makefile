@@ -17,7 +17,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-h
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check check-deep conformance venv bench bench-checker soak fuzz draw format lock
-.PHONY: clean postgres
+.PHONY: versions clean postgres
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,9 @@ conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) \
 		$(RUN) -m pytest -m conformance --timeout 900 tests/conformance
 
+versions: ## start jobs on every version of Spark and Python that there is (half an hour, 12 GB)
+	@$(PYTHON) -m tests.versions.environments
+
 soak: $(STAMP) ## the long run: at least 200 kills
 	@$(RUN) -m epochgate soak
 
@@ -65,11 +68,11 @@ format: $(STAMP) ## format the code and repair what lint can repair
 
 lock: ## resolve the dependencies again (needs uv)
 	$(LOCK) --upgrade requirements/build.in --output-file requirements/build.txt
-	$(LOCK) --upgrade pyproject.toml $(addprefix --extra ,spark delta postgres fuzz draw demo check dev) \
+	$(LOCK) --upgrade pyproject.toml $(addprefix --extra ,spark delta postgres objects fuzz draw demo check dev) \
 		--constraint requirements/build.txt --output-file requirements/locked.txt
 
 clean: ## remove .venv and what tools have left behind
-	rm -rf $(VENV) $(FLINK_VENV) build dist run spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(FLINK_VENV) .venv-versions build dist run spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

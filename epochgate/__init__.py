@@ -2,13 +2,23 @@
 
 The parts are `epochgate.fsm` (what a machine is), `epochgate.models` (which machines exist),
 `epochgate.runtime` (what makes them act), `epochgate.spark` (where they live) and
-`epochgate.diagrams` (how they are shown). Importing this package imports none of them.
+`epochgate.diagrams` (how they are shown). Importing this package imports none of them, and `read`,
+which reads what a job has written, when it is first used.
 """
 
 from __future__ import annotations
+
+import importlib
+from typing import Any
 
 from epochgate.errors import EpochgateError, NegativeResult, UsageError
 
 __version__ = "0.1.0"
 
-__all__ = ["EpochgateError", "NegativeResult", "UsageError", "__version__"]
+__all__ = ["EpochgateError", "NegativeResult", "UsageError", "__version__", "read"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "read":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module("epochgate.spark.parquet_sink.reading").read

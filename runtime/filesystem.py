@@ -70,8 +70,8 @@ class FileLock(Protocol):
         """Let others have it; releasing twice is harmless."""
 
 
-class FileSystem(Protocol):
-    """What the checkpoint store, the staging writer and the committer ask of a file system.
+class WrittenOnce(Protocol):
+    """What the staging writer and the list of known files ask of a place: no names ever change.
 
     Every operation raises `OSError` as the operating system does, unless said otherwise here.
     """
@@ -88,12 +88,6 @@ class FileSystem(Protocol):
     def write_bytes_durably(self, path: AnyPath, data: bytes) -> None:
         """Replace `path` by `data`, all or nothing: a temporary file, fsync, rename, fsync."""
 
-    def rename(self, source: AnyPath, destination: AnyPath) -> None:
-        """Atomic. A file replaces a file; a directory may only replace an empty directory."""
-
-    def link(self, source: AnyPath, destination: AnyPath) -> None:
-        """A second name for a file; `FileExistsError` if `destination` is there."""
-
     def make_directory(self, path: AnyPath) -> None:
         """Create `path` and its missing parents, durably; harmless if it is there."""
 
@@ -106,17 +100,27 @@ class FileSystem(Protocol):
     def remove(self, path: AnyPath) -> bool:
         """Remove a file; false if there was none."""
 
-    def remove_tree(self, path: AnyPath) -> bool:
-        """Remove a directory and all below it, or a file; false if there was none."""
-
     def exists(self, path: AnyPath) -> bool:
         """Whether there is something of this name, a link that leads nowhere included."""
 
-    def is_directory(self, path: AnyPath) -> bool:
-        """Whether it is a directory, and not a link to one."""
-
     def size(self, path: AnyPath) -> int:
         """The file's size in bytes."""
+
+
+class FileSystem(WrittenOnce, Protocol):
+    """What the checkpoint store and the committer ask of a file system."""
+
+    def rename(self, source: AnyPath, destination: AnyPath) -> None:
+        """Atomic. A file replaces a file; a directory may only replace an empty directory."""
+
+    def link(self, source: AnyPath, destination: AnyPath) -> None:
+        """A second name for a file; `FileExistsError` if `destination` is there."""
+
+    def remove_tree(self, path: AnyPath) -> bool:
+        """Remove a directory and all below it, or a file; false if there was none."""
+
+    def is_directory(self, path: AnyPath) -> bool:
+        """Whether it is a directory, and not a link to one."""
 
     def status(self, path: AnyPath) -> FileStatus:
         """What is there, links followed."""

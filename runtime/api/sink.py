@@ -26,12 +26,14 @@ class SinkStart:
     job_id: the same for every start. run_id: of this start, letters, digits and '-'.
     restored_checkpoint: from which it goes on; none: from the beginning. may_withdraw: newer
     checkpoints have been lost, so what they made visible is written again and has to be withdrawn.
+    epoch: of the checkpoint store's opening; a later start of the same job has a higher one.
     """
 
     job_id: str
     run_id: str
     restored_checkpoint: int | None = None
     may_withdraw: bool = False
+    epoch: int = 0
 
 
 class SinkWriter(ABC):

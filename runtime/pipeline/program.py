@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from epochgate.runtime.api.operator import Operator, Program, Work
+from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.pipeline.pace import Pace
 from epochgate.runtime.pipeline.setting import SettingOperator
 from epochgate.runtime.source.operator import SourceOperator
@@ -36,18 +37,6 @@ class MapOperator(Operator):
         return b""
 
 
-class WritingOperator(Operator):
-    """The operator of a pipeline's sink."""
-
-    @abstractmethod
-    def may_write(self, batch: Any) -> bool:
-        """Whether it takes the batch now; if not, it is asked again after the next event."""
-
-    @abstractmethod
-    def write(self, batch: Any) -> None:
-        """Write it."""
-
-
 class PipelineProgram(Program):
     """One batch from source to sink at a time.
 
@@ -60,7 +49,7 @@ class PipelineProgram(Program):
         self,
         source: SourceOperator,
         map: Map | MapOperator | None,  # the usual word
-        sink: WritingOperator,
+        sink: SinkOperator,
         *,
         beside: Mapping[str, Operator] | None = None,
         settings: Sequence[str] = (),
@@ -95,17 +84,23 @@ class PipelineProgram(Program):
         if fetched is None:
             return Work.ENDED if self._source.has_ended else Work.IDLE
         batches = self._batches(fetched.records)
-        if batches and not self._sink.may_write(batches[0]):
+        if not all(map(self._sink.may_write, batches)):
             return Work.IDLE
         self._source.take()
         self._mapped = None
         for batch in batches:
             self._sink.write(batch)
             self.rows_written += len(batch)
+        self.taken(fetched.records)
         rows = self.rows_in(fetched.records)
         self.rows_read += rows
         self._pace.note(rows, self._source.context.now_s())
         return Work.DONE
+
+    def taken(self, records: Any) -> None:
+        """Do what else is to be done with records once they were taken from the source and written;
+        nothing, unless it is overridden.
+        """
 
     def rows_in(self, records: Any) -> int:
         """How many rows the source has fetched."""

@@ -24,6 +24,7 @@ from epochgate.runtime.store.errors import (
     NoWholeCheckpoint,
 )
 from epochgate.runtime.store.memory import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.runtime.store.objects import ObjectCheckpointStore
 
 __all__ = [
     "CheckpointDamaged",
@@ -46,6 +47,7 @@ __all__ = [
     "DirectoryCheckpointStore",
     "InMemoryCheckpointStore",
     "NoWholeCheckpoint",
+    "ObjectCheckpointStore",
     "StoredInfo",
     "checkpoint_file_name",
     "decode_checkpoint",

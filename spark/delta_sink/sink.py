@@ -29,14 +29,15 @@ from epochgate.spark.delta_sink.target import WORKING, DeltaTarget
 from epochgate.spark.delta_sink.types import conformed, delta_schema
 from epochgate.spark.parquet_sink.committable import Committable, total_rows
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
-from epochgate.spark.parquet_sink.staging import StagingWriter
+from epochgate.spark.parquet_sink.staging import ROLL_BYTES, StagingWriter
 
 
 class DeltaSinkWriter(SinkWriter):
     """Stages record batches below the table's working directory, with the table's types."""
 
-    def __init__(self, path: str, context: OperatorContext) -> None:
+    def __init__(self, path: str, context: OperatorContext, file_bytes: int) -> None:
         self._working_directory, self._context = os.path.join(path, WORKING), context
+        self._file_bytes = file_bytes
         self._where = f"subtask {context.subtask}, attempt {context.attempt}"
         self._agreed: pa.Schema | None = None
         self._staging: StagingWriter | None = None
@@ -64,6 +65,7 @@ class DeltaSinkWriter(SinkWriter):
                 context.subtask,
                 context.attempt,
                 schema=pa.schema([pa.field(field.name, field.type) for field in self._agreed]),
+                roll_bytes=self._file_bytes,
             )
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -116,16 +118,18 @@ class DeltaCommitter(CountingCommitter):
 class DeltaSink(CountingSink):
     """Writes to the Delta table in the directory `path`, which may be there already.
 
-    `log` and `files`: with what the driver writes, for tests.
+    file_bytes: a file ends once it is as large, or with its checkpoint. `log` and `files`: with
+    what the driver writes, for tests.
     """
 
     path: str
+    file_bytes: int = ROLL_BYTES
     log: Callable[[str], DeltaLog] = DeltaLog
     files: FileSystem | None = None
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> DeltaSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
-        return DeltaSinkWriter(os.path.abspath(self.path), context)
+        return DeltaSinkWriter(os.path.abspath(self.path), context, self.file_bytes)
 
     def create_committer(self, start: SinkStart) -> DeltaCommitter:
         """Claim the table; raises what `DeltaTarget.claim` raises, or ExtraMissing."""

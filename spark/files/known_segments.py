@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgpack
 
 from epochgate.errors import EpochgateError, UsageError
-from epochgate.runtime.filesystem import AnyPath, FileSystem, LocalFileSystem
+from epochgate.runtime.filesystem import AnyPath, LocalFileSystem, WrittenOnce
 
 PREFIX: Final = "known-"
 _SUFFIX: Final = ".segment"
@@ -60,9 +60,9 @@ class Segment:
 class KnownSegments:
     """The segments of one source, in a directory beside its checkpoints."""
 
-    def __init__(self, directory: AnyPath, files: FileSystem | None = None) -> None:
-        self.directory = os.path.abspath(directory)
-        self._files: FileSystem = LocalFileSystem() if files is None else files
+    def __init__(self, directory: AnyPath, files: WrittenOnce | None = None) -> None:
+        self.directory = os.path.abspath(directory) if files is None else os.fspath(directory)
+        self._files: WrittenOnce = LocalFileSystem() if files is None else files
 
     def write(self, entries: Collection[Any]) -> Segment:
         """Keep entries, plain values, durably; raises SegmentNotWritten."""

@@ -8,17 +8,26 @@ import os
 import re
 from dataclasses import dataclass
 from typing import get_args
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.spark.files import TransformFunction
 from epochgate.spark.files.content import OnChangedFile
+from epochgate.spark.files.ddl import parse_schema
+from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
+from epochgate.spark.files.evolution import SchemaEvolution
+from epochgate.spark.files.frames import Takes, takes_of
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
-from epochgate.spark.ingest.targets import Target, parse_target
+from epochgate.spark.ingest.targets import PARQUET, Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
+from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 
 RESTART = "rate:20,1m,200ms"
 BATCH_ROWS = 65_536
@@ -36,13 +45,21 @@ class IngestMisconfigured(UsageError):
 class IngestOptions:
     """One ingestion of the files of `source` into `target`.
 
-    source: a directory, a file or a glob pattern. target: a directory of Parquet files, or
-    "delta:PATH" for a Delta table, or "postgres:DSN#TABLE". checkpoint_directory: none for
-    one beside the target, where that is a directory.
-    transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
+    source: a directory, a file or a glob pattern. target, checkpoint_directory: a directory, or a
+    URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. target: also
+    "delta:PATH", a Delta table, or "postgres:DSN#TABLE". checkpoint_directory: none for one beside
+    the target, unless that is a database.
+    transform: from a RecordBatch, Table or frame of pandas or polars to one, to several batches, or
+    None for no rows. transform_takes: which of these it is given: "arrow", "table", "pandas" or
+    "polars"; none to go by the annotation of its first parameter.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
-    encoding: of CSV and JSON lines files. columns: those to read, none for all. on_bad_file:
-    "fail", or "skip" to leave it out and record it. on_changed_file: of a file whose content is
+    encoding: of CSV and JSON lines files. delimiter, quote, header, null: of CSV files, see
+    `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
+    none to infer it. schema_evolution: "none", "add" for new columns, "widen" for wider types as
+    well. file_bytes: a file of the target ends once it is as large, or with its checkpoint.
+    on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
+    in the table `rejected_path`. on_bad_file: "fail", or "skip" to leave it out and record it in
+    the file `bad_files_path`. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
     file must have been unmodified before it is taken, by default 5 when following, else 0.
@@ -51,8 +68,8 @@ class IngestOptions:
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
     long is replaced. port: on which the driver listens for its tasks, 0 for a free one.
 
-    Raises IngestMisconfigured, TargetUnreadable, InvalidRestartStrategy, TransformNotCallable or
-    EncodingUnusable.
+    Raises IngestMisconfigured, TargetUnreadable, InvalidRestartStrategy, TransformNotCallable,
+    EncodingUnusable, DialectUnusable, SchemaUnreadable or TransformUnclear.
     """
 
     source: str
@@ -61,10 +78,19 @@ class IngestOptions:
     checkpoint_every_s: float = 2.0
     checkpoint_directory: str | None = None
     transform: TransformFunction | None = None
+    transform_takes: Takes | None = None
     follow: bool = False
     format: Format | None = None
     encoding: str = UTF_8
     columns: tuple[str, ...] | None = None
+    schema: str | pa.Schema | None = None
+    schema_evolution: SchemaEvolution = "none"
+    delimiter: str = ","
+    quote: str = '"'
+    header: bool = True
+    null: tuple[str, ...] | None = None
+    on_bad_row: OnBadRow = "fail"
+    file_bytes: int = ROLL_BYTES
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
@@ -81,11 +107,10 @@ class IngestOptions:
         for name in ("source", "target"):
             if not os.fspath(getattr(self, name)):
                 raise IngestMisconfigured(f"{name} is empty; give a path")
-        self._expect_place_for_checkpoints()
         for name in ("checkpoint_every_s", "heartbeat_timeout_s", "checkpoint_timeout_s"):
             self._expect_positive(name)
         self._expect_positive("forget_after_s")
-        for name in ("parallelism", "batch_rows", "split_bytes_target"):
+        for name in ("parallelism", "batch_rows", "split_bytes_target", "file_bytes"):
             if getattr(self, name) < 1:
                 raise IngestMisconfigured(f"{name} is {getattr(self, name)}; it must be 1 or more")
         if self.rows_per_second is not None:
@@ -98,17 +123,44 @@ class IngestOptions:
             raise IngestMisconfigured(f"settle_s is {self.settle_s}; it must be 0 or more")
         self._expect_one_of("format", get_args(Format))
         self._expect_one_of("on_bad_file", get_args(OnBadFile))
+        self._expect_one_of("on_bad_row", get_args(OnBadRow))
+        self._expect_one_of("schema_evolution", get_args(SchemaEvolution))
+        self._expect_target()
+        self._expect_schema()
         self._expect_one_of("on_changed_file", get_args(OnChangedFile))
         usable_encoding(self.encoding)
         if self.transform is not None:
             require_callable(self.transform, repr(self.transform))
+            self._expect_one_of("transform_takes", get_args(Takes))
+            takes_of(self.transform, self.transform_takes)
         parse_restart_strategy(self.restart)
 
-    def _expect_place_for_checkpoints(self) -> None:
-        if not self.parsed_target.is_directory and self.checkpoint_directory is None:
+    def _expect_target(self) -> None:
+        target = self.parsed_target
+        if not target.is_directory and self.checkpoint_directory is None:
             raise IngestMisconfigured(
                 "a database has no directory beside it for checkpoints: give a --checkpoint-dir "
                 "(checkpoint_directory in Python) that stays the same over all starts"
+            )
+        if target.scheme != PARQUET and self.schema_evolution != "none":
+            raise IngestMisconfigured(
+                f"--schema-evolution (schema_evolution) works with Parquet targets; change the "
+                f"columns of {self.target_path!r} with its own tools, between two runs"
+            )
+
+    def _expect_schema(self) -> None:
+        """Refuse a dialect or a schema that cannot be read, or that does not have the columns."""
+        names, header = (self.arrow_schema or pa.schema([])).names, self.dialect.header
+        missing = [name for name in self.columns or () if name not in names]
+        if missing and self.schema is not None:
+            raise IngestMisconfigured(
+                f"--columns {', '.join(missing)} (columns in Python): --schema (schema) has "
+                f"{', '.join(names)}; name the columns in both"
+            )
+        if self.columns and not header and self.schema is None:
+            raise IngestMisconfigured(
+                "--no-header (header=False in Python) leaves the columns without names for "
+                "--columns (columns); name them by --schema (schema)"
             )
 
     def _expect_one_of(self, name: str, known: tuple[str, ...]) -> None:
@@ -123,14 +175,52 @@ class IngestOptions:
             raise IngestMisconfigured(f"{name} is {value}; it must be a number above 0")
 
     @property
+    def takes(self) -> Takes:
+        """What the transform is given. Raises TransformUnclear."""
+        if self.transform is None:
+            return "arrow"
+        return takes_of(self.transform, self.transform_takes)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the fields of CSV files are written. Raises DialectUnusable."""
+        return Dialect(self.delimiter, self.quote, self.header, self.null)
+
+    @property
+    def arrow_schema(self) -> pa.Schema | None:
+        """The schema that was asked for, if one was. Raises SchemaUnreadable."""
+        return parse_schema(self.schema) if isinstance(self.schema, str) else self.schema
+
+    @property
+    def _companion(self) -> str:
+        """What the names of things beside the target begin with."""
+        if self.checkpoint_directory is not None and not self.parsed_target.is_directory:
+            return absolute(self.checkpoint_directory).rstrip("/")
+        return self.target_path.rstrip("/")
+
+    @property
+    def rejected_path(self) -> str:
+        """The table of rejected rows, beside the target."""
+        return self._companion + ".rejected"
+
+    @property
+    def bad_files_path(self) -> str:
+        """The list of files that were left out, as JSON lines, beside the target."""
+        return self._companion + ".bad-files.jsonl"
+
+    @property
     def source_path(self) -> str:
         """The source as an absolute path or pattern."""
-        return _absolute(self.source)
+        return absolute(self.source)
 
     @property
     def target_path(self) -> str:
-        """The target as an absolute path, without its scheme, or its name if it is no directory."""
-        return self.parsed_target.path
+        """The target as an absolute path or a URL, without its scheme; a database's name.
+
+        Raises ExtraMissing.
+        """
+        target = self.parsed_target
+        return absolute(target.place) if target.is_directory else target.database
 
     @property
     def parsed_target(self) -> Target:
@@ -147,10 +237,18 @@ class IngestOptions:
         paths = (self.source_path, self.target_path)
         names = "-to-".join(os.path.basename(path) or "root" for path in paths)
         kept = re.sub(r"[^0-9A-Za-z_.-]", "_", names)
-        pair = f"{self.source_path}\0{self.parsed_target.name}".encode()
+        scheme = "delta:" if self.parsed_target.scheme == "delta" else ""
+        pair = f"{self.source_path}\0{scheme}{self.target_path}".encode()
         return f"ingest-{kept[:SOURCE_SHOWN_MAX]}-{hashlib.sha256(pair).hexdigest()[:8]}"
 
 
-def _absolute(path: str) -> str:
-    # A URL is refused later, and should then be shown as it was given.
+def absolute(path: str) -> str:
+    """A path as it is known everywhere: absolute, or the URL of an object store.
+
+    >>> absolute("file:///data/a%20b"), absolute("s3://bucket/out")
+    ('/data/a b', 's3://bucket/out')
+    """
+    if path.startswith("file://"):
+        return os.path.abspath(unquote(urlsplit(path).path))
+    # A URL that is refused later should then be shown as it was given.
     return path if "://" in path else os.path.abspath(path)

@@ -18,30 +18,45 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from epochgate.errors import UsageError
-from epochgate.runtime import JobConfiguration, JobMisconfigured, SinkStart
+from epochgate.runtime import (
+    JobConfiguration,
+    JobMisconfigured,
+    SinkStart,
+)
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
+from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.source import SourceProvider
 from epochgate.runtime.store import (
     CheckpointDamaged,
+    CheckpointStore,
     CompletedCheckpoint,
     DirectoryCheckpointStore,
+    ObjectCheckpointStore,
 )
 from epochgate.spark.counting_sink import CountingCommitter, CountingSink
 from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.text import usable_encoding
+from epochgate.spark.ingest.bad_files import BadFilesList
 from epochgate.spark.ingest.file_enumerator import (
     CHECKPOINTS_RETAINED,
     EnumeratedFileSource,
     FirstLook,
     read_files,
 )
-from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions
+from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
+from epochgate.spark.ingest.rejects import IngestCommitter, reject_sink
 from epochgate.spark.ingest.targets import sink_of
-from epochgate.spark.parquet_sink import checkpoint_name, working_directory_of
+from epochgate.spark.parquet_sink import (
+    ParquetCommitter,
+    ParquetSink,
+    checkpoint_name,
+    working_directory_of,
+)
 
 CHECKPOINTS = "checkpoints"
 KNOWN_FILES = "known-files"
@@ -58,13 +73,20 @@ class CheckpointsMisplaced(UsageError):
 
 @dataclass
 class IngestPlan:
-    """One start of an ingestion; `release` it unless a job has taken over store and committer."""
+    """One start of an ingestion; `release` it unless a job has taken over store and committer.
+
+    committer: of the rows; rejects: of rejected rows, if there is a table of them; job_committer:
+    of both. bad_files: the list of files that were left out.
+    """
 
     options: IngestOptions
     configuration: JobConfiguration
     program_factory: IngestProgramFactory
-    store: DirectoryCheckpointStore
+    store: CheckpointStore
     committer: CountingCommitter
+    rejects: ParquetCommitter | None
+    job_committer: IngestCommitter
+    bad_files: BadFilesList
     source: EnumeratedFileSource
     restored: CompletedCheckpoint | None
     files_found: int
@@ -77,41 +99,53 @@ class IngestPlan:
 
     def release(self) -> None:
         """Let another driver have target and checkpoints."""
-        self.committer.close()
+        self.job_committer.close()
         self.store.close()
 
 
 def checkpoint_directory_of(options: IngestOptions) -> str:
-    """Where the checkpoints are kept: as asked, or in the target's working directory."""
-    given = options.checkpoint_directory
-    return os.path.abspath(
-        os.path.join(working_directory_of(options.target_path), CHECKPOINTS)
-        if given is None
-        else given
-    )
+    """Where the checkpoints are kept: as asked, or in the target's working directory, or beside the
+    target's URL.
+    """
+    given, target = options.checkpoint_directory, options.target_path
+    if given is not None:
+        return absolute(given)
+    if is_url(target):
+        return f"{target.rstrip('/')}.{CHECKPOINTS}"
+    return os.path.join(working_directory_of(target), CHECKPOINTS)
 
 
 def plan_ingest(
-    options: IngestOptions, *, run_id: str | None = None, files: FileSystem | None = None
+    options: IngestOptions,
+    *,
+    run_id: str | None = None,
+    files: FileSystem | None = None,
+    open_objects: Callable[[str], ObjectStore] = open_url,
 ) -> IngestPlan:
     """Check everything, restore the newest checkpoint if there is one, and claim the target.
 
-    `files`: what store, target and sinks write with. Raises TargetInSource, CheckpointsMisplaced,
-    JobMisconfigured for checkpoints of another job, and what `FileEnumeration`,
-    `DirectoryCheckpointStore` and the sink's `create_committer` raise; nothing stays claimed then.
+    `files` and `open_objects`: what store, target and sinks write with. Raises TargetInSource,
+    CheckpointsMisplaced, JobMisconfigured for checkpoints of another job, and what
+    `FileEnumeration`, `DirectoryCheckpointStore`, `ObjectCheckpointStore` and
+    the sink's `create_committer` raise; nothing stays claimed then.
     """
     _require_apart(options)
     run_id = run_id or uuid.uuid4().hex
-    file_system = LocalFileSystem() if files is None else files
     directory = checkpoint_directory_of(options)
-    sink = sink_of(options.parsed_target, files)
+    sink = sink_of(options, files, open_objects)
+    rejecting = reject_sink(options, files, open_objects)
+
+    def open_store() -> CheckpointStore:
+        return _open_store(directory, options, files or LocalFileSystem(), open_objects)
+
     committer: CountingCommitter | None = None
-    store: DirectoryCheckpointStore | None = None
+    rejects: ParquetCommitter | None = None
+    store: CheckpointStore | None = None
     try:
-        if os.path.isdir(directory):
-            store = _open_store(directory, options, file_system)
+        if is_url(directory) or is_url(options.target_path) or os.path.isdir(directory):
+            store = open_store()
         restored = None if store is None else store.latest()
-        segments = KnownSegments(os.path.join(directory, KNOWN_FILES), file_system)
+        segments = _segments(directory, files or LocalFileSystem(), open_objects)
         fresh = enumeration_factory(options, segments)
         enumeration = fresh()
         if restored is not None:
@@ -121,19 +155,36 @@ def plan_ingest(
         has_fallen_back = (
             store is not None and restored_id is not None and (store.last_id or 0) > restored_id
         )
-        committer = sink.create_committer(
-            SinkStart(options.job_id, run_id, restored_id, may_withdraw=has_fallen_back)
+        start = SinkStart(
+            options.job_id,
+            run_id,
+            restored_id,
+            may_withdraw=has_fallen_back,
+            epoch=0 if store is None else store.epoch,
         )
+        committer = sink.create_committer(start)
+        if rejecting is not None:
+            rejects = rejecting.create_committer(start)
         # Only now, so that a target which is refused has nothing made beside it.
-        store = store or _open_store(directory, options, file_system)
+        store = store or open_store()
         enumeration.seal()
         _remove_needless(segments, store, enumeration)
         return _assembled(
-            options, run_id, sink, committer, store, restored, fresh, enumeration, segments
+            options,
+            run_id,
+            (sink, committer),
+            (rejecting, rejects),
+            store,
+            restored,
+            fresh,
+            enumeration,
+            segments,
+            _bad_files(options.bad_files_path, files, open_objects),
         )
     except BaseException:
-        if committer is not None:
-            committer.close()
+        for one in (committer, rejects):
+            if one is not None:
+                one.close()
         if store is not None:
             store.close()
         raise
@@ -148,9 +199,13 @@ def enumeration_factory(
         return FileEnumeration(
             options.source_path,
             format=options.format,
+            schema=options.arrow_schema,
             projection=options.columns,
+            dialect=options.dialect,
             follow=options.follow,
             on_bad_file=options.on_bad_file,
+            on_bad_row=options.on_bad_row,
+            evolution=options.schema_evolution,
             on_changed_file=options.on_changed_file,
             settle_s=options.settle_s,
             encoding=options.encoding,
@@ -166,19 +221,22 @@ def enumeration_factory(
 def _assembled(
     options: IngestOptions,
     run_id: str,
-    sink: CountingSink,
-    committer: CountingCommitter,
-    store: DirectoryCheckpointStore,
+    rows: tuple[CountingSink, CountingCommitter],
+    rejected: tuple[ParquetSink | None, ParquetCommitter | None],
+    store: CheckpointStore,
     restored: CompletedCheckpoint | None,
     fresh: Callable[[], FileEnumeration],
     enumeration: FileEnumeration,
     segments: KnownSegments,
+    bad_files: BadFilesList,
 ) -> IngestPlan:
+    (sink, committer), (rejecting, rejects) = rows, rejected
     source = EnumeratedFileSource(
         fresh,
         FirstLook(0 if restored is None else restored.checkpoint_id, enumeration.snapshot()),
         segments,
         follow_every_s=FOLLOW_EVERY_S if options.follow else None,
+        bad_files=bad_files,
     )
     rate = options.rows_per_second
     agreeing = sink.create_coordinator(SINK, committer)
@@ -195,15 +253,21 @@ def _assembled(
         ),
         program_factory=IngestProgramFactory(
             sink,
+            rejecting,
             options.transform,
+            options.takes,
             options.batch_rows,
             options.on_bad_file,
+            options.on_bad_row,
             options.on_changed_file or options.on_bad_file,
             usable_encoding(options.encoding),
             None if rate is None else rate / options.parallelism,
         ),
         store=store,
         committer=committer,
+        rejects=rejects,
+        job_committer=IngestCommitter(committer, rejects),
+        bad_files=bad_files,
         source=source,
         restored=restored,
         files_found=len(enumeration.seen),
@@ -212,15 +276,36 @@ def _assembled(
 
 
 def _open_store(
-    directory: str, options: IngestOptions, files: FileSystem
-) -> DirectoryCheckpointStore:
-    return DirectoryCheckpointStore(
-        directory, job_id=options.job_id, retained=CHECKPOINTS_RETAINED, file_system=files
-    )
+    directory: str,
+    options: IngestOptions,
+    files: FileSystem,
+    open_objects: Callable[[str], ObjectStore],
+) -> CheckpointStore:
+    job_id, retained = options.job_id, CHECKPOINTS_RETAINED
+    if is_url(directory):
+        return ObjectCheckpointStore(open_objects(directory), job_id=job_id, retained=retained)
+    return DirectoryCheckpointStore(directory, job_id=job_id, retained=retained, file_system=files)
+
+
+def _bad_files(
+    path: str, files: FileSystem | None, open_objects: Callable[[str], ObjectStore]
+) -> BadFilesList:
+    if is_url(path):
+        folder, _, name = path.rpartition("/")
+        return BadFilesList(name, ObjectFiles(open_objects(folder)))
+    return BadFilesList(path, files)
+
+
+def _segments(
+    directory: str, files: FileSystem, open_objects: Callable[[str], ObjectStore]
+) -> KnownSegments:
+    if is_url(directory):
+        return KnownSegments(KNOWN_FILES, ObjectFiles(open_objects(directory)))
+    return KnownSegments(os.path.join(directory, KNOWN_FILES), files)
 
 
 def _remove_needless(
-    segments: KnownSegments, store: DirectoryCheckpointStore, enumeration: FileEnumeration
+    segments: KnownSegments, store: CheckpointStore, enumeration: FileEnumeration
 ) -> None:
     """Remove what an earlier run has left of the list of known files and no checkpoint needs."""
     needed = segments_in(enumeration.snapshot())
@@ -244,16 +329,12 @@ def _files_in(restored: CompletedCheckpoint) -> bytes:
 
 def _require_apart(options: IngestOptions) -> None:
     source, target = options.source_path, options.target_path
-    written = os.path.join(target, checkpoint_name(1), "part.parquet")
-    if glob.has_magic(source) and not os.path.lexists(source):
-        is_read = _may_match(source, written)
-    else:
-        is_read = written.startswith(os.path.join(source, ""))
-    if is_read:
-        raise TargetInSource(
-            f"target {target!r} lies in the source {source!r}: the job would read what it writes. "
-            "Give a target outside of the source, or a narrower pattern as the source"
-        )
+    for written in (target, options.rejected_path):
+        if _is_read(source, os.path.join(written, checkpoint_name(1), "part.parquet")):
+            raise TargetInSource(
+                f"target {written!r} lies in the source {source!r}: the job would read what it "
+                "writes. Give a target outside of the source, or a narrower pattern as the source"
+            )
     checkpoints = os.path.join(checkpoint_directory_of(options), "")
     for place in (source, target):
         if checkpoints.startswith(os.path.join(place, "")):
@@ -262,6 +343,12 @@ def _require_apart(options: IngestOptions) -> None:
                 "a --checkpoint-dir (checkpoint_directory in Python) outside of source and target; "
                 "the default is beside the target"
             )
+
+
+def _is_read(source: str, path: str) -> bool:
+    if glob.has_magic(source) and not os.path.lexists(source):
+        return _may_match(source, path)
+    return path.startswith(os.path.join(source, ""))
 
 
 def _may_match(pattern: str, path: str) -> bool:

@@ -6,15 +6,19 @@ sink each scheme stands for. The sinks are imported when they are asked for, wit
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from epochgate.errors import UsageError
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.extras import library
+
+if TYPE_CHECKING:
+    from epochgate.runtime.objects.client import ObjectStore
+    from epochgate.spark.ingest.options import IngestOptions
 
 PARQUET = "parquet"
 POSTGRES = "postgres"
@@ -40,23 +44,13 @@ class Target:
         return self.scheme != POSTGRES
 
     @property
-    def path(self) -> str:
-        """An absolute path, or the name of what is no directory.
-
-        A URL is refused later, and should then be shown as it was given. Raises ExtraMissing.
-        """
-        if not self.is_directory:
-            return self.name
-        return self.place if "://" in self.place else os.path.abspath(self.place)
-
-    @property
-    def name(self) -> str:
-        """What tells it from every other target; a Parquet directory's is its path, and a database
-        is named without user and password. Raises ExtraMissing.
-        """
-        if self.scheme == POSTGRES:
-            return f"{POSTGRES}:{_database(self.place)}"
-        return self.path if self.scheme == PARQUET else f"{self.scheme}:{self.path}"
+    def database(self) -> str:
+        """The name of a database and its table, without user and password. Raises ExtraMissing."""
+        conninfo = library("psycopg.conninfo", what="writing to PostgreSQL", extra=POSTGRES)
+        dsn, _, table = self.place.rpartition("#")
+        values = conninfo.conninfo_to_dict(dsn)
+        host = ":".join(str(values[key]) for key in ("host", "port") if key in values)
+        return f"{POSTGRES}:{host}/{values.get('dbname', '')}#{table}"
 
 
 def parse_target(text: str) -> Target:
@@ -83,40 +77,22 @@ def parse_target(text: str) -> Target:
     return Target(scheme, place)
 
 
-def sink_of(target: Target, files: FileSystem | None) -> CountingSink:
-    """The sink of a target; `files`: with what the driver writes, for tests."""
-    return _MAKERS[target.scheme](target, files)
+def sink_of(
+    options: IngestOptions, files: FileSystem | None, open_objects: Callable[[str], ObjectStore]
+) -> CountingSink:
+    """The sink of an ingestion; `files` and `open_objects`: with what it writes, for tests."""
+    target = options.parsed_target
+    if target.scheme == "delta":
+        from epochgate.spark.delta_sink import DeltaSink
 
+        return DeltaSink(options.target_path, options.file_bytes, files=files)
+    if target.scheme == POSTGRES:
+        from epochgate.spark.postgres_sink import PostgresSink
 
-def _parquet(target: Target, files: FileSystem | None) -> CountingSink:
+        dsn, _, table = target.place.rpartition("#")
+        return PostgresSink(dsn, table)
     from epochgate.spark.parquet_sink import ParquetSink
 
-    return ParquetSink(target.path, files)
-
-
-def _delta(target: Target, files: FileSystem | None) -> CountingSink:
-    from epochgate.spark.delta_sink import DeltaSink
-
-    return DeltaSink(target.path, files=files)
-
-
-def _postgres(target: Target, files: FileSystem | None) -> CountingSink:
-    from epochgate.spark.postgres_sink import PostgresSink
-
-    dsn, _, table = target.place.rpartition("#")
-    return PostgresSink(dsn, table)
-
-
-def _database(place: str) -> str:
-    conninfo = library("psycopg.conninfo", what="writing to PostgreSQL", extra=POSTGRES)
-    dsn, _, table = place.rpartition("#")
-    values = conninfo.conninfo_to_dict(dsn)
-    host = ":".join(str(values[key]) for key in ("host", "port") if key in values)
-    return f"{host}/{values.get('dbname', '')}#{table}"
-
-
-_MAKERS: dict[str, Callable[[Target, FileSystem | None], CountingSink]] = {
-    PARQUET: _parquet,
-    "delta": _delta,
-    POSTGRES: _postgres,
-}
+    return ParquetSink(
+        options.target_path, options.file_bytes, files, open_objects, options.schema_evolution
+    )

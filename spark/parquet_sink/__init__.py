@@ -6,6 +6,7 @@ Holds no protocol: task loops and committers call these classes. Imports pyarrow
 from __future__ import annotations
 
 from epochgate.spark.files.checkpoint_directory import checkpoint_name
+from epochgate.spark.parquet_sink.commit_result import CommitResult
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
 from epochgate.spark.parquet_sink.errors import (
@@ -24,12 +25,14 @@ from epochgate.spark.parquet_sink.errors import (
     TargetNotWritable,
     TargetOfAnotherJob,
     TargetTakenOver,
+    TargetUnreachable,
     TargetVersionUnknown,
 )
+from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.ownership import working_directory_of
 from epochgate.spark.parquet_sink.sink import ParquetSink
 from epochgate.spark.parquet_sink.staging import StagingWriter, StagingWriterBroken
-from epochgate.spark.parquet_sink.target import CommitResult, ParquetTarget
+from epochgate.spark.parquet_sink.target import ParquetTarget
 
 __all__ = [
     "CommitConflict",
@@ -39,6 +42,7 @@ __all__ = [
     "CommittableDamaged",
     "CommittableMissing",
     "DiskFull",
+    "ObjectTarget",
     "OtherFileSystem",
     "OutputSchemaChanged",
     "ParquetCommitter",
@@ -54,6 +58,7 @@ __all__ = [
     "TargetNotWritable",
     "TargetOfAnotherJob",
     "TargetTakenOver",
+    "TargetUnreachable",
     "TargetVersionUnknown",
     "checkpoint_name",
     "working_directory_of",

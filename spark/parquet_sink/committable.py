@@ -19,14 +19,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from epochgate.runtime.filesystem import AnyPath, FileSystem
+from epochgate.runtime.filesystem import AnyPath, WrittenOnce
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
 from epochgate.spark.parquet_sink.errors import ReservedColumn
 
 STAGED_SUFFIX = ".staged"
 """Keeps staged files out of patterns such as `**/*.parquet`."""
 
-_STAGED = re.compile(r"staged/([0-9A-Za-z-]+)/(part-\d+-\d+-\d+-\1\.parquet)\.staged")
+_STAGED = re.compile(
+    r"staged/(?P<run>[0-9A-Za-z-]+)/part-\d+-\d+-\d+-(?P=run)\.parquet\.staged"
+    r"|data/(?P<place>[0-9A-Za-z-]+)/part-\d+-\d+-\d+-(?P=place)\.parquet"
+)
 _FOOTER_END_BYTES = 8
 _SCHEMA_KEY = "epochgate.schema"
 
@@ -35,8 +38,9 @@ _SCHEMA_KEY = "epochgate.schema"
 class Committable:
     """One staged Parquet file that belongs to a checkpoint.
 
-    path: relative to the target's working directory. footer_crc32: of the Parquet footer, which
-    holds every column chunk's place and size. schema_id: names the schema, see `schema_id`.
+    path: relative to the target's working directory, or to the URL of a target on an object store.
+    footer_crc32: of the Parquet footer, which holds every column chunk's place and size. schema_id:
+    names the schema, see `schema_id`.
     """
 
     subtask: int
@@ -79,14 +83,19 @@ class Committable:
         )
 
 
-def staged_path(run_id: str, subtask: int, attempt: int, sequence: int) -> str:
-    """Where a staged file lies, relative to the working directory.
+def staged_path(
+    run_id: str, subtask: int, attempt: int, sequence: int, *, in_place: bool = False
+) -> str:
+    """Where a staged file lies, relative to the working directory; `in_place`: where it stays once
+    it is committed.
 
     >>> staged_path("r1", 3, 17, 0)
     'staged/r1/part-00003-17-000000-r1.parquet.staged'
+    >>> staged_path("r1", 3, 17, 0, in_place=True)
+    'data/r1/part-00003-17-000000-r1.parquet'
     """
     name = f"part-{subtask:05d}-{attempt}-{sequence:06d}-{run_id}.parquet"
-    path = f"staged/{run_id}/{name}{STAGED_SUFFIX}"
+    path = f"data/{run_id}/{name}" if in_place else f"staged/{run_id}/{name}{STAGED_SUFFIX}"
     if _STAGED.fullmatch(path) is None:
         raise ValueError(
             f"run_id={run_id!r} must consist of letters, digits and '-', and subtask={subtask}, "
@@ -114,21 +123,27 @@ def with_written_schema(schema: pa.Schema) -> dict[str, str]:
     return {_SCHEMA_KEY: base64.b64encode(bare.serialize().to_pybytes()).decode()}
 
 
-def written_schema(path: AnyPath) -> pa.Schema:
+def written_schema(path: AnyPath | pa.NativeFile) -> pa.Schema:
     """The schema of the batches that a file was written from."""
     encoded = (pq.read_metadata(path).metadata or {})[_SCHEMA_KEY.encode()]
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
 
 
-def footer_crc32(files: FileSystem, path: AnyPath, size_bytes: int) -> int | None:
-    """CRC-32 of a Parquet file's footer with its length and magic; none if there is no footer."""
+def footer_of(files: WrittenOnce, path: AnyPath, size_bytes: int) -> bytes | None:
+    """A Parquet file's footer with its length and magic; none if there is no footer."""
     end = files.read_range(path, max(0, size_bytes - _FOOTER_END_BYTES), _FOOTER_END_BYTES)
     if len(end) != _FOOTER_END_BYTES or end[4:] != b"PAR1":
         return None
     length = int.from_bytes(end[:4], "little") + _FOOTER_END_BYTES
     if length > size_bytes:
         return None
-    return zlib.crc32(files.read_range(path, size_bytes - length, length))
+    return files.read_range(path, size_bytes - length, length)
+
+
+def footer_crc32(files: WrittenOnce, path: AnyPath, size_bytes: int) -> int | None:
+    """CRC-32 of what `footer_of` returns."""
+    footer = footer_of(files, path, size_bytes)
+    return None if footer is None else zlib.crc32(footer)
 
 
 def total_rows(committables: Iterable[Committable]) -> int:

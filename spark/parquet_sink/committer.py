@@ -1,6 +1,6 @@
-"""The Parquet sink's global committer: one atomic rename for each completed checkpoint.
+"""The Parquet sink's global committer: one atomic step for each completed checkpoint.
 
-Leaves every rule of the commit to `ParquetTarget`. Runs on the job's commit thread.
+Leaves every rule of the commit to the target. Runs on the job's commit thread.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 from epochgate.runtime import Committables, RetryLater
 from epochgate.spark.counting_sink import CountingCommitter
 from epochgate.spark.parquet_sink.committable import Committable
-from epochgate.spark.parquet_sink.errors import DiskFull
+from epochgate.spark.parquet_sink.errors import DiskFull, TargetUnreachable
+from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.target import ParquetTarget
 
 
 class ParquetCommitter(CountingCommitter):
     """Commits to a target that was claimed before; counts what is visible, and what it added."""
 
-    def __init__(self, target: ParquetTarget) -> None:
+    def __init__(self, target: ParquetTarget | ObjectTarget) -> None:
         self.target = target
         visible = target.committed()
         self.rows_visible = sum(result.rows for result in visible)
@@ -27,10 +28,10 @@ class ParquetCommitter(CountingCommitter):
         self.target.remove_orphans(kept)
 
     def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Show the checkpoint's files, all at once; DiskFull is tried again later."""
+        """Show the checkpoint's files, all at once; what may pass is tried again later."""
         try:
             result = self.target.commit(checkpoint_id, _parsed(committables))
-        except DiskFull as error:
+        except (DiskFull, TargetUnreachable) as error:
             raise RetryLater(str(error)) from error
         if not result.already_committed:
             self.count(result.rows, result.files)

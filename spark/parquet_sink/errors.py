@@ -64,6 +64,16 @@ class TargetTakenOver(EpochgateError):
         )
 
 
+class TargetUnreachable(EpochgateError):
+    """The object store did not answer, or with an error: URL, reason."""
+
+    def __str__(self) -> str:
+        return (
+            f"the target {self.args[0]!r} did not take a commit: {self.args[1]}. Nothing committed "
+            "is lost; the commit is tried again, also by the next start."
+        )
+
+
 class TargetAhead(UsageError):
     """The target holds checkpoints newer than the restored: path, its last, restored."""
 

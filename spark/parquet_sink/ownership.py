@@ -3,6 +3,10 @@
 Decides: which directories a job accepts as its target. Leaves to others: what is committed there.
 Lives on the driver, on the thread that claims and commits.
 
+The marker lies in the working directory beside the target, with an empty directory in the target
+that stands for it: every reader of a directory of Parquet files leaves out an empty directory, and
+DuckDB and polars read any file for a Parquet file, whatever its name begins with.
+
 Three things keep two drivers apart: the marker names the job, the lock is held by one process at a
 time, and the owner file names the last run that claimed the target, so that a driver whose lock was
 lost (a network file system may forget locks) notices before it commits.
@@ -26,9 +30,13 @@ from epochgate.spark.parquet_sink.errors import (
     TargetVersionUnknown,
 )
 
-TARGET_VERSION = 2
-_READABLE_VERSIONS = (1, TARGET_VERSION)
-MARKER_NAME = "_epochgate.json"
+TARGET_VERSION = 3
+_READABLE_VERSIONS = (1, 2, TARGET_VERSION)
+MARKER_NAME = "target.json"
+MARKED_DIRECTORY = "_epochgate"
+"""The empty directory in a target that has a marker."""
+EARLIER_MARKER_NAME = "_epochgate.json"
+"""The marker of versions 1 and 2, in the target."""
 _PRODUCT = "epochgate parquet target"
 
 
@@ -48,8 +56,9 @@ class TargetOwnership:
     def __init__(self, path: AnyPath, job_id: str, run_id: str, files: FileSystem) -> None:
         if "://" in os.fspath(path):
             raise UsageError(
-                f"target {os.fspath(path)!r} is a URL; only directories of mounted file systems "
-                "can be written to, since a checkpoint becomes visible by a rename."
+                f"target {os.fspath(path)!r} is a URL of a kind that is not written to. Give a "
+                "directory of a mounted file system, or a URL of an object store (s3://, gs://, "
+                "abfss://)."
             )
         self.path = os.path.abspath(path)
         self.working_directory = working_directory_of(path)
@@ -59,7 +68,7 @@ class TargetOwnership:
         self._version = TARGET_VERSION
         self._lock: FileLock | None = None
 
-    def acquire(self, restored_checkpoint: int | None) -> None:
+    def acquire(self, restored_checkpoint: int | None, may_begin_late: bool = False) -> None:
         """Lock the target, and mark it if it is missing or empty; see `ParquetTarget.claim`."""
         # Looked at before anything is created beside a directory that is not ours.
         self._is_marked()
@@ -71,7 +80,7 @@ class TargetOwnership:
         self._lock = lock
         try:
             if not self._is_marked():
-                self._mark(restored_checkpoint)
+                self._mark(restored_checkpoint, may_begin_late)
             device = self._files.status(self.path).device
             if self._files.status(self.working_directory).device != device:
                 raise OtherFileSystem(self.working_directory, self.path)
@@ -110,12 +119,18 @@ class TargetOwnership:
         if not self._files.is_directory(os.path.realpath(self.path)):
             raise TargetNotEmpty(self.path, "a file of that name")
         names = self._files.list_directory(self.path)
-        if MARKER_NAME not in names:
+        if MARKED_DIRECTORY in names:
+            marker_path = self._marker_path()
+        elif EARLIER_MARKER_NAME in names:
+            marker_path = os.path.join(self.path, EARLIER_MARKER_NAME)
+        else:
             foreign = [name for name in names if not name.endswith(TEMPORARY_SUFFIX)]
             if foreign:
                 raise TargetNotEmpty(self.path, foreign[0])
             return False
-        marker_path = os.path.join(self.path, MARKER_NAME)
+        if not self._files.exists(marker_path):
+            reason = "it is not there; the directory that held it was moved or removed"
+            raise TargetVersionUnknown(marker_path, reason)
         marker = self._files.read_bytes(marker_path)
         try:
             values = json.loads(marker)
@@ -129,12 +144,13 @@ class TargetOwnership:
         self._version = version
         return True
 
-    def _mark(self, restored_checkpoint: int | None) -> None:
-        if restored_checkpoint is not None:
+    def _mark(self, restored_checkpoint: int | None, may_begin_late: bool) -> None:
+        if restored_checkpoint is None:
+            # Files that a former target of this name has left beside it have no owner now.
+            for name in ("staged", "prepared", "manifests"):
+                self._files.remove_tree(os.path.join(self.working_directory, name))
+        elif not may_begin_late:
             raise TargetBehind(self.path, restored_checkpoint)
-        # Files that a former target of this name has left beside it have no owner now.
-        for name in ("staged", "prepared"):
-            self._files.remove_tree(os.path.join(self.working_directory, name))
         self._files.make_directory(self.path)
         for name in self._files.list_directory(self.path):
             self._files.remove(os.path.join(self.path, name))
@@ -142,7 +158,13 @@ class TargetOwnership:
 
     def _write_marker(self) -> None:
         marker = {"product": _PRODUCT, "version": TARGET_VERSION, "job": self._job_id}
-        self._write(os.path.join(self.path, MARKER_NAME), marker)
+        self._write(self._marker_path(), marker)
+        self._files.make_directory(os.path.join(self.path, MARKED_DIRECTORY))
+        if self._files.remove(os.path.join(self.path, EARLIER_MARKER_NAME)):
+            self._files.fsync_directory(self.path)
+
+    def _marker_path(self) -> str:
+        return os.path.join(self.working_directory, MARKER_NAME)
 
     def _owner_path(self) -> str:
         return os.path.join(self.working_directory, "owner.json")

@@ -1,4 +1,4 @@
-"""The Parquet sink: files staged by tasks, of one schema, and shown per checkpoint by one rename.
+"""The Parquet sink: files staged by tasks, of one schema, and shown per checkpoint in one step.
 
 Puts together what the other modules decide. A writer stages nothing before the sink's coordinator
 has told it the schema that all subtasks write. Its files are named by run, subtask and attempt, so
@@ -7,6 +7,7 @@ a zombie can never write over another's. Runs in tasks and on the driver.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +21,16 @@ from epochgate.runtime import (
     SinkWriter,
 )
 from epochgate.runtime.filesystem import FileSystem
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
+from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.spark.counting_sink import CountingSink
+from epochgate.spark.files.evolution import SchemaEvolution, can_hold, fitted
 from epochgate.spark.parquet_sink.committable import require_free_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
+from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.ownership import working_directory_of
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
-from epochgate.spark.parquet_sink.staging import StagingWriter
+from epochgate.spark.parquet_sink.staging import ROLL_BYTES, ROW_GROUP_BYTES, StagingWriter
 from epochgate.spark.parquet_sink.target import ParquetTarget
 
 
@@ -33,39 +38,58 @@ class ParquetSinkWriter(SinkWriter):
     """Stages record batches below the target's working directory, all of one agreed schema."""
 
     def __init__(
-        self, working_directory: str, context: OperatorContext, files: FileSystem | None
+        self,
+        make_staging: Callable[[pa.Schema], StagingWriter],
+        context: OperatorContext,
+        schema: pa.Schema | None,
+        evolution: SchemaEvolution,
     ) -> None:
-        self._working_directory, self._context, self._files = working_directory, context, files
-        self._staging: StagingWriter | None = None
-        self._has_asked = False
+        self._make_staging, self._context = make_staging, context
+        self._evolution = evolution
+        self._staging = None if schema is None else make_staging(schema)
+        self._asked: pa.Schema | None = None
+        self._fitting: pa.Schema | None = None
 
     def may_write(self, batch: pa.RecordBatch) -> bool:
-        """Whether the schema is agreed; if not, ask for that of `batch`: the answer is an event.
+        """Whether a schema is agreed that holds `batch`; if not, ask for one that does: the answer
+        is an event.
 
-        Raises ReservedColumn before one is agreed that no target can hold.
+        Raises ReservedColumn for columns that no target can hold.
         """
-        if self._staging is None and not self._has_asked:
+        if self._staging is not None and self._is_held(self._staging, batch.schema):
+            return True
+        if batch.schema != self._asked:
             require_free_columns(batch.schema)
-            self._has_asked = True
+            self._asked = batch.schema
             schema = pa.schema([pa.field(field.name, field.type) for field in batch.schema])
             self._context.send_to_coordinator(["schema", schema.serialize().to_pybytes()])
-        return self._staging is not None
+        return False
+
+    def _is_held(self, staging: StagingWriter, schema: pa.Schema) -> bool:
+        """Whether batches of this schema can be written as it is agreed; remembers the last."""
+        if self._evolution == "none" or schema == self._fitting:
+            return True
+        assert staging.schema is not None, "it was begun with a schema"
+        if can_hold(staging.schema, schema):
+            self._fitting = schema
+            return True
+        return False
 
     def handle_event(self, event: Any) -> None:
-        """The schema is agreed: begin files of this attempt's own."""
+        """The schema is agreed: begin files of this attempt's own, or other ones if it changes."""
+        schema = pa.ipc.read_schema(pa.py_buffer(event[1]))
         if self._staging is None:
-            self._staging = StagingWriter(
-                self._working_directory,
-                self._context.run_id,
-                self._context.subtask,
-                self._context.attempt,
-                schema=pa.ipc.read_schema(pa.py_buffer(event[1])),
-                files=self._files,
-            )
+            self._staging = self._make_staging(schema)
+        elif schema != self._staging.schema:
+            self._staging.change_schema(schema)
+            self._asked = self._fitting = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Stage one batch; OutputSchemaChanged or DiskFull end the job."""
         assert self._staging is not None, "may_write says when there is a schema"
+        if self._evolution != "none":
+            assert self._staging.schema is not None, "it was begun with a schema"
+            batch = fitted(batch, self._staging.schema)
         self._staging.write(batch)
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
@@ -82,19 +106,56 @@ class ParquetSinkWriter(SinkWriter):
 
 @dataclass(frozen=True)
 class ParquetSink(CountingSink):
-    """Writes to the directory `target`; `files`: with what, for tests."""
+    """Writes to `target`, a directory or the URL of a place in an object store.
+
+    file_bytes: a file ends once it is as large, or with its checkpoint. `files` and
+    `open_objects`: with what, for tests. evolution: how the columns may change while there are
+    files already. schema: that of all batches, if it is known before. may_begin_late: whether the
+    target may be new to a job that goes on from a checkpoint.
+    """
 
     target: str
+    file_bytes: int = ROLL_BYTES
     files: FileSystem | None = None
+    open_objects: Callable[[str], ObjectStore] = open_url
+    evolution: SchemaEvolution = "none"
+    schema: pa.Schema | None = None
+    may_begin_late: bool = False
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> ParquetSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
-        return ParquetSinkWriter(working_directory_of(self.target), context, self.files)
+        is_object = is_url(self.target)
+
+        def make_staging(schema: pa.Schema) -> StagingWriter:
+            return StagingWriter(
+                "" if is_object else working_directory_of(self.target),
+                context.run_id,
+                context.subtask,
+                context.attempt,
+                schema=schema,
+                files=ObjectFiles(self.open_objects(self.target)) if is_object else self.files,
+                roll_bytes=self.file_bytes,
+                row_group_bytes=min(ROW_GROUP_BYTES, self.file_bytes),
+                in_place=is_object,
+            )
+
+        return ParquetSinkWriter(make_staging, context, self.schema, self.evolution)
 
     def create_committer(self, start: SinkStart) -> ParquetCommitter:
-        """Claim the target; raises what `ParquetTarget.claim` raises, or CommittableDamaged."""
-        target = ParquetTarget(self.target, start.job_id, start.run_id, files=self.files)
-        target.claim(start.restored_checkpoint, withdraw_newer=start.may_withdraw)
+        """Claim the target; raises what `ParquetTarget.claim` or `ObjectTarget.claim` raises, or
+        CommittableDamaged.
+        """
+        target: ParquetTarget | ObjectTarget
+        if is_url(self.target):
+            target = ObjectTarget(self.open_objects(self.target), start.job_id, start.run_id)
+        else:
+            target = ParquetTarget(self.target, start.job_id, start.run_id, files=self.files)
+        target.claim(
+            start.restored_checkpoint,
+            withdraw_newer=start.may_withdraw,
+            epoch=start.epoch,
+            may_begin_late=self.may_begin_late,
+        )
         try:
             return ParquetCommitter(target)
         except BaseException:
@@ -110,4 +171,4 @@ class ParquetSink(CountingSink):
             raise TypeError(f"a ParquetSink has no {type(committer).__name__}")
         schema = committer.target.schema()
         visible = None if schema is None else schema.serialize().to_pybytes()
-        return SchemaProvider(operator_id, visible)
+        return SchemaProvider(operator_id, visible, self.evolution)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from epochgate.errors import EpochgateError
-from epochgate.runtime.filesystem import AnyPath, FileSystem, LocalFileSystem, WritableFile
+from epochgate.runtime.filesystem import AnyPath, LocalFileSystem, WritableFile, WrittenOnce
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.committable import (
     Committable,
@@ -52,7 +52,8 @@ class StagingWriter:
     working_directory: the target's (`ParquetTarget.working_directory`). run_id: letters, digits and
     '-'. attempt: unique within the run. schema: what the target's files already have, or none if
     this writer's first batch is to fix it. roll_bytes: a file ends once it has that many bytes.
-    row_group_bytes: so much of Arrow data is gathered for a row group.
+    row_group_bytes: so much of Arrow data is gathered for a row group. in_place: files have the
+    names that they keep when they are committed.
     """
 
     def __init__(
@@ -63,10 +64,11 @@ class StagingWriter:
         attempt: int,
         *,
         schema: pa.Schema | None = None,
-        files: FileSystem | None = None,
+        files: WrittenOnce | None = None,
         roll_bytes: int = ROLL_BYTES,
         row_group_bytes: int = ROW_GROUP_BYTES,
         compression: str = "snappy",
+        in_place: bool = False,
     ) -> None:
         staged_path(run_id, subtask, attempt, 0)
         self._working_directory = os.fspath(working_directory)
@@ -74,10 +76,11 @@ class StagingWriter:
         self._subtask = subtask
         self._attempt = attempt
         self._schema = schema
-        self._files: FileSystem = LocalFileSystem() if files is None else files
+        self._files: WrittenOnce = LocalFileSystem() if files is None else files
         self._roll_bytes = roll_bytes
         self._row_group_bytes = row_group_bytes
         self._compression = compression
+        self._in_place = in_place
 
         self._sequence = 0
         self._gathered: list[pa.RecordBatch] = []
@@ -113,6 +116,20 @@ class StagingWriter:
         if self._gathered_bytes >= self._row_group_bytes:
             with self._failing():
                 self._write_row_group()
+
+    def change_schema(self, schema: pa.Schema) -> None:
+        """Finish the file that is being written, and take batches of this schema from now on.
+
+        Raises `DiskFull` or `CommittableDamaged`, which leave the writer useless, and
+        `StagingWriterBroken` when it is.
+        """
+        self._require_usable()
+        with self._failing():
+            if self._gathered:
+                self._write_row_group()
+            if self._open is not None:
+                self._finish_file(self._open)
+        self._schema = schema
 
     def prepare_commit(self, checkpoint: int) -> list[Committable]:
         """Finish the files written since the last call, durably, and hand them over; maybe none.
@@ -160,7 +177,9 @@ class StagingWriter:
 
     def _start_file(self) -> _OpenFile:
         self._files.make_directory(self._staging_directory())
-        path = staged_path(self._run_id, self._subtask, self._attempt, self._sequence)
+        path = staged_path(
+            self._run_id, self._subtask, self._attempt, self._sequence, in_place=self._in_place
+        )
         self._sequence += 1
         absolute = os.path.join(self._working_directory, path)
         file = self._files.open_for_writing(absolute)

@@ -6,18 +6,22 @@ Lives on the driver. A commit reads and renames files, so call it off the protoc
 the same one. The rules are those of a global committer: commits are idempotent, and a commit that
 was interrupted anywhere is completed by asking for it again.
 
-    TARGET/_epochgate.json                       the marker: job and format version
+    TARGET/_common_metadata                      the schema of all files, once it has grown
     TARGET/checkpoint=000000000007/              what readers see: whole checkpoints only
-        _manifest.json  part-....parquet
+        part-....parquet
+    TARGET/_epochgate/                           empty: the target has a marker
     .TARGET.epochgate/                           beside the target: the working directory
+        target.json                              the marker: job and format version
         lock  owner.json
+        manifests/checkpoint-000000000007.json   what is in it, written before it is visible
         staged/RUN/part-....parquet.staged       what writers have staged
         prepared/checkpoint-000000000008/        gathered, verified, next to be renamed
         withdrawn/                               checkpoints taken back from the target
 
-A target of version 1 has `checkpoint-000000000007`, which Spark does not find; the claim renames
-it. The working directory lies beside the target because not every reader of `TARGET/**/*.parquet`
-leaves out directories with a leading '.' or '_' (DuckDB does not).
+In a target of version 2 marker and manifests lie among the data, which DuckDB and polars read for
+Parquet files; one of version 1 has `checkpoint-000000000007`, which Spark does not find. The claim
+renames both. The working directory lies beside the target because not every reader leaves out
+directories with a leading '.' or '_' (DuckDB does not).
 """
 
 from __future__ import annotations
@@ -28,10 +32,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from epochgate.runtime.filesystem import (
     TEMPORARY_SUFFIX,
@@ -45,13 +49,15 @@ from epochgate.spark.files.checkpoint_directory import (
     earlier_checkpoint_name,
     earlier_checkpoint_of,
 )
+from epochgate.spark.files.evolution import have_common_types, merged
 from epochgate.spark.files.layout import describe
+from epochgate.spark.parquet_sink.commit_result import CommitResult, result_of_commit
 from epochgate.spark.parquet_sink.committable import (
     STAGED_SUFFIX,
     Committable,
     footer_crc32,
     schema_id,
-    total_rows,
+    with_written_schema,
     written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
@@ -68,20 +74,12 @@ from epochgate.spark.parquet_sink.errors import (
 )
 from epochgate.spark.parquet_sink.ownership import TargetOwnership
 
-MANIFEST_NAME = "_manifest.json"
+COMMON_SCHEMA_NAME = "_common_metadata"
+"""A Parquet file without rows that has the schema of all, where files differ: Spark reads by it."""
+EARLIER_MANIFEST_NAME = "_manifest.json"
+"""The manifest of versions 1 and 2, in the checkpoint's directory."""
 
 _STAGED_NAME = re.compile(r"part-\d+-(\d+)-\d+-.*")
-
-
-@dataclass(frozen=True)
-class CommitResult:
-    """What a commit made visible, or found to be visible already."""
-
-    checkpoint: int
-    files: int
-    rows: int
-    size_bytes: int
-    already_committed: bool
 
 
 class ParquetTarget:
@@ -103,19 +101,28 @@ class ParquetTarget:
         """The newest visible checkpoint; none if there is none."""
         return self._committed[-1] if self._committed else None
 
-    def claim(self, restored_checkpoint: int | None, *, withdraw_newer: bool = False) -> None:
+    def claim(
+        self,
+        restored_checkpoint: int | None,
+        *,
+        withdraw_newer: bool = False,
+        epoch: int = 0,
+        may_begin_late: bool = False,
+    ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
 
         A missing or empty directory is created and marked. With `withdraw_newer`, checkpoints newer
-        than the restored one are taken out of the target, newest first, each atomically.
-        A target of version 1 becomes one of this version, checkpoint by checkpoint.
+        than the restored one are taken out of the target, newest first, each atomically. `epoch` is
+        not needed: the lock keeps two drivers apart. With `may_begin_late`, the target may be new
+        to a job that goes on from a checkpoint.
+        A target of an earlier version becomes one of this version, checkpoint by checkpoint.
         Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
         `TargetAhead`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem`, `LocksRefused` or
         `DiskFull`;
         nothing is changed then.
         """
         with self._translating(claims=True):
-            self._ownership.acquire(restored_checkpoint)
+            self._ownership.acquire(restored_checkpoint, may_begin_late)
             try:
                 earlier = self._list(earlier_checkpoint_of)
                 self._committed = sorted({*self._list(checkpoint_of), *earlier})
@@ -126,6 +133,7 @@ class ParquetTarget:
                 self._ownership.enter()
                 for checkpoint in earlier:
                     self._rename_earlier(checkpoint)
+                self._move_earlier_manifests()
                 for checkpoint in reversed(newer):
                     self._withdraw(checkpoint)
             except BaseException:
@@ -141,30 +149,41 @@ class ParquetTarget:
 
         Raises `CommittableDamaged` for a manifest that cannot be read.
         """
+        common = os.path.join(self.path, COMMON_SCHEMA_NAME)
+        if self._committed and self._files.exists(common):
+            return written_schema(pa.BufferReader(self._files.read_bytes(common)))
         for checkpoint in reversed(self._committed):
             for committable in self._manifest(checkpoint)[1]:
                 return written_schema(self._visible(checkpoint, committable.file_name))
         return None
 
-    def require_one_schema(self, committables: Iterable[Committable]) -> None:
-        """`OutputSchemaChanged` if these could not be committed together with what is visible.
+    def require_one_schema(
+        self, committables: Iterable[Committable], checkpoint: int | None = None
+    ) -> pa.Schema | None:
+        """The schema that holds these and what is visible; none if it is that of what is visible.
 
-        Call it before their checkpoint completes: afterwards the job could only be stuck.
+        `OutputSchemaChanged` if they could not be read together: a column has types of which
+        neither holds the values of the other. Call it before their checkpoint completes: afterwards
+        the job could only be stuck.
         """
         if self._agreed is None:
             self._agreed = self.schema()
-        first = None
+        grown, first = self._agreed, None
         expected = None if self._agreed is None else schema_id(self._agreed)
         for committable in committables:
             first = first or committable
-            if committable.schema_id != (expected or first.schema_id):
-                found = self._staged_schema(committable)
-                agreed = self._agreed or self._staged_schema(first)
+            if committable.schema_id == (expected or first.schema_id):
+                continue
+            found = self._staged_schema(committable, checkpoint)
+            before = grown or self._staged_schema(first, checkpoint)
+            if before is None or found is None or not have_common_types(before, found):
                 raise OutputSchemaChanged(
-                    "unknown" if agreed is None else describe(agreed),
+                    "unknown" if before is None else describe(before),
                     "unknown" if found is None else describe(found),
                     f"subtask {committable.subtask}, attempt {committable.attempt}",
                 )
+            grown = merged([before, found], "widen")
+        return None if grown is self._agreed or grown == self._agreed else grown
 
     def commit(self, checkpoint: int, committables: Iterable[Committable]) -> CommitResult:
         """Make the files of a completed checkpoint visible, all at once; repeat it after any error.
@@ -189,7 +208,7 @@ class ParquetTarget:
             self._files.fsync_directory(self.path)
             self._files.fsync_directory(os.path.dirname(prepared))
             self._committed.append(checkpoint)
-        return _result(checkpoint, wanted, already_committed=False)
+        return result_of_commit(checkpoint, wanted, already_committed=False)
 
     def committed(self) -> list[CommitResult]:
         """Every visible checkpoint of this target, oldest first, from the manifests.
@@ -197,7 +216,7 @@ class ParquetTarget:
         Raises `CommittableDamaged` for one that cannot be read.
         """
         return [
-            _result(checkpoint, self._manifest(checkpoint)[1], already_committed=True)
+            result_of_commit(checkpoint, self._manifest(checkpoint)[1], already_committed=True)
             for checkpoint in self._committed
         ]
 
@@ -232,6 +251,21 @@ class ParquetTarget:
         self._files.rename(earlier, self._visible(checkpoint))
         self._files.fsync_directory(self.path)
 
+    def _move_earlier_manifests(self) -> None:
+        manifests = os.path.join(self.working_directory, "manifests")
+        self._files.make_directory(manifests)
+        there = set(self._files.list_directory(manifests))
+        for checkpoint in self._committed:
+            earlier = self._visible(checkpoint, EARLIER_MANIFEST_NAME)
+            path = self._manifest_path(checkpoint)
+            if os.path.basename(path) not in there and self._files.exists(earlier):
+                self._files.rename(earlier, path)
+                self._files.fsync_directory(manifests)
+
+    def _manifest_path(self, checkpoint: int) -> str:
+        name = f"{earlier_checkpoint_name(checkpoint)}.json"
+        return os.path.join(self.working_directory, "manifests", name)
+
     def _visible(self, checkpoint: int, *names: str) -> str:
         return os.path.join(self.path, checkpoint_name(checkpoint), *names)
 
@@ -252,13 +286,15 @@ class ParquetTarget:
         """Gather the files in one directory, durably; each step may have been done before."""
         prepared = self._prepared(checkpoint)
         self._files.make_directory(prepared)
-        names = {committable.file_name for committable in wanted} | {MANIFEST_NAME}
+        names = {committable.file_name for committable in wanted}
         for name in self._files.list_directory(prepared):
-            if name.endswith(TEMPORARY_SUFFIX):
+            # An earlier version that was interrupted has left its manifest here.
+            if name.endswith(TEMPORARY_SUFFIX) or name == EARLIER_MANIFEST_NAME:
                 self._files.remove(os.path.join(prepared, name))
             elif name not in names:
                 raise CommitConflict(checkpoint, "(unfinished)", f"{name} was to be part of it")
-        self.require_one_schema(wanted)
+        if (grown := self.require_one_schema(wanted, checkpoint)) is not None:
+            self._note_schema(grown)
         for committable in wanted:
             gathered = self._prepared(checkpoint, committable.file_name)
             if self._files.exists(gathered):
@@ -273,10 +309,19 @@ class ParquetTarget:
             "committables": [committable.to_list() for committable in wanted],
         }
         self._files.write_bytes_durably(
-            os.path.join(prepared, MANIFEST_NAME), json.dumps(manifest).encode()
+            self._manifest_path(checkpoint), json.dumps(manifest).encode()
         )
         self._files.fsync_directory(prepared)
         return prepared
+
+    def _note_schema(self, schema: pa.Schema) -> None:
+        """Let readers know a schema that holds all files, before those with more are visible."""
+        common = schema.with_metadata(with_written_schema(schema))
+        sink = pa.BufferOutputStream()
+        pq.write_metadata(common, sink)
+        path = os.path.join(self.path, COMMON_SCHEMA_NAME)
+        self._files.write_bytes_durably(path, sink.getvalue().to_pybytes())
+        self._agreed = schema
 
     def _require_intact(self, path: str, committable: Committable, checkpoint: int) -> None:
         try:
@@ -302,20 +347,24 @@ class ParquetTarget:
             self._committed = self._list(checkpoint_of)
         # The crash may have come between the rename and this.
         self._files.fsync_directory(self.path)
-        return _result(checkpoint, found, already_committed=True)
+        return result_of_commit(checkpoint, found, already_committed=True)
 
     def _manifest(self, checkpoint: int) -> tuple[str, list[Committable]]:
-        path = self._visible(checkpoint, MANIFEST_NAME)
+        path = self._manifest_path(checkpoint)
         try:
             values: dict[str, Any] = json.loads(self._files.read_bytes(path))
             found = [Committable.from_list(value) for value in values["committables"]]
             return str(values["run"]), found
-        except (ValueError, KeyError, TypeError) as error:
+        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
             raise CommittableDamaged(path, "a manifest", repr(error)) from error
 
-    def _staged_schema(self, committable: Committable) -> pa.Schema | None:
-        """For a message only, so that a file that cannot be read is not an error of its own."""
+    def _staged_schema(self, committable: Committable, checkpoint: int | None) -> pa.Schema | None:
+        """Of a file that is staged, or was gathered before a crash; none if it cannot be read,
+        which is an error of its own later.
+        """
         path = os.path.join(self.working_directory, committable.path)
+        if checkpoint is not None and not self._files.exists(path):
+            path = self._prepared(checkpoint, committable.file_name)
         with contextlib.suppress(OSError, pa.ArrowException, KeyError):
             return written_schema(path)
         return None
@@ -364,15 +413,3 @@ def _in_the_way(path: str) -> str:
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     return f"{path!r} is no directory"
-
-
-def _result(
-    checkpoint: int, committables: list[Committable], *, already_committed: bool
-) -> CommitResult:
-    return CommitResult(
-        checkpoint,
-        len(committables),
-        total_rows(committables),
-        sum(committable.size_bytes for committable in committables),
-        already_committed,
-    )

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from epochgate.runtime.api.restart_strategies import RestartStrategy
-from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.filesystem import FileSystem, LocalFileSystem, WrittenOnce
+from epochgate.runtime.objects.client import ObjectStore
 from epochgate.runtime.shell.blocking_work import BlockingWork
 from epochgate.runtime.store import CheckpointStore
 from tests.setup.raised import raised
@@ -39,7 +40,11 @@ PACKAGES = (
     "runtime.observing.run_summary",
     "runtime.observing.status",
     "runtime.testing.fuzzing",
+    "runtime.testing.faulty_objects",
     "runtime.testing.in_process",
+    "runtime.objects.client",
+    "runtime.objects.files",
+    "runtime.objects.log",
     "runtime.shell.blocking_work",
     "runtime.testing.playing",
     "runtime.testing.scripted",
@@ -65,14 +70,17 @@ PACKAGES = (
 
 
 IMPLEMENTED: dict[str, tuple[type, ...]] = {
-    "ComposedOperations": (FileSystem,),
+    "ComposedOperations": (FileSystem, WrittenOnce),
     "DirectoryCheckpointStore": (CheckpointStore,),
     "ExponentialDelay": (RestartStrategy,),
-    "FaultyFileSystem": (FileSystem, LocalFileSystem),
+    "FaultyFileSystem": (FileSystem, WrittenOnce, LocalFileSystem),
     "FailureRate": (RestartStrategy,),
     "FixedDelay": (RestartStrategy,),
     "InMemoryCheckpointStore": (CheckpointStore,),
-    "LocalFileSystem": (FileSystem,),
+    "ObjectCheckpointStore": (CheckpointStore,),
+    "LocalFileSystem": (FileSystem, WrittenOnce),
+    "ObjectFiles": (WrittenOnce,),
+    "ObstoreObjects": (ObjectStore,),
     "NoRestart": (RestartStrategy,),
     "SimulatedWork": (BlockingWork,),
     "ThreadedWork": (BlockingWork,),

@@ -26,7 +26,6 @@ from epochgate.spark.parquet_sink import (
     TargetOfAnotherJob,
     TargetTakenOver,
     TargetVersionUnknown,
-    checkpoint_name,
 )
 from tests.runtime.store.mediums import FileSystemWithoutLocks
 
@@ -45,9 +44,13 @@ def with_checkpoints(path: Path, *checkpoints: int) -> None:
     target.release()
 
 
+def marker_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.epochgate") / "target.json"
+
+
 def target_files(target: ParquetTarget, checkpoint: int) -> list[Committable]:
-    directory = Path(target.path, checkpoint_name(checkpoint))
-    manifest = json.loads((directory / "_manifest.json").read_text())
+    path = Path(target.working_directory, "manifests", f"checkpoint-{checkpoint:012d}.json")
+    manifest = json.loads(path.read_text())
     return [Committable.from_list(values) for values in manifest["committables"]]
 
 
@@ -57,8 +60,9 @@ def test_a_missing_or_empty_directory_is_marked_with_the_job(tmp_path: Path, exi
     if exists:
         path.mkdir(parents=True)
     with_checkpoints(path)
-    marker = json.loads((path / "_epochgate.json").read_text())
-    assert marker == {"product": "epochgate parquet target", "version": 2, "job": "job"}
+    marker = json.loads(marker_of(path).read_text())
+    assert marker == {"product": "epochgate parquet target", "version": 3, "job": "job"}
+    assert os.listdir(path) == ["_epochgate"]
 
 
 def test_a_directory_with_foreign_files_is_refused_and_nothing_is_put_beside_it(
@@ -105,11 +109,18 @@ def test_the_target_of_another_job_is_refused(tmp_path: Path) -> None:
         ParquetTarget(tmp_path / "out", "other", "r1").claim(None)
 
 
-@pytest.mark.parametrize("marker", ["", "{}", "[1]", '{"product": "x", "version": 2, "job": "j"}'])
+@pytest.mark.parametrize("marker", ["", "{}", "[1]", '{"product": "x", "version": 3, "job": "j"}'])
 def test_a_marker_that_cannot_be_read_is_refused(tmp_path: Path, marker: str) -> None:
     with_checkpoints(tmp_path / "out")
-    (tmp_path / "out" / "_epochgate.json").write_text(marker)
+    marker_of(tmp_path / "out").write_text(marker)
     with pytest.raises(TargetVersionUnknown, match="release that wrote it"):
+        ParquetTarget(tmp_path / "out", "job", "r2").claim(None)
+
+
+def test_a_target_whose_working_directory_is_gone_is_refused(tmp_path: Path) -> None:
+    with_checkpoints(tmp_path / "out")
+    marker_of(tmp_path / "out").unlink()
+    with pytest.raises(TargetVersionUnknown, match="it is not there"):
         ParquetTarget(tmp_path / "out", "job", "r2").claim(None)
 
 
@@ -166,7 +177,7 @@ def test_newer_checkpoints_are_withdrawn_when_asked_for_and_can_be_written_again
     assert [one.checkpoint for one in target.committed()] == [1]
     target.commit(2, staged(target, "r2", 7))
     assert sorted(os.listdir(tmp_path / "out")) == [
-        "_epochgate.json",
+        "_epochgate",
         "checkpoint=000000000001",
         "checkpoint=000000000002",
     ]
@@ -175,43 +186,77 @@ def test_newer_checkpoints_are_withdrawn_when_asked_for_and_can_be_written_again
     target.release()
 
 
-def as_version_1(path: Path) -> None:
-    marker = json.loads((path / "_epochgate.json").read_text())
-    (path / "_epochgate.json").write_text(json.dumps({**marker, "version": 1}))
-    for directory in path.glob("checkpoint=*"):
-        directory.rename(path / directory.name.replace("=", "-"))
+def as_version(version: int, path: Path) -> None:
+    marker = marker_of(path)
+    values = json.loads(marker.read_text())
+    (path / "_epochgate.json").write_text(json.dumps({**values, "version": version}))
+    (path / "_epochgate").rmdir()
+    for manifest in (marker.parent / "manifests").iterdir():
+        manifest.rename(path / manifest.stem.replace("-", "=") / "_manifest.json")
+    marker.unlink()
+    if version == 1:
+        for directory in path.glob("checkpoint=*"):
+            directory.rename(path / directory.name.replace("=", "-"))
 
 
-@pytest.mark.parametrize("renamed_before", [0, 1, 2])
-def test_a_target_of_version_1_goes_on_under_the_names_that_every_reader_finds(
-    tmp_path: Path, renamed_before: int
+def contents(path: Path) -> list[str]:
+    return sorted(f"{one.relative_to(path)}" for one in path.rglob("*"))
+
+
+class DyingFileSystem(LocalFileSystem):
+    """Renames so many times, and fails from then on."""
+
+    def __init__(self, renames: int) -> None:
+        self.renames = renames
+
+    def rename(self, source: AnyPath, destination: AnyPath) -> None:
+        self.renames -= 1
+        if self.renames < 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), os.fspath(source))
+        super().rename(source, destination)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("renames", range(7))
+def test_a_target_of_an_earlier_version_goes_on_under_the_names_that_every_reader_finds(
+    tmp_path: Path, version: int, renames: int
 ) -> None:
     path = tmp_path / "out"
     with_checkpoints(path, 1, 2)
-    as_version_1(path)
-    for checkpoint in range(1, renamed_before + 1):
-        (path / f"checkpoint-{checkpoint:012d}").rename(path / f"checkpoint={checkpoint:012d}")
-    target = ParquetTarget(path, "job", "r2")
+    as_version(version, path)
+    dying = ParquetTarget(path, "job", "r2", files=DyingFileSystem(renames))
+    # Marker and owner are written by a rename each; then come two directories and two manifests.
+    if renames < 2 * (3 - version) + 2:
+        with pytest.raises(TargetNotWritable):
+            dying.claim(2)
+    else:
+        dying.claim(2)
+    dying.release()
+    target = ParquetTarget(path, "job", "r3")
     target.claim(2)
     assert target.last_committed == 2
     assert target.commit(2, target_files(target, 2)).already_committed
-    target.commit(3, staged(target, "r2", 3))
+    target.commit(3, staged(target, "r3", 3))
+    assert [one.rows for one in target.committed()] == [1, 1, 1]
     target.release()
-    assert [one.name for one in sorted(path.glob("checkpoint*"))] == [
-        f"checkpoint={checkpoint:012d}" for checkpoint in (1, 2, 3)
+    assert [one for one in contents(path) if "parquet" not in one] == [
+        "_epochgate",
+        *(f"checkpoint={checkpoint:012d}" for checkpoint in (1, 2, 3)),
     ]
-    assert json.loads((path / "_epochgate.json").read_text())["version"] == 2
+    assert json.loads(marker_of(path).read_text())["version"] == 3
 
 
-def test_a_target_of_version_1_that_is_refused_stays_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_target_of_an_earlier_version_that_is_refused_stays_as_it_is(
+    tmp_path: Path, version: int
+) -> None:
     path = tmp_path / "out"
     with_checkpoints(path, 1, 2)
-    as_version_1(path)
-    before = sorted(path.rglob("*"))
+    as_version(version, path)
+    before = contents(path)
     with pytest.raises(TargetAhead):
         ParquetTarget(path, "job", "r2").claim(1)
-    assert sorted(path.rglob("*")) == before
-    assert json.loads((path / "_epochgate.json").read_text())["version"] == 1
+    assert contents(path) == before
 
 
 def test_a_restored_job_does_not_go_on_into_a_new_target(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_committing_again_changes_nothing(target: ParquetTarget) -> None:
 def test_a_checkpoint_without_rows_has_no_directory(target: ParquetTarget) -> None:
     result = target.commit(1, [])
     assert (result.files, result.rows) == (0, 0)
-    assert os.listdir(target.path) == ["_epochgate.json"]
+    assert os.listdir(target.path) == ["_epochgate"]
     assert target.last_committed is None
 
 
@@ -157,7 +157,7 @@ def test_a_crash_at_any_step_of_the_first_claim_can_be_repeated(tmp_path: Path) 
         again = claimed(path, "r2")
         again.commit(1, stage(again, "r2", 0, [1]))
         assert visible_rows(path) == [1]
-        assert sorted(os.listdir(path)) == ["_epochgate.json", "checkpoint=000000000001"]
+        assert sorted(os.listdir(path)) == ["_epochgate", "checkpoint=000000000001"]
         again.release()
 
 
@@ -208,17 +208,16 @@ def test_names_are_durable_before_the_rename_and_the_rename_before_the_commit_re
     target.release()
 
 
-def test_a_half_written_manifest_of_an_earlier_try_does_not_matter(tmp_path: Path) -> None:
+def test_what_an_earlier_version_was_about_to_commit_does_not_matter(tmp_path: Path) -> None:
     target = claimed(tmp_path / "out")
     committables = stage(target, "r1", 0, [1])
     prepared = Path(target.working_directory, "prepared", "checkpoint-000000000001")
     prepared.mkdir(parents=True)
     (prepared / f"._manifest.json.1-0{TEMPORARY_SUFFIX}").write_text("{")
+    (prepared / "_manifest.json").write_text("{}")
     target.commit(1, committables)
-    assert sorted(os.listdir(tmp_path / "out" / "checkpoint=000000000001")) == [
-        "_manifest.json",
-        committables[0].file_name,
-    ]
+    found = os.listdir(tmp_path / "out" / "checkpoint=000000000001")
+    assert found == [committables[0].file_name]
     target.release()
 
 

@@ -76,12 +76,12 @@ def test_rows_arrive_once_wherever_the_driver_dies_around_a_write_of_the_log(
     tmp_path: Path,
 ) -> None:
     undisturbed = Fate()
-    TableJob(DeltaSink(str(tmp_path / "whole"), undisturbed.of)).run()
+    TableJob(DeltaSink(str(tmp_path / "whole"), log=undisturbed.of)).run()
     assert undisturbed.calls[:3] == ["create", "append", "append"]
     for at in range(len(undisturbed.calls)):
         for when in ("before", "after"):
             fate, table = Fate(at, when), tmp_path / f"{at}-{when}"
-            run = TableJob(DeltaSink(str(table), fate.of))
+            run = TableJob(DeltaSink(str(table), log=fate.of))
             run.run()
             assert run.job.result.state == "finished", (at, when, run.job.result.reason)
             assert run.job.starts == 2
@@ -91,7 +91,7 @@ def test_rows_arrive_once_wherever_the_driver_dies_around_a_write_of_the_log(
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_driver_may_die_while_it_claims_a_table(tmp_path: Path, when: str) -> None:
     fate, table = Fate(2, when), tmp_path / "table"
-    run = TableJob(DeltaSink(str(table), fate.of))
+    run = TableJob(DeltaSink(str(table), log=fate.of))
 
     def die_once() -> None:
         if len(fate.calls) == 2 and run.job.starts == 1:

@@ -1,0 +1,159 @@
+"""A log of numbered objects, to which exactly one of several writers appends each entry.
+
+    _epochgate/log/000000000000017.json      created only if it is not there
+
+Decides who may write, by conditional creation alone: no locks, no clocks. A writer appends behind
+the last entry that it knows; where another has been faster, the store says so in the same request.
+The first entry of a writer is its claim. A writer that finds the claim of another behind what it
+knows has been replaced and can append nothing any more, also when it was suspended for a year
+between two requests: there is no moment between looking and writing.
+Leaves to others what the entries mean: `fold` makes the state of them. Each `STATE_EVERY`th entry
+holds the state, so that a reader reads at most that many. Entries are never removed: a number that
+came up again would let a replaced writer go on.
+Runs on the driver and in readers, on one thread at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from epochgate.errors import EpochgateError
+from epochgate.runtime.objects.client import ObjectStore
+
+FOLDER: Final = "_epochgate/log"
+STATE_EVERY: Final = 64
+TRIES: Final = 3
+
+Entry = dict[str, Any]
+State = dict[str, Any]
+
+
+class LogTakenOver(EpochgateError):
+    """Another writer has claimed the log: URL, its entry."""
+
+    def __str__(self) -> str:
+        claim = self.args[1]
+        return (
+            f"{self.args[0]!r} was claimed by run {claim.get('run')} since. This driver was taken "
+            "for dead and replaced; let it end. Nothing was changed."
+        )
+
+
+class LogOutcomeUnknown(EpochgateError):
+    """Whether an entry was appended is unknown: URL, reason."""
+
+    def __str__(self) -> str:
+        return (
+            f"whether an entry was written to {self.args[0]!r} is unknown: {self.args[1]}. It may "
+            "take effect yet"
+        )
+
+
+class ObjectLog:
+    """The log below one URL, as one writer or reader knows it; `refresh` reads what is new.
+
+    `fold(state, entry)` returns the next state, and changes neither; state and entries are JSON.
+    Writer and run of the last claim are part of the state, whatever `fold` keeps.
+    """
+
+    def __init__(
+        self, objects: ObjectStore, fold: Callable[[State, Entry], State], initial: State
+    ) -> None:
+        self._objects, self._fold = objects, fold
+        self.number = 0
+        """Of the last entry that is known."""
+        self.state = initial
+        self._writer: str | None = None
+
+    def refresh(self) -> None:
+        """Read the entries that are new. Raises OSError, or ValueError for one that is damaged."""
+        keys = self._objects.list(FOLDER)
+        if not keys:
+            return
+        last = int(keys[-1].rpartition("/")[2].removesuffix(".json"))
+        whole = last - last % STATE_EVERY
+        if whole > self.number:
+            entry = self._read(whole)
+            self.number, self.state = whole, entry["state"]
+        while self.number < last:
+            self._apply(self._read(self.number + 1))
+
+    def claim(self, writer: str, entry: Entry) -> None:
+        """Append the first entry of a writer, unless another has claimed since `refresh`.
+
+        Raises LogTakenOver then, LogOutcomeUnknown, OSError, and ValueError for a damaged entry.
+        """
+        self._writer = writer
+        self._append({**entry, "kind": "claim"})
+
+    def append(self, entry: Entry) -> None:
+        """Write the next entry; appending the same again, after an error, has no second effect.
+
+        Raises LogTakenOver, LogOutcomeUnknown, OSError, ValueError for a damaged entry, and
+        RuntimeError before `claim`.
+        """
+        if self._writer is None:
+            raise RuntimeError("a log is appended to by a writer that has claimed it")
+        if self.state.get("writer") != self._writer:
+            raise LogTakenOver(self._objects.url, self.state)
+        self._append(entry)
+
+    def _append(self, entry: Entry) -> None:
+        while True:
+            number = self.number + 1
+            body = {**entry, "number": number, "writer": self._writer}
+            if number % STATE_EVERY == 0:
+                body["state"] = self._next(body)
+            found = self._create(number, body)
+            is_mine = found["writer"] == self._writer
+            self._apply(found)
+            if is_mine and _content(found) == _content(body):
+                return
+            # Of this writer, when it did not hear how an append ended; or what may come between.
+            if not is_mine and found["kind"] == "claim":
+                raise LogTakenOver(self._objects.url, found)
+
+    def require_writer(self) -> None:
+        """Raise LogTakenOver if another has claimed the log by now; OSError."""
+        self.refresh()
+        if self.state.get("writer") != self._writer:
+            raise LogTakenOver(self._objects.url, self.state)
+
+    def _create(self, number: int, body: Entry) -> Entry:
+        """The entry of this number, which is `body` unless another was there first."""
+        data = json.dumps(body, sort_keys=True).encode()
+        reason: OSError | None = None
+        for _ in range(TRIES):
+            try:
+                self._objects.create(_key(number), data)
+                return body
+            except FileExistsError:
+                return self._read(number)
+            except OSError as error:
+                reason = error
+        raise LogOutcomeUnknown(self._objects.url, str(reason)) from reason
+
+    def _read(self, number: int) -> Entry:
+        try:
+            entry: Entry = json.loads(self._objects.get(_key(number)))
+        except ValueError as error:
+            raise ValueError(f"{self._objects.url}/{_key(number)} is damaged: {error}") from error
+        return entry
+
+    def _apply(self, entry: Entry) -> None:
+        self.state, self.number = self._next(entry), entry["number"]
+
+    def _next(self, entry: Entry) -> State:
+        last_claim = entry if entry["kind"] == "claim" else self.state
+        owner = {name: last_claim.get(name) for name in ("writer", "run")}
+        return {**self._fold(self.state, entry), **owner}
+
+
+def _key(number: int) -> str:
+    return f"{FOLDER}/{number:015d}.json"
+
+
+def _content(entry: Entry) -> Entry:
+    return {name: value for name, value in entry.items() if name not in ("state", "number")}

@@ -1,0 +1,254 @@
+"""Makes each checkpoint's files visible in an object store, by one conditional PUT of a log entry.
+
+Decides: what the log's entries mean, and whose target it is. Leaves the fence between drivers to
+`epochgate.runtime.objects.log`, and to others when a checkpoint may be committed. Lives on the
+driver, on the thread that claims and commits. The rules are those of `ParquetTarget`: commits are
+idempotent, and one that was interrupted anywhere is completed by asking for it again.
+
+    URL/data/RUN/part-....parquet                  files, written by tasks; visible once committed
+    URL/_epochgate/log/000000000000017.json        what is visible: claims, commits, withdrawals
+
+Readers of a list of files cannot tell what is committed; `epochgate.read` follows the log.
+"""
+
+from __future__ import annotations
+
+import secrets
+import zlib
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow as pa
+
+from epochgate.runtime.objects.client import ObjectStore, require_conditions
+from epochgate.runtime.objects.files import ObjectFiles
+from epochgate.runtime.objects.log import (
+    Entry,
+    LogOutcomeUnknown,
+    LogTakenOver,
+    ObjectLog,
+    State,
+)
+from epochgate.spark.files.evolution import have_common_types, merged
+from epochgate.spark.files.layout import describe
+from epochgate.spark.parquet_sink.commit_result import CommitResult, result_of_commit
+from epochgate.spark.parquet_sink.committable import (
+    Committable,
+    footer_of,
+    schema_id,
+    written_schema,
+)
+from epochgate.spark.parquet_sink.errors import (
+    CommitConflict,
+    CommitOutOfOrder,
+    CommittableDamaged,
+    CommittableMissing,
+    OutputSchemaChanged,
+    TargetAhead,
+    TargetBehind,
+    TargetNotEmpty,
+    TargetOfAnotherJob,
+    TargetTakenOver,
+    TargetUnreachable,
+)
+
+PRODUCT: Final = "epochgate parquet target"
+REMEMBERED: Final = 100
+"""So many of the newest commits are known well enough to tell another one of the same number."""
+INITIAL: Final[State] = {"epoch": 0, "last": None, "commits": {}, "files": {}}
+
+
+def fold(state: State, entry: Entry) -> State:
+    """The state of a target's log: files by path, as [checkpoint, rows, bytes, schema]."""
+    if entry["kind"] == "claim":
+        return {**state, **{name: entry[name] for name in ("job", "product", "epoch", "run")}}
+    if entry["kind"] == "withdraw":
+        after = entry["after"]
+        files = {path: one for path, one in state["files"].items() if one[0] <= after}
+        commits = {number: one for number, one in state["commits"].items() if int(number) <= after}
+        last = max((one[0] for one in files.values()), default=None)
+        return {**state, "files": files, "commits": commits, "last": last}
+    commit = {str(entry["checkpoint"]): [entry["run"], entry["digest"]]}
+    commits = {**state["commits"], **commit}
+    newest = sorted(commits, key=int)[-REMEMBERED:]
+    return {
+        **state,
+        "files": {**state["files"], **entry["files"]},
+        "commits": {number: commits[number] for number in newest},
+        "last": entry["checkpoint"],
+    }
+
+
+class ObjectTarget:
+    """A target below a URL as seen by one run of one job; `claim` it first."""
+
+    def __init__(self, objects: ObjectStore, job_id: str, run_id: str) -> None:
+        self._objects, self._job_id, self._run_id = objects, job_id, run_id
+        self._files = ObjectFiles(objects)
+        self._log = ObjectLog(objects, fold, INITIAL)
+        self._agreed: pa.Schema | None = None
+        self.path = objects.url
+
+    @property
+    def last_committed(self) -> int | None:
+        """The newest visible checkpoint; none if there is none."""
+        last = self._log.state["last"]
+        return None if last is None else int(last)
+
+    def claim(
+        self,
+        restored_checkpoint: int | None,
+        *,
+        withdraw_newer: bool = False,
+        epoch: int = 0,
+        may_begin_late: bool = False,
+    ) -> None:
+        """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
+
+        With `withdraw_newer`, checkpoints newer than the restored one are taken out of the target.
+        `epoch`: a start with a lower one than the last is refused. `may_begin_late`: whether the
+        target may be new to a job that goes on from a checkpoint. Raises `ConditionsIgnored`,
+        `ObjectStoreUnusable`, `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetTakenOver`,
+        `TargetAhead`, `TargetBehind` or `TargetUnreachable`; nothing is changed then.
+        """
+        require_conditions(self._objects)
+        try:
+            self._log.refresh()
+            self._require_ours(None if may_begin_late else restored_checkpoint, epoch)
+            known = -1 if restored_checkpoint is None else restored_checkpoint
+            last = self.last_committed
+            is_ahead = last is not None and last > known
+            if is_ahead and not withdraw_newer:
+                raise TargetAhead(self.path, last, restored_checkpoint)
+            claim: dict[str, Any] = {"job": self._job_id, "run": self._run_id, "epoch": epoch}
+            self._log.claim(secrets.token_hex(8), {**claim, "product": PRODUCT})
+            # A commit may have come in between, of the driver that this claim has stopped.
+            last = self.last_committed
+            if last is not None and last > known and not withdraw_newer:
+                raise TargetAhead(self.path, last, restored_checkpoint)
+            if last is not None and last > known:
+                self._log.append({"kind": "withdraw", "after": known})
+        except LogTakenOver as error:
+            raise TargetTakenOver(self.path, self._run_id, error.args[1].get("run")) from error
+        except (OSError, ValueError, LogOutcomeUnknown) as error:
+            raise TargetUnreachable(self.path, str(error)) from error
+
+    def release(self) -> None:
+        """Nothing: the next claim stops this one."""
+
+    def schema(self) -> pa.Schema | None:
+        """The Arrow schema of what is visible, for new writers to keep to; none if nothing is.
+
+        Raises `CommittableDamaged` for a file without a footer.
+        """
+        of_each = {one[3]: path for path, one in self._log.state["files"].items()}
+        schemas = [self._schema_of(path) for path in of_each.values()]
+        return merged(schemas, "widen") if schemas else None
+
+    def commit(self, checkpoint: int, committables: Iterable[Committable]) -> CommitResult:
+        """Make the files of a completed checkpoint visible, all at once; repeat it after any error.
+
+        No committables: nothing becomes visible. Raises `TargetTakenOver`, `CommitConflict`,
+        `CommitOutOfOrder`, `CommittableMissing`, `CommittableDamaged`, `OutputSchemaChanged` or
+        `TargetUnreachable`.
+        """
+        wanted = sorted(committables)
+        digest = zlib.crc32("\n".join(one.path for one in wanted).encode())
+        try:
+            before = self._log.state["commits"].get(str(checkpoint))
+            if before is not None and before[1] != digest:
+                difference = f"it has other files than the {len(wanted)} asked for"
+                raise CommitConflict(checkpoint, before[0], difference)
+            if before is not None or not wanted:
+                self._log.require_writer()
+                return result_of_commit(checkpoint, wanted, already_committed=before is not None)
+            if self.last_committed is not None and checkpoint < self.last_committed:
+                raise CommitOutOfOrder(checkpoint, self.last_committed)
+            self._require_one_schema(wanted)
+            for one in wanted:
+                self._require_intact(one, checkpoint)
+            files = {c.path: [checkpoint, c.rows, c.size_bytes, c.schema_id] for c in wanted}
+            entry = {"kind": "commit", "checkpoint": checkpoint, "run": self._run_id}
+            self._log.append({**entry, "digest": digest, "files": files})
+        except LogTakenOver as error:
+            raise TargetTakenOver(self.path, self._run_id, error.args[1].get("run")) from error
+        except (OSError, LogOutcomeUnknown) as error:
+            raise TargetUnreachable(self.path, str(error)) from error
+        return result_of_commit(checkpoint, wanted, already_committed=False)
+
+    def committed(self) -> list[CommitResult]:
+        """Every visible checkpoint of this target, oldest first."""
+        found: dict[int, list[list[Any]]] = {}
+        for one in self._log.state["files"].values():
+            found.setdefault(one[0], []).append(one)
+        return [
+            CommitResult(
+                checkpoint,
+                len(files),
+                sum(one[1] for one in files),
+                sum(one[2] for one in files),
+                already_committed=True,
+            )
+            for checkpoint, files in sorted(found.items())
+        ]
+
+    def remove_orphans(self, keep: Iterable[Committable]) -> list[str]:
+        """Remove every file that is neither visible nor in `keep`; returns their keys.
+
+        For use after `claim`, before any writer of this run exists; an earlier run can commit none
+        of them any more. Raises `TargetUnreachable`.
+        """
+        kept = {one.path for one in keep} | set(self._log.state["files"])
+        try:
+            orphans = [key for key in self._objects.list("data") if key not in kept]
+            for key in orphans:
+                self._objects.delete(key)
+        except OSError as error:
+            raise TargetUnreachable(self.path, str(error)) from error
+        return orphans
+
+    def _require_ours(self, restored_checkpoint: int | None, epoch: int) -> None:
+        state = self._log.state
+        if self._log.number == 0:
+            # A start that died while it tried the store has left something in the folder.
+            foreign = [key for key in self._objects.list("") if not key.startswith("_epochgate/")]
+            if foreign:
+                raise TargetNotEmpty(self.path, foreign[0])
+            if restored_checkpoint is not None:
+                raise TargetBehind(self.path, restored_checkpoint)
+        elif state.get("product") != PRODUCT or state.get("job") != self._job_id:
+            raise TargetOfAnotherJob(self.path, str(state.get("job")), self._job_id)
+        elif epoch < state["epoch"]:
+            raise TargetTakenOver(self.path, self._run_id, state["run"])
+
+    def _require_one_schema(self, wanted: list[Committable]) -> None:
+        if self._agreed is None:
+            self._agreed = self.schema()
+        expected = wanted[0].schema_id if self._agreed is None else schema_id(self._agreed)
+        for one in wanted:
+            if one.schema_id == expected:
+                continue
+            agreed = self._agreed or self._schema_of(wanted[0].path)
+            found = self._schema_of(one.path)
+            if not have_common_types(agreed, found):
+                where = f"subtask {one.subtask}, attempt {one.attempt}"
+                raise OutputSchemaChanged(describe(agreed), describe(found), where)
+            self._agreed = merged([agreed, found], "widen")
+            expected = schema_id(self._agreed)
+
+    def _require_intact(self, one: Committable, checkpoint: int) -> None:
+        try:
+            size_bytes = self._objects.size(one.path)
+        except FileNotFoundError:
+            raise CommittableMissing(f"{self.path}/{one.path}", checkpoint) from None
+        if size_bytes != one.size_bytes:
+            found, expected = f"{size_bytes} bytes", f"{one.size_bytes} bytes"
+            raise CommittableDamaged(f"{self.path}/{one.path}", expected, found)
+
+    def _schema_of(self, path: str) -> pa.Schema:
+        size_bytes = self._objects.size(path)
+        footer = footer_of(self._files, path, size_bytes)
+        if footer is None:
+            found = f"{size_bytes} bytes"
+            raise CommittableDamaged(f"{self.path}/{path}", "a Parquet file", found)
+        return written_schema(pa.BufferReader(footer))

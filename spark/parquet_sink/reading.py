@@ -1,0 +1,86 @@
+"""Reading a target: the rows of all checkpoints that are visible, wherever it lies.
+
+Decides that a target in an object store is read by its log, once, at the start: what is committed
+meanwhile is not seen, and what is removed meanwhile is an error. Leaves a directory to Arrow and
+Spark, which need nothing of epochgate for it. Runs in the caller's process, or on Spark's
+executors, which need epochgate and obstore installed, and the credentials in their environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from epochgate.errors import UsageError
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
+from epochgate.runtime.objects.log import ObjectLog
+from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
+from epochgate.spark.parquet_sink.object_target import INITIAL, PRODUCT, fold
+
+FETCHES: Final = 8
+"""So many files are fetched at once."""
+
+
+class NotATarget(UsageError):
+    """Nothing was committed there yet, or by something else: URL."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.args[0]!r} holds no rows that a job of epochgate has committed. Check the URL; "
+            "it is the TARGET of `epochgate ingest`."
+        )
+
+
+def read(target: str, *, spark: Any = None) -> Any:
+    """The rows of `target` as an Arrow table; given a Spark session, as a DataFrame.
+
+    The column `checkpoint` tells in which checkpoint a row came. Raises NotATarget, and
+    ObjectStoreUnusable for a URL that cannot be opened.
+    """
+    if not is_url(target):
+        path = unquote(urlsplit(target).path) if target.startswith("file://") else target
+        return pq.read_table(path) if spark is None else spark.read.parquet(path)
+    objects = open_url(target)
+    files = visible_files(objects)
+    fetch = partial(_fetch, objects)
+    if spark is not None:
+        return _frame(spark, target, files, fetch(*next(iter(files.items()))).schema)
+    with ThreadPoolExecutor(FETCHES) as pool:
+        return pa.concat_tables(pool.map(fetch, files, files.values()))
+
+
+def visible_files(objects: ObjectStore) -> dict[str, int]:
+    """The files that are visible now, and the checkpoint of each. Raises NotATarget or OSError."""
+    log = ObjectLog(objects, fold, INITIAL)
+    log.refresh()
+    files: Mapping[str, list[Any]] = log.state["files"]
+    if log.state.get("product") != PRODUCT or not files:
+        raise NotATarget(objects.url)
+    return {path: one[0] for path, one in files.items()}
+
+
+def _fetch(objects: ObjectStore, path: str, checkpoint: int) -> pa.Table:
+    table = pq.read_table(pa.BufferReader(objects.get(path)))
+    numbers = pa.array([checkpoint] * table.num_rows, pa.int64())
+    return table.append_column(CHECKPOINT_COLUMN, numbers)
+
+
+def _frame(spark: Any, target: str, files: dict[str, int], schema: pa.Schema) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    listed = spark.createDataFrame(list(files.items()), "path string, checkpoint bigint")
+    spread = listed.repartition(min(len(files), spark.sparkContext.defaultParallelism))
+    return spread.mapInArrow(partial(_fetch_listed, target), from_arrow_schema(schema))
+
+
+def _fetch_listed(target: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    objects = open_url(target)
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield from _fetch(objects, row["path"], row["checkpoint"]).to_batches()
