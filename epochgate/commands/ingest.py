@@ -1,4 +1,4 @@
-"""`epochgate ingest`: files into a Parquet directory, each row exactly once, whatever is killed."""
+"""`epochgate ingest`: files into Parquet or a table, each row exactly once, whatever is killed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
 DESCRIPTION = """\
 Read the files of SOURCE (Parquet, CSV or JSON lines) in a Spark job and write
-their rows to Parquet files in TARGET, each row exactly once, whatever is killed
-on the way. Rows become visible in TARGET checkpoint by checkpoint, by one rename
-each. The same command again goes on where the last run ended, and takes files
-that are new by then."""
+their rows to TARGET, each row exactly once, whatever is killed on the way. TARGET
+is a directory for Parquet files, or a table of a kind named below. Rows become
+visible in it checkpoint by checkpoint, all of a checkpoint at once. The same
+command again goes on where the last run ended, and takes files that are new by
+then."""
 
 EPILOG = """\
 examples:
@@ -46,6 +47,13 @@ examples:
   epochgate ingest incoming table --master spark://host:7077
   epochgate ingest incoming table --chaos 5  kill five of its own processes on the way
 
+targets (docs/tables.md):
+  PATH        a directory of Parquet files; made if missing; or a URL, s3://...
+  delta:PATH  a Delta Lake table in a directory; made if missing (epochgate[delta])
+  postgres:DSN#TABLE
+              a table of PostgreSQL that is there, with --checkpoint-dir; DSN as for
+              psql, such as postgresql://host/database (epochgate[postgres])
+
 Ctrl-C takes a last checkpoint and leaves; a second Ctrl-C leaves at once. Nothing
 is lost either way. Source and target must be the same paths on all machines.
 Exit codes: 0 finished or stopped, 3 the same and rows or files were left out
@@ -56,7 +64,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "ingest",
-        help="read files and write Parquet, each row exactly once",
+        help="read files and write Parquet or tables, each row exactly once",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -66,7 +74,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "target",
         metavar="TARGET",
-        help="the directory to write, made if missing; or a URL, s3://...",
+        help="the directory, URL or table to write; see below",
     )
     add("--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)")
     add(
@@ -78,7 +86,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "--checkpoint-dir",
         metavar="DIR",
-        help="where checkpoints are kept (default: in a hidden directory beside TARGET)",
+        help="where checkpoints are kept (default: in a hidden directory beside TARGET; a database "
+        "has no such place)",
     )
     add(
         "--master",
@@ -368,9 +377,10 @@ def _summarize(
     from epochgate.spark.ingest.plan import checkpoint_directory_of
 
     elapsed_s = progress.elapsed_s
+    in_files = f" in {result.files_committed} files" if result.files_committed else ""
     print(
-        f"{result.state}: {result.rows_committed:,} rows committed in {result.files_committed} "
-        f"files in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
+        f"{result.state}: {result.rows_committed:,} rows committed{in_files} "
+        f"in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
         f"{plan.options.target_path} holds {result.rows_visible:,} rows"
     )
     print(result.report.summary())

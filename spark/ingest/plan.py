@@ -35,6 +35,7 @@ from epochgate.runtime.store import (
     DirectoryCheckpointStore,
     ObjectCheckpointStore,
 )
+from epochgate.spark.counting_sink import CountingCommitter, CountingSink
 from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
@@ -49,6 +50,7 @@ from epochgate.spark.ingest.file_enumerator import (
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
 from epochgate.spark.ingest.rejects import IngestCommitter, claim_both, reject_sink
+from epochgate.spark.ingest.targets import sink_of
 from epochgate.spark.parquet_sink import (
     ParquetCommitter,
     ParquetSink,
@@ -81,7 +83,7 @@ class IngestPlan:
     configuration: JobConfiguration
     program_factory: IngestProgramFactory
     store: CheckpointStore
-    committer: ParquetCommitter
+    committer: CountingCommitter
     rejects: ParquetCommitter | None
     job_committer: IngestCommitter
     bad_files: BadFilesList
@@ -125,14 +127,12 @@ def plan_ingest(
     `files` and `open_objects`: what store, target and sinks write with. Raises TargetInSource,
     CheckpointsMisplaced, JobMisconfigured for checkpoints of another job, and what
     `FileEnumeration`, `DirectoryCheckpointStore`, `ObjectCheckpointStore` and
-    `ParquetSink.create_committer` raise; nothing stays claimed then.
+    the sink's `create_committer` raise; nothing stays claimed then.
     """
     _require_apart(options)
     run_id = run_id or uuid.uuid4().hex
     directory = checkpoint_directory_of(options)
-    sink = ParquetSink(
-        options.target_path, options.file_bytes, files, open_objects, options.schema_evolution
-    )
+    sink = sink_of(options, files, open_objects)
     rejecting = reject_sink(options, files, open_objects)
 
     def open_store() -> CheckpointStore:
@@ -223,7 +223,7 @@ def enumeration_factory(
 def _assembled(
     options: IngestOptions,
     run_id: str,
-    sinks: tuple[ParquetSink, ParquetSink | None],
+    sinks: tuple[CountingSink, ParquetSink | None],
     claimed: IngestCommitter,
     store: CheckpointStore,
     restored: CompletedCheckpoint | None,
@@ -241,12 +241,13 @@ def _assembled(
         bad_files=bad_files,
     )
     rate = options.rows_per_second
+    agreeing = sink.create_coordinator(SINK, claimed.rows)
     return IngestPlan(
         options=options,
         configuration=JobConfiguration(
             job_id=options.job_id,
             parallelism=options.parallelism,
-            providers=(SourceProvider(SOURCE, source), sink.create_coordinator(SINK, claimed.rows)),
+            providers=(SourceProvider(SOURCE, source), *([] if agreeing is None else [agreeing])),
             run_id=run_id,
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,

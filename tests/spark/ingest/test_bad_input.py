@@ -28,6 +28,7 @@ from epochgate.spark.ingest.transform_function import (
     TransformNotFound,
     load_transform,
 )
+from epochgate.spark.parquet_sink import ParquetCommitter
 from tests.spark.ingest.simulated import (
     SimulatedIngest,
     make_older,
@@ -356,7 +357,9 @@ def test_an_output_schema_that_changes_never_gets_into_a_checkpoint(tmp_path: Pa
 
 
 def _with_note(batch: pa.RecordBatch, before: SimulatedIngest) -> pa.RecordBatch:
-    schema = before.plan.committer.target.schema()
+    committer = before.plan.committer
+    assert isinstance(committer, ParquetCommitter)
+    schema = committer.target.schema()
     note = pa.int64() if schema is None else schema.field("note").type
     return pa.record_batch({"x": batch["x"], "note": pa.nulls(batch.num_rows, note)})
 
