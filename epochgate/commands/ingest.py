@@ -105,6 +105,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="end a file of the target once it is as large, such as 64MB; each checkpoint ends its "
         "files too (default: 256MiB)",
     )
+    _add_how_it_runs(parser)
+    _add_what_may_fail(parser)
+    _add_what_is_said(parser)
+
+
+def _add_how_it_runs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--port",
         type=int,
@@ -115,7 +122,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
     add_reading(parser)
-    _add_what_may_fail(parser)
 
 
 def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
@@ -161,11 +167,26 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         metavar="KILLS",
         help="kill (-9) this many of the job's own workers and executors while it runs",
     )
+    add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
+    # For `epochgate soak`: stopped workers among the kills, and a record of them.
+    add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
+    add("--chaos-log", help=argparse.SUPPRESS)
+
+
+def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--log-level",
         choices=("error", "warn", "info"),
         default="error",
         help="what Spark and epochgate log on stderr beside the progress (default: error)",
+    )
+    add(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="serve figures for Prometheus at http://127.0.0.1:PORT/metrics; 0 for a free port, "
+        "which is printed",
     )
     add("--quiet", action="store_true", help="say nothing but warnings and errors")
     add(
@@ -173,10 +194,6 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the result as one JSON object on stdout; everything else goes to stderr",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
-    # For `epochgate soak`: stopped workers among the kills, and a record of them.
-    add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
-    add("--chaos-log", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -203,6 +220,8 @@ def run(arguments: argparse.Namespace) -> int:
         progress = Progress(is_followed=options.follow, is_quiet=arguments.quiet)
         stack.enter_context(logging_to(progress, arguments.log_level))
         handle = stack.enter_context(start_plan(spark, plan, listeners=[progress]))
+        if handle.job.metrics_url is not None:
+            progress.note(f"metrics: {handle.job.metrics_url}", is_needed=True)
         interrupts.begin()
         result, chaos = _watched(handle, progress, arguments, interrupts)
     if arguments.json:
@@ -250,6 +269,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         rows_per_second=arguments.rows_per_second,
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
         port=arguments.port,
+        metrics_port=arguments.metrics_port,
     )
 
 

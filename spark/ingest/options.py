@@ -65,6 +65,7 @@ class IngestOptions:
     taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
     long is replaced. port: on which the driver listens for its tasks, 0 for a free one.
+    metrics_port: on which figures are served for Prometheus, 0 for a free one, none for none.
 
     Raises IngestMisconfigured, InvalidRestartStrategy, TransformNotCallable, EncodingUnusable,
     DialectUnusable, SchemaUnreadable or TransformUnclear.
@@ -97,6 +98,7 @@ class IngestOptions:
     rows_per_second: float | None = None
     heartbeat_timeout_s: float = 10.0
     port: int = 0
+    metrics_port: int | None = None
     batch_rows: int = BATCH_ROWS
     split_bytes_target: int = SPLIT_BYTES_TARGET
     checkpoint_timeout_s: float = 600.0
@@ -113,10 +115,9 @@ class IngestOptions:
                 raise IngestMisconfigured(f"{name} is {getattr(self, name)}; it must be 1 or more")
         if self.rows_per_second is not None:
             self._expect_positive("rows_per_second")
-        if not 0 <= self.port <= PORT_MAX:
-            raise IngestMisconfigured(
-                f"port is {self.port}; choose one from 1024 to {PORT_MAX}, or 0 for a free one"
-            )
+        self._expect_port("port")
+        if self.metrics_port is not None:
+            self._expect_port("metrics_port")
         if self.settle_s is not None and not (math.isfinite(self.settle_s) and self.settle_s >= 0):
             raise IngestMisconfigured(f"settle_s is {self.settle_s}; it must be 0 or more")
         self._expect_one_of("format", get_args(Format))
@@ -131,6 +132,13 @@ class IngestOptions:
             self._expect_one_of("transform_takes", get_args(Takes))
             takes_of(self.transform, self.transform_takes)
         parse_restart_strategy(self.restart)
+
+    def _expect_port(self, name: str) -> None:
+        port = getattr(self, name)
+        if not 0 <= port <= PORT_MAX:
+            raise IngestMisconfigured(
+                f"{name} is {port}; choose one from 1024 to {PORT_MAX}, or 0 for a free one"
+            )
 
     def _expect_schema(self) -> None:
         """Refuse a dialect or a schema that cannot be read, or that does not have the columns."""
