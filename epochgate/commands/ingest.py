@@ -106,13 +106,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--columns", metavar="A,B,...", help="read these columns only")
     add(
-        "--file-size",
-        default="256MiB",
-        metavar="SIZE",
-        help="end a file of the target once it is as large, such as 64MB; each checkpoint ends its "
-        "files too (default: 256MiB)",
-    )
-    add(
         "--port",
         type=int,
         default=0,
@@ -121,7 +114,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "through (default: any free one)",
     )
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
+    _add_what_is_written(parser)
     _add_what_may_fail(parser)
+
+
+def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--partition-by",
+        metavar="A,B,...",
+        help="put rows into directories by the values of these columns, below each checkpoint",
+    )
+    add(
+        "--file-size",
+        default="256MiB",
+        metavar="SIZE",
+        help="end a file of the target once it is as large, such as 64MB; each checkpoint ends its "
+        "files too (default: 256MiB)",
+    )
 
 
 def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
@@ -246,7 +256,8 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         follow=arguments.follow,
         format=arguments.format,
         encoding=arguments.encoding,
-        columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
+        columns=None if columns is None else _names(columns),
+        partition_by=() if arguments.partition_by is None else _names(arguments.partition_by),
         file_bytes=parse_size_bytes(arguments.file_size),
         on_bad_file=arguments.on_bad_file,
         on_changed_file=arguments.on_changed_file,
@@ -257,6 +268,10 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
         port=arguments.port,
     )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
 
 
 def _announce(plan: IngestPlan, master: str, *, is_quiet: bool) -> None:

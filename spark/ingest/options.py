@@ -43,6 +43,7 @@ class IngestOptions:
     transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. columns: those to read, none for all.
+    partition_by: columns whose values are in the names of directories below each checkpoint.
     file_bytes: a file of the target ends once it is as large, or with its checkpoint. on_bad_file:
     "fail", or "skip" to leave it out and record it. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
@@ -66,6 +67,7 @@ class IngestOptions:
     format: Format | None = None
     encoding: str = UTF_8
     columns: tuple[str, ...] | None = None
+    partition_by: tuple[str, ...] = ()
     file_bytes: int = ROLL_BYTES
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None

@@ -117,7 +117,9 @@ def plan_ingest(
     _require_apart(options)
     run_id = run_id or uuid.uuid4().hex
     directory = checkpoint_directory_of(options)
-    sink = ParquetSink(options.target_path, options.file_bytes, files, open_objects)
+    sink = ParquetSink(
+        options.target_path, options.partition_by, options.file_bytes, files, open_objects
+    )
 
     def open_store() -> CheckpointStore:
         return _open_store(directory, options, files or LocalFileSystem(), open_objects)

@@ -28,6 +28,7 @@ from epochgate.spark.parquet_sink.committable import require_free_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.ownership import working_directory_of
+from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require_partitionable
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES, ROW_GROUP_BYTES, StagingWriter
 from epochgate.spark.parquet_sink.target import ParquetTarget
@@ -37,19 +38,24 @@ class ParquetSinkWriter(SinkWriter):
     """Stages record batches below the target's working directory, all of one agreed schema."""
 
     def __init__(
-        self, make_staging: Callable[[pa.Schema], StagingWriter], context: OperatorContext
+        self,
+        make_staging: Callable[[pa.Schema], StagingWriter],
+        partition_by: tuple[str, ...],
+        context: OperatorContext,
     ) -> None:
         self._make_staging, self._context = make_staging, context
+        self._partition_by = partition_by
         self._staging: StagingWriter | None = None
         self._has_asked = False
 
     def may_write(self, batch: pa.RecordBatch) -> bool:
         """Whether the schema is agreed; if not, ask for that of `batch`: the answer is an event.
 
-        Raises ReservedColumn before one is agreed that no target can hold.
+        Raises ReservedColumn or PartitionUnusable before one is agreed that no target can hold.
         """
         if self._staging is None and not self._has_asked:
             require_free_columns(batch.schema)
+            require_partitionable(batch.schema, self._partition_by)
             self._has_asked = True
             schema = pa.schema([pa.field(field.name, field.type) for field in batch.schema])
             self._context.send_to_coordinator(["schema", schema.serialize().to_pybytes()])
@@ -81,11 +87,13 @@ class ParquetSinkWriter(SinkWriter):
 class ParquetSink(Sink):
     """Writes to `target`, a directory or the URL of a place in an object store.
 
+    partition_by: columns whose values are in the names of directories below each checkpoint.
     file_bytes: a file ends once it is as large, or with its checkpoint. `files` and
     `open_objects`: with what, for tests.
     """
 
     target: str
+    partition_by: tuple[str, ...] = ()
     file_bytes: int = ROLL_BYTES
     files: FileSystem | None = None
     open_objects: Callable[[str], ObjectStore] = open_url
@@ -105,13 +113,14 @@ class ParquetSink(Sink):
                 roll_bytes=self.file_bytes,
                 row_group_bytes=min(ROW_GROUP_BYTES, self.file_bytes),
                 in_place=is_object,
+                partition_by=self.partition_by,
             )
 
-        return ParquetSinkWriter(make_staging, context)
+        return ParquetSinkWriter(make_staging, self.partition_by, context)
 
     def create_committer(self, start: SinkStart) -> ParquetCommitter:
-        """Claim the target; raises what `ParquetTarget.claim` or `ObjectTarget.claim` raises, or
-        CommittableDamaged.
+        """Claim the target; raises what `ParquetTarget.claim` or `ObjectTarget.claim` raises,
+        PartitioningChanged or CommittableDamaged.
         """
         target: ParquetTarget | ObjectTarget
         if is_url(self.target):
@@ -122,6 +131,9 @@ class ParquetSink(Sink):
             start.restored_checkpoint, withdraw_newer=start.may_withdraw, epoch=start.epoch
         )
         try:
+            columns = target.partition_columns()
+            if columns is not None and columns != list(self.partition_by):
+                raise PartitioningChanged(target.path, columns, self.partition_by)
             return ParquetCommitter(target)
         except BaseException:
             target.release()
