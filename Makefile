@@ -17,7 +17,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-h
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check check-deep conformance venv bench bench-checker soak fuzz draw format lock
-.PHONY: clean
+.PHONY: versions clean
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -50,7 +50,10 @@ conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) \
 		$(RUN) -m pytest -m conformance --timeout 900 tests/conformance
 
-soak: $(STAMP) ## the long run: at least a hundred kills
+versions: ## start jobs on every version of Spark and Python that there is (half an hour, 12 GB)
+	@$(PYTHON) -m tests.versions.environments
+
+soak: $(STAMP) ## the long run: at least 200 kills
 	@$(RUN) -m epochgate soak
 
 fuzz: $(STAMP) ## explore failures and late messages with Hypothesis for longer than the tests do
@@ -69,7 +72,7 @@ lock: ## resolve the dependencies again (needs uv)
 		--constraint requirements/build.txt --output-file requirements/locked.txt
 
 clean: ## remove .venv and what tools have left behind
-	rm -rf $(VENV) $(FLINK_VENV) build dist run spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(FLINK_VENV) .venv-versions build dist run spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

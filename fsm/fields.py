@@ -103,9 +103,7 @@ class FifoField:
 
 @dataclass(frozen=True)
 class ArrayField:
-    """One `item` for each member of the index set, or for each number below the constant, named
-    `over`.
-    """
+    """One `item` for each number below the constant named `over`."""
 
     item: FieldSpec
     over: str
@@ -135,5 +133,7 @@ def Channel(item: str, capacity: str | int) -> Fifo[Any]:
 
 
 def Array(item: T, over: str) -> list[T]:
-    """Declare a fixed array with one `item` per member of the index set `over`."""
+    """Declare a fixed array of as many items as the constant `over` says: for one item per machine
+    of an index set, the constant that INDEX_SETS names for it.
+    """
     return cast("list[T]", ArrayField(cast(FieldSpec, item), over))

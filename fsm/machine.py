@@ -98,7 +98,15 @@ class Machine:
         if cls.IS_CHECKED:
             check_machine(cls)
 
-    def __init__(self, system: System, index: tuple[int, ...] = ()) -> None:
+    def __init__(self, system: System | None = None, index: tuple[int, ...] = ()) -> None:
+        """Raises TypeError without a system, which makes its machines itself."""
+        if system is None:
+            name = type(self).__name__
+            raise TypeError(
+                f"{name}() has no system: a machine is made by the system that it stands in. "
+                f"Declare one, `class Shop(System): {name.lower()}: {name} = machines({name})`, "
+                f"and take `Shop().{name.lower()}`"
+            )
         self.system = system
         self.index = index
         self.state = self.INITIAL

@@ -97,7 +97,15 @@ class System:
                 raise fault(name, f"index sets {unknown} are not in INDEX_SETS")
             arrays = [(n, f) for n, f in machine.FIELDS.items() if isinstance(f, ArrayField)]
             if unknown := [f"{n} over {f.over!r}" for n, f in arrays if not cls._sizes(f)]:
-                raise fault(name, f"arrays {unknown} are over something that is not in CONSTANTS")
+                sizes = "".join(
+                    f"; for one item per {index!r}, write {size!r}"
+                    for index, size in cls.INDEX_SETS.items()
+                )
+                raise fault(
+                    name,
+                    f"arrays {unknown} are over something that is not in CONSTANTS: name the "
+                    f"constant that is their length{sizes}",
+                )
         if len(set(cls.MACHINES.values())) != len(cls.MACHINES):
             raise fault("MACHINES", "one class stands under two names; use an index set instead")
 

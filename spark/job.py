@@ -10,10 +10,9 @@ the handle may be used from any thread.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import ModuleType, TracebackType
@@ -32,11 +31,11 @@ from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.queue_thread import JobLoop
 from epochgate.runtime.store import CheckpointStore
-from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
+from epochgate.spark.errors import TooFewSlots
+from epochgate.spark.program_pickling import pickled
 from epochgate.spark.session import validate_session
 from epochgate.spark.slots import task_slots, too_few_slots
 from epochgate.spark.transport import SparkTransport
-from epochgate.spark.user_modules import user_modules
 
 LEAVE_PATIENCE_S: Final = 60.0
 SLOTS_PATIENCE_S: Final = 30.0
@@ -250,49 +249,6 @@ def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]
         master.close()
         raise
     return JobHandle(master, loop, transport)
-
-
-def pickled(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:
-    """The program factory as it travels to the tasks. Raises ProgramNotPicklable."""
-    try:
-        try:
-            return _dumped(program_factory, [*by_value, *user_modules()])
-        except Exception:  # noqa: BLE001  # what is pickled may raise anything
-            # What a module holds beside its code may not travel; executors may have the module.
-            return _dumped(program_factory, by_value)
-    except Exception as error:  # the same
-        raise ProgramNotPicklable(
-            f"the program factory {program_factory!r} cannot be sent to the tasks: {error!r}. It "
-            "and what it refers to must be picklable; open files, connections and the session "
-            "itself belong into the program's operators, which open them in the task"
-        ) from error
-
-
-def _dumped(program_factory: Callable[[int], Program], by_value: Sequence[ModuleType]) -> bytes:
-    with _traveling_by_value(by_value):
-        data: bytes = _cloudpickle().dumps(program_factory)
-    return data
-
-
-def _cloudpickle() -> Any:
-    # Spark's own copy, which its tasks have too; it carries no types.
-    from pyspark import cloudpickle
-
-    return cloudpickle
-
-
-@contextlib.contextmanager
-def _traveling_by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
-    cloudpickle = _cloudpickle()
-    known = cloudpickle.list_registry_pickle_by_value()
-    added = {module.__name__: module for module in modules if module.__name__ not in known}
-    for module in added.values():
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        yield
-    finally:
-        for module in added.values():
-            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _addresses(context: Any) -> tuple[str, str]:

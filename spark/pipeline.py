@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -22,6 +23,8 @@ from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.reports import JobResult
+from epochgate.runtime.api.sink import Sink, SinkStart
+from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.pipeline import (
     MAP,
     SINK,
@@ -31,12 +34,13 @@ from epochgate.runtime.pipeline import (
     MapOperator,
     PipelineProgram,
     RateLimit,
-    RecordSinkOperator,
+    RecordSink,
     Setting,
 )
 from epochgate.runtime.source import Source, SourceOperator, SourceProvider
 from epochgate.runtime.store import DirectoryCheckpointStore
 from epochgate.spark.job import JobHandle, run_job
+from epochgate.spark.session import validate_session
 
 OWN = (SOURCE, MAP, SINK)
 RUN_OPTIONS = (
@@ -61,23 +65,32 @@ class PipelineFailed(EpochgateError):
         self.result = result
 
 
+@dataclass(frozen=True)
+class PreparedJob:
+    """One start of a pipeline: what a job is made of."""
+
+    configuration: JobConfiguration
+    program: Callable[[int], PipelineProgram]
+    committer: Committer
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
     """The parts of a job.
 
     source: where batches come from. map: a function from a batch to a batch, an iterator of batches
     or none, which gets each `Setting` as the argument of its name; or a class derived from
-    `MapOperator`, of which each attempt makes its own. sink: a committer, or a function
-    `write(checkpoint_id, records)` for a `FunctionCommitter`; the records of the batches must be
-    plain values. coordinators: settings, rate limits and other `CoordinatedOperator`s, and the
-    provider of the map operator's own coordinator, whose operator id is `map`.
+    `MapOperator`, of which each attempt makes its own. sink: a `Sink`; or a function
+    `write(checkpoint_id, records)` or a committer, which get the records of the batches on the
+    driver, plain values. coordinators: settings, rate limits and other `CoordinatedOperator`s, and
+    the provider of the map operator's own coordinator, whose operator id is `map`.
 
     Raises PipelineMisconfigured.
     """
 
     source: Source
     map: Callable[..., Any] | type[MapOperator] | None = None
-    sink: Committer | Callable[[int, list[Any]], None]
+    sink: Sink | Committer | Callable[[int, list[Any]], None]
     coordinators: Sequence[CoordinatorProvider] = ()
 
     def __post_init__(self) -> None:
@@ -91,10 +104,10 @@ class Pipeline:
                 f"map is {self.map!r}; give a function of a batch, or a class derived from "
                 "MapOperator"
             )
-        if not (isinstance(self.sink, Committer) or callable(self.sink)):
+        if not (isinstance(self.sink, Sink | Committer) or callable(self.sink)):
             raise PipelineMisconfigured(
-                f"sink is {self.sink!r}; give a Committer, or a function of a checkpoint id and "
-                "the records"
+                f"sink is {self.sink!r}; give a Sink, a Committer, or a function of a checkpoint "
+                "id and the records"
             )
         for provider in self.coordinators:
             self._check_coordinator(provider)
@@ -148,24 +161,37 @@ class Pipeline:
         found = [one for one in self.coordinators if isinstance(one, Setting)]
         return [one for one in found if not isinstance(one, RateLimit)]
 
-    def configuration(self, job_id: str, parallelism: int = 4, **settings: Any) -> JobConfiguration:
-        """The job's configuration; `settings` are further fields of `JobConfiguration`. Raises
-        JobMisconfigured.
+    def prepared(self, start: SinkStart, parallelism: int = 4, **settings: Any) -> PreparedJob:
+        """The job of one start; `settings` are further fields of `JobConfiguration`.
+
+        Its committer holds the sink's target, and is to be closed if the job is not begun. Raises
+        JobMisconfigured, and what the sink's `create_committer` raises.
         """
-        providers = (SourceProvider(SOURCE, self.source), *self.coordinators)
-        return JobConfiguration(job_id, parallelism, providers, **settings)
+        sink = self._as_sink()
+        committer = sink.create_committer(start)
+        try:
+            writers = sink.create_coordinator(SINK, committer)
+            providers = [SourceProvider(SOURCE, self.source), *self.coordinators]
+            configuration = JobConfiguration(
+                start.job_id,
+                parallelism,
+                (*providers, *([] if writers is None else [writers])),
+                start.run_id,
+                **settings,
+            )
+        except BaseException:
+            committer.close()
+            raise
+        beside = tuple(one for one in self.coordinators if isinstance(one, CoordinatedOperator))
+        program = _ProgramFactory(self.source, self.map, sink, beside)
+        return PreparedJob(configuration, program, committer)
 
-    def program(self) -> Callable[[int], PipelineProgram]:
-        """The program factory, which travels to the tasks: no part of it is the driver's alone."""
-        return _ProgramFactory(
-            self.source,
-            self.map,
-            tuple(one for one in self.coordinators if isinstance(one, CoordinatedOperator)),
-        )
-
-    def committer(self) -> Committer:
-        """The committer of one start."""
-        return self.sink if isinstance(self.sink, Committer) else FunctionCommitter(self.sink)
+    def _as_sink(self) -> Sink:
+        if isinstance(self.sink, Sink):
+            return self.sink
+        if isinstance(self.sink, Committer):
+            return RecordSink(self.sink)
+        return RecordSink(FunctionCommitter(self.sink))
 
     def start(
         self,
@@ -182,31 +208,40 @@ class Pipeline:
         `job_id`: by default the directory's name. `options`: further fields of `JobConfiguration`,
         such as `checkpoint_interval_s`, and those of `run_job` (`by_value`, `listeners`, `port`,
         heartbeats).
-        Raises JobMisconfigured, TypeError for an unknown option, and what `run_job` and
-        `DirectoryCheckpointStore` raise.
+        Raises JobMisconfigured, TypeError for an unknown option, and what `run_job`, the
+        sink's `create_committer` and `DirectoryCheckpointStore` raise.
         """
         folder = os.path.abspath(checkpoints)
         run = {name: options.pop(name) for name in RUN_OPTIONS if name in options}
-        known = {field.name for field in fields(JobConfiguration)} - {"providers"}
+        known = {field.name for field in fields(JobConfiguration)} - {
+            "job_id",
+            "parallelism",
+            "providers",
+        }
         if unknown := sorted(set(options) - known):
             raise TypeError(
                 f"a pipeline is started with no option {', '.join(unknown)}; there are "
                 f"{', '.join(sorted({*known, *RUN_OPTIONS}))}"
             )
-        configuration = self.configuration(
-            job_id or os.path.basename(folder) or "pipeline", parallelism, **options
-        )
-        store = DirectoryCheckpointStore(folder, job_id=configuration.job_id)
+        validate_session(spark)
+        job_id = job_id or os.path.basename(folder) or "pipeline"
+        store = DirectoryCheckpointStore(folder, job_id=job_id)
+        prepared: PreparedJob | None = None
         try:
+            prepared = self.prepared(
+                _start_on(store, options.pop("run_id", uuid.uuid4().hex)), parallelism, **options
+            )
             return run_job(
                 spark,
-                configuration,
-                self.program(),
+                prepared.configuration,
+                prepared.program,
                 store=store,
-                committer=self.committer(),
+                committer=prepared.committer,
                 **run,
             )
         except BaseException:
+            if prepared is not None:
+                prepared.committer.close()
             store.close()
             raise
 
@@ -228,10 +263,18 @@ class Pipeline:
         return result
 
 
+def _start_on(store: DirectoryCheckpointStore, run_id: str) -> SinkStart:
+    restored = store.latest()
+    restored_id = None if restored is None else restored.checkpoint_id
+    has_lost = restored_id is not None and (store.last_id or 0) > restored_id
+    return SinkStart(store.job_id, run_id, restored_id, may_withdraw=has_lost)
+
+
 @dataclass(frozen=True)
 class _ProgramFactory:
     source: Source
     map: Callable[..., Any] | type[MapOperator] | None
+    sink: Sink
     beside: tuple[CoordinatedOperator, ...]
 
     def __call__(self, subtask: int) -> PipelineProgram:
@@ -240,7 +283,7 @@ class _ProgramFactory:
         return PipelineProgram(
             SourceOperator(self.source),
             self.map() if has_operator and self.map is not None else self.map,
-            RecordSinkOperator(),
+            SinkOperator(self.sink),
             beside={one.operator_id: one.create_operator() for one in self.beside},
             settings=[one.name for one in settings if not isinstance(one, RateLimit)],
             rate_limits=[one.name for one in settings if isinstance(one, RateLimit)],

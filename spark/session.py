@@ -32,6 +32,7 @@ from epochgate.spark.exposure import exposed_key
 from epochgate.spark.home import make_spark_home, write_log_settings
 from epochgate.spark.java import use_java
 from epochgate.spark.scratch import scratch_folder
+from epochgate.spark.versions import version_warnings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -213,8 +214,8 @@ def validate_session(spark: Any, *, concurrent_attempts_max: int = 1) -> list[st
     """Check a session; returns warnings, each naming the setting it is about. Speculation is for
     jobs that allow a subtask more than one attempt at once.
 
-    Raises SparkConnectUnsupported, NotASparkSession, SessionStopped, LocalMasterWithoutRetries,
-    SettingBreaksGuarantees.
+    Raises SparkConnectUnsupported, NotASparkSession, SessionStopped, SparkTooOld,
+    LocalMasterWithoutRetries, SettingBreaksGuarantees.
     """
     context = _live_context(spark)
     settings = context.getConf()
@@ -230,7 +231,8 @@ def validate_session(spark: Any, *, concurrent_attempts_max: int = 1) -> list[st
             "spark.speculation=false, or a job without checkpointing with "
             "concurrent_attempts_max=2"
         )
-    return _warnings(settings, is_local=local is not None)
+    untested = version_warnings(context.version, sys.version_info[:2])
+    return [*untested, *_warnings(settings, is_local=local is not None)]
 
 
 def _live_context(spark: Any) -> Any:

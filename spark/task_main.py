@@ -23,6 +23,7 @@ from typing import Any, Final, NoReturn
 from epochgate.errors import EpochgateError
 from epochgate.runtime.api.operator import FatalTaskError, Program, Work
 from epochgate.runtime.api.own_frames import own_frames
+from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.worker import Worker
@@ -130,7 +131,7 @@ class Attempt:
         )
         try:
             self._loop(worker, program, messages)
-        except (MessageNotPlain, MessageTooLarge) as error:
+        except (MessageNotPlain, MessageTooLarge, ValueNotPlain) as error:
             self._give_up(str(error), is_fatal=True)
         except (ChannelClosed, AttemptOver):
             raise
@@ -195,8 +196,23 @@ class Attempt:
     def _flush(self) -> None:
         if self._outgoing:
             messages, self._outgoing = self._outgoing, []
-            self._channel.send_many(messages)
+            try:
+                self._channel.send_many(messages)
+            except MessageNotPlain:
+                self._blame(messages)
+                raise
             self.is_finished = self.is_finished or ["finished"] in messages
+
+    def _blame(self, messages: list[Message]) -> None:
+        """Raise ValueNotPlain, which names the operator, for an event of user code, or figures."""
+        for tag, *arguments in messages:
+            if tag in ("event", "registered_event"):
+                operator_id = self._settings["coordinators"][arguments[0]]
+                insist_on_plain(
+                    f"an event of operator {operator_id!r} to its coordinator", arguments[-1]
+                )
+            elif tag == "metrics":
+                insist_on_plain("what the program's metrics() returned", arguments[0])
 
     def _give_up(self, reason: str, *, is_fatal: bool) -> NoReturn:
         self._outgoing = [["failed", reason, is_fatal]]

@@ -56,6 +56,7 @@ def limits_by_checkpoint(folder: Path) -> list[set[int]]:
 
 
 @pytest.mark.spark
+@pytest.mark.versions
 def test_the_job_changes_its_limit_at_one_checkpoint(tmp_path: Path) -> None:
     block = block_with("pipeline.start(spark")
     assert run(block, tmp_path, timeout_s=100).splitlines()[-1].endswith("finished")
@@ -110,6 +111,7 @@ def test_the_coordinator_can_be_declared(tmp_path: Path) -> None:
     run(block_with("class RulesProvider", "docs/jobs.md"), tmp_path, timeout_s=60)
 
 
+@pytest.mark.versions
 def test_the_machine_is_checked_as_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,3 +155,37 @@ def test_the_program_that_waits_for_time_looks_once_a_minute(tmp_path: Path) -> 
         timeout_s=60,
     )
     assert shown == "6\n"
+
+
+@pytest.fixture
+def sales(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    block = block_with("class LossySales", "docs/checking.md")
+    (tmp_path / "sales.py").write_text(block, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return block
+
+
+def test_the_sales_are_checked_as_shown(sales: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "sales:LossySales"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    page = (ROOT / "docs/checking.md").read_text("utf-8")
+    [shown] = re.findall(r"```text\n(sales:LossySales.*?)```", page, re.DOTALL)
+    assert set(shown.splitlines()) <= set(printed)
+
+
+def test_a_shop_that_forgets_what_it_has_charged_charges_twice_in_four_steps(
+    sales: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forgetful = sales.replace('"not is_new", "answer",  ', '"not is_new", "take, answer",')
+    assert forgetful != sales
+    (tmp_path / "forgetful.py").write_text(forgetful, encoding="utf-8")
+    assert cli.main(["check", "forgetful:LossySales"]) == 1
+    printed = capsys.readouterr().out
+    assert "not always: an order is charged once" in printed
+    assert "4 steps from the initial state" in printed
+
+
+def test_the_checked_machines_run_as_shown(sales: str, tmp_path: Path) -> None:
+    block = block_with("class Sales(System)", "docs/checking.md")
+    assert run(block, tmp_path, timeout_s=60) == "idle 1\n"

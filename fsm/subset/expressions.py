@@ -98,7 +98,13 @@ class Expressions:
     def _demand(self, node: ast.AST, kind: Kind, wanted: Kind, what: str) -> None:
         is_handed_on = wanted is Kind.OPAQUE and kind in (Kind.INT, Kind.BOOL, Kind.STATE)
         if kind is not wanted and Kind.UNKNOWN not in (kind, wanted) and not is_handed_on:
-            raise self.fault(node, f"{what} is {wanted.value}, but here it gets {kind.value}")
+            hint = (
+                "; what comes out of a channel of ints is one if the field is annotated "
+                "`name: Fifo[int] = Channel(...)`"
+                if kind is Kind.OPAQUE
+                else ""
+            )
+            raise self.fault(node, f"{what} is {wanted.value}, but here it gets {kind.value}{hint}")
 
     def _condition(self, node: ast.expr) -> tree.Expression:
         value = self._value(node)
@@ -150,10 +156,12 @@ class Expressions:
             return tree.LocalName(node, Value(self._locals[node.id]), node.id)
         constant = self._function.__globals__.get(node.id)
         if type(constant) not in CONSTANT_KINDS:
+            owner = "self" if self.machine is None else "self.system"
             raise self.fault(
                 node,
                 f"the name {node.id!r} is neither a local nor a constant of the module; use a "
-                f"field, a constant of the system, or a module constant that is an int or a state",
+                f"field, a constant of the system (`{owner}.{node.id}`), or a module constant that "
+                f"is an int or a state",
             )
         return self._literal(node, constant)
 
@@ -249,9 +257,7 @@ class Expressions:
             raise self.fault(node, str(error)) from None
         if isinstance(place, Anything):
             return tree.Unknown(node, place)
-        raise self.fault(
-            node, f"`{ast.unparse(node.value)}` has no {node.attr!r}; is a subscript missing?"
-        )
+        raise self.fault(node, f"`{ast.unparse(node.value)}` has no {node.attr!r}; {_hint(path)}")
 
     @staticmethod
     def _of_machine(
@@ -403,6 +409,15 @@ class Expressions:
                 f"use a constant as the bound and an `if` inside the loop",
             )
         return value
+
+
+def _hint(path: tree.Path) -> str:
+    if isinstance(path, tree.LocalName):
+        return (
+            "a local holds an int, a bool or a state, and never a machine: write the whole path, "
+            "`self.system.name[i].field`, each time"
+        )
+    return "is a subscript missing?"
 
 
 EXPRESSIONS: dict[type[ast.expr], Callable[[Expressions, Any], tree.Expression]] = {

@@ -189,9 +189,10 @@ def in_system(system: type[System], name: str, *, is_outside: bool = False) -> P
     function = getattr(system, name, None)
     if is_outside and inspect.isfunction(function) and function.__module__[:14] != "epochgate.fsm.":
         return Callee("method", name, kinds_taken(function), kind_given(function))
+    hint = "; a constant is an attribute by its own name" if name == "constants" else ""
     raise NoSuchName(
         f"{system.__name__} has no machine or constant {name!r}; "
-        f"it has {', '.join((*system.MACHINES, *system.CONSTANTS))}"
+        f"it has {', '.join((*system.MACHINES, *system.CONSTANTS))}{hint}"
     )
 
 

@@ -9,11 +9,10 @@ from epochgate.runtime.pipeline.program import (
     SOURCE as SOURCE,
     MapOperator as MapOperator,
     PipelineProgram as PipelineProgram,
-    WritingOperator as WritingOperator,
 )
 from epochgate.runtime.pipeline.record_sink import (
     FunctionCommitter as FunctionCommitter,
-    RecordSinkOperator as RecordSinkOperator,
+    RecordSink as RecordSink,
 )
 from epochgate.runtime.pipeline.setting import (
     RateLimit as RateLimit,

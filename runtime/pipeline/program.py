@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from epochgate.runtime.api.operator import Operator, Program, Work
+from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.pipeline.pace import Pace
 from epochgate.runtime.pipeline.setting import SettingOperator
 from epochgate.runtime.source.operator import SourceOperator
@@ -36,18 +37,6 @@ class MapOperator(Operator):
         return b""
 
 
-class WritingOperator(Operator):
-    """The operator of a pipeline's sink."""
-
-    @abstractmethod
-    def may_write(self, batch: Any) -> bool:
-        """Whether it takes the batch now; if not, it is asked again after the next event."""
-
-    @abstractmethod
-    def write(self, batch: Any) -> None:
-        """Write it."""
-
-
 class PipelineProgram(Program):
     """One batch from source to sink at a time.
 
@@ -60,7 +49,7 @@ class PipelineProgram(Program):
         self,
         source: SourceOperator,
         map: Map | MapOperator | None,  # the usual word
-        sink: WritingOperator,
+        sink: SinkOperator,
         *,
         beside: Mapping[str, Operator] | None = None,
         settings: Sequence[str] = (),

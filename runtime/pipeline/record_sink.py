@@ -1,8 +1,8 @@
-"""A sink without a writer: records go to the committer with their checkpoint.
+"""A sink without a target in the tasks: records go to the committer with their checkpoint.
 
-Decides nothing but that records of an aborted checkpoint are handed over again for the next (rule
-C1 in docs/protocol.md). They travel through the driver and its checkpoints, so this is for outputs
-of some thousand records a checkpoint. The operator runs in the task, the committer on the driver.
+They travel through the driver and its checkpoints, so this is for outputs of some thousand records
+a checkpoint. The writer runs in the task; the committer, or the function in its place, stays on the
+driver.
 """
 
 from __future__ import annotations
@@ -11,37 +11,40 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from epochgate.runtime.api.committer import Committables, Committer
-from epochgate.runtime.pipeline.program import WritingOperator
+from epochgate.runtime.api.operator import OperatorContext
+from epochgate.runtime.api.sink import Sink, SinkStart, SinkWriter
 
 
-class RecordSinkOperator(WritingOperator):
-    """Hands the records over at each barrier."""
+class RecordSink(Sink):
+    """Hands the records themselves to `committer`; to the tasks it travels without that."""
 
+    def __init__(self, committer: Committer | None) -> None:
+        self._committer = committer
+
+    def __reduce__(self) -> tuple[type[RecordSink], tuple[None]]:
+        return RecordSink, (None,)
+
+    def create_writer(self, context: OperatorContext, state: bytes | None) -> SinkWriter:
+        """Keep the records until the next barrier."""
+        return _RecordWriter()
+
+    def create_committer(self, start: SinkStart) -> Committer:
+        """The committer that was given; raises RuntimeError in a task, where there is none."""
+        if self._committer is None:
+            raise RuntimeError("the committer of this sink stays on the driver")
+        return self._committer
+
+
+class _RecordWriter(SinkWriter):
     def __init__(self) -> None:
-        self._new: list[Any] = []
-        self._handed_over: list[Any] = []
-
-    def may_write(self, batch: Any) -> bool:
-        """Always."""
-        return True
+        self._records: list[Any] = []
 
     def write(self, batch: Iterable[Any]) -> None:
-        """Keep the records until the next barrier."""
-        self._new.extend(batch)
+        self._records.extend(batch)
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
-        """All that is in no completed checkpoint."""
-        self._handed_over += self._new
-        self._new = []
-        return list(self._handed_over)
-
-    def snapshot(self, checkpoint_id: int) -> bytes:
-        """Nothing: all records were handed over."""
-        return b""
-
-    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """What was handed over is the committer's; this comes before the next barrier."""
-        self._handed_over.clear()
+        records, self._records = self._records, []
+        return records
 
 
 class FunctionCommitter(Committer):

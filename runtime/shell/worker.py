@@ -20,6 +20,7 @@ from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.api.transport import Message
+from epochgate.runtime.shell.handing_over import committables_of, states_of
 from epochgate.runtime.shell.wake_up import WakeUp
 
 DRIVER_TAGS = ("restore", "event", "barrier", "complete", "aborted", "finish")
@@ -184,8 +185,8 @@ class Worker:
         )
 
     def snapshot(self, checkpoint: int, is_final: bool) -> None:
-        committables = [c for o in self._operators.values() for c in o.prepare_commit(checkpoint)]
-        states = {name: o.snapshot(checkpoint) for name, o in self._operators.items()}
+        committables = committables_of(self._operators, checkpoint)
+        states = states_of(self._operators, checkpoint)
         self.send(["acknowledge", checkpoint, is_final, states, committables])
 
     def complete(self, checkpoint: int) -> None:

@@ -26,6 +26,7 @@ from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.job_events import JobListener
 from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.reports import JobResult
+from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
@@ -44,21 +45,30 @@ class Stuck(EpochgateError):
     """
 
 
-class Described(Protocol):
-    """What says all about a job: a `Pipeline`."""
+class Prepared(Protocol):
+    """One start of a pipeline."""
 
-    def configuration(
-        self, job_id: str, parallelism: int = ..., **settings: Any
-    ) -> JobConfiguration:
-        """The configuration of a start."""
+    @property
+    def configuration(self) -> JobConfiguration:
+        """The job's configuration."""
         ...
 
+    @property
     def program(self) -> Callable[[int], Program]:
         """What makes the programs of the subtasks."""
         ...
 
+    @property
     def committer(self) -> Committer:
-        """The committer of a start."""
+        """The committer, which holds the sink's target."""
+        ...
+
+
+class Preparing(Protocol):
+    """A `Pipeline`."""
+
+    def prepared(self, start: SinkStart, parallelism: int = ..., **settings: Any) -> Prepared:
+        """The job of one start."""
         ...
 
 
@@ -70,7 +80,8 @@ class SimulatedJob:
     committer of each start. `job` may be a variant of the machines; `prepare` sees each job master
     before it starts; `retained` is how many checkpoints are kept. `transport` moves the messages of
     the present start, and `faults` strikes some of them: those that the argument `faults` counts in
-    each start, and those that it is told of meanwhile. `listeners` hear at once what happens, in
+    each start, and those that it is told of meanwhile. `shelf` may have checkpoints already.
+    `listeners` hear at once what happens, in
     all starts.
     """
 
@@ -85,22 +96,42 @@ class SimulatedJob:
         retained: int = 3,
         faults: Iterable[Fault] = (),
         listeners: Sequence[JobListener] = (),
+        shelf: CheckpointShelf | None = None,
     ) -> None:
         self._configure, self._program, self._job = configure, program, job
         self._committer, self._prepare, self._retained = committer, prepare, retained
         self._message_faults, self._listeners = tuple(faults), tuple(listeners)
-        self.shelf = CheckpointShelf()
+        self.shelf = CheckpointShelf() if shelf is None else shelf
         self.clock = VirtualClock()
         self.starts = 0
         self._open()
 
     @classmethod
-    def of(cls, pipeline: Described, *, parallelism: int = 1, **settings: Any) -> SimulatedJob:
-        """Simulate a `Pipeline`; `settings` are further fields of `JobConfiguration`."""
+    def of(
+        cls,
+        pipeline: Preparing,
+        *,
+        parallelism: int | Callable[[int], int] = 1,
+        **settings: Any,
+    ) -> SimulatedJob:
+        """Simulate a `Pipeline`; `parallelism` may be a function of the start, `settings` are
+        further fields of `JobConfiguration`. Raises what the pipeline's `prepared` raises.
+        """
+        shelf = CheckpointShelf()
+        starts: list[Prepared] = []
+
+        def configure(start: int) -> JobConfiguration:
+            subtasks = parallelism if isinstance(parallelism, int) else parallelism(start)
+            restored = max(shelf.checkpoints, default=None)
+            this = SinkStart("simulated", f"run-{start}", restored)
+            starts.append(pipeline.prepared(this, subtasks, **settings))
+            return starts[-1].configuration
+
         return cls(
-            lambda start: pipeline.configuration("simulated", parallelism, **settings),
-            pipeline.program(),
-            committer=pipeline.committer,
+            configure,
+            lambda subtask: starts[-1].program(subtask),
+            committer=lambda: starts[-1].committer,
+            shelf=shelf,
         )
 
     def _open(self) -> None:

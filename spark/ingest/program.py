@@ -2,72 +2,34 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from epochgate.runtime import Operator, Program, Sink, SinkOperator, Work
+from epochgate.runtime import Sink, SinkOperator
+from epochgate.runtime.pipeline import SINK, SOURCE, Pace, PipelineProgram
 from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.ingest.file_source import FileSource, to_file_split
-from epochgate.spark.ingest.pace import Pace
 
-SOURCE, SINK = "source", "sink"
+__all__ = ["SINK", "SOURCE", "IngestProgram", "IngestProgramFactory"]
 SLICES_PER_S = 20
 
 
-class IngestProgram(Program):
-    """One record batch from source to sink at a time."""
+class IngestProgram(PipelineProgram):
+    """A pipeline whose source fetches one batch of a file at a time."""
 
-    def __init__(
-        self,
-        source: SourceOperator,
-        transform: BatchTransform,
-        sink: SinkOperator,
-        pace: Pace,
-    ) -> None:
-        self._source, self._transform, self._sink, self._pace = source, transform, sink, pace
-        self._transformed: list[pa.RecordBatch] | None = None
-        self._rows_read = self._rows_written = 0
-
-    @property
-    def operators(self) -> Mapping[str, Operator]:
-        """Source first: its position and the sink's files are of the same moment."""
-        return {SOURCE: self._source, SINK: self._sink}
-
-    def work(self) -> Work:
-        """Read, transform and stage one batch; or pause a little, if that is the pace."""
-        if (pause_s := self._pace.pause_s()) > 0:
-            time.sleep(pause_s)
-            return Work.DONE
-        fetched = self._source.peek()
-        if fetched is None:
-            return Work.ENDED if self._source.has_ended else Work.IDLE
-        read: ReadBatch = fetched.records[0]
-        if self._transformed is None:
-            self._transformed = self._transform.apply(read)
-        if self._transformed and not self._sink.may_write(self._transformed[0]):
-            return Work.IDLE
-        self._source.take()
-        for batch in self._transformed:
-            self._sink.write(batch)
-            self._rows_written += batch.num_rows
-        self._transformed = None
-        self._rows_read += read.batch.num_rows
-        self._pace.note(read.batch.num_rows)
-        return Work.DONE
+    def rows_in(self, records: Sequence[ReadBatch]) -> int:
+        """Rows of the file."""
+        return sum(read.batch.num_rows for read in records)
 
     def metrics(self) -> dict[str, int | float]:
         """Rows of this attempt, and of how many files it has splits."""
-        return {
-            "rows_read": self._rows_read,
-            "rows_written": self._rows_written,
-            "files_open": len({to_file_split(split).path for split in self._source.splits}),
-        }
+        files = {to_file_split(split).path for split in self._source.splits}
+        return {**super().metrics(), "files_open": len(files)}
 
 
 @dataclass(frozen=True)
@@ -100,7 +62,13 @@ class IngestProgramFactory:
                 ),
                 in_turns=False,
             ),
-            BatchTransform(self.transform),
+            _mapping(BatchTransform(self.transform)),
             SinkOperator(self.sink),
-            Pace(self.rows_per_s),
+            pace=Pace(self.rows_per_s),
         )
+
+
+def _mapping(
+    transform: BatchTransform,
+) -> Callable[[Sequence[ReadBatch]], Iterator[pa.RecordBatch]]:
+    return lambda records: iter([batch for read in records for batch in transform.apply(read)])

@@ -1,7 +1,7 @@
 """Compares what was ingested with what there was to ingest, by DuckDB and none of our own code.
 
-Decides nothing but how the two are read: the source's CSV files, the target's Parquet files, and
-both compared as multisets of rows. Needs the package duckdb.
+Decides nothing but how the two are read: the source's CSV files or a ledger of Parquet files, the
+target's Parquet files, and both compared as multisets of rows. Needs the package duckdb.
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ import importlib.util
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from epochgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 class VerifierMissing(UsageError):
@@ -78,18 +82,47 @@ def verify_csv(csv: str | os.PathLike[str], target: str | os.PathLike[str]) -> V
         shown = ", ".join(_shown(name, types.get(name, "VARCHAR")) for name in columns)
         database.execute(f"create table expected as select {wanted} from read")
         database.execute(f"create table found as select {shown} from written")
-        counts = database.execute(
-            f"""with counted as (
-                select sum(_e) as e, sum(_f) as f from (
-                    select {names}, 1 as _e, 0 as _f from expected
-                    union all select {names}, 0, 1 from found
-                ) group by {names}
-            ) select sum(e), sum(f), sum(greatest(e - f, 0)),
-                sum(case when e > 0 then greatest(f - e, 0) else 0 end),
-                sum(case when e = 0 then f else 0 end) from counted"""
-        ).fetchall()[0]
-        expected, found, lost, duplicated, foreign = (int(count or 0) for count in counts)
-        return Verdict(expected, found, lost, duplicated, foreign)
+        return _counted(database, names)
+
+
+def verify_parquet(ledger: str | os.PathLike[str], target: str | os.PathLike[str]) -> Verdict:
+    """Compare the Parquet files in the directory `ledger` with all of those below `target`, in the
+    ledger's columns; values of any type are compared by their JSON.
+
+    Raises VerifierMissing, and what duckdb raises.
+    """
+    require_verifier()
+    import duckdb
+
+    with duckdb.connect() as database:
+        database.execute("set timezone = 'UTC'")
+        database.read_parquet(os.path.join(ledger, "*.parquet")).create_view("ledger")
+        names = ", ".join(f'"{name}"' for name in sorted(database.table("ledger").columns))
+        row = f"to_json(struct_pack({names})) as row"
+        database.execute(f"create table expected as select {row} from ledger")
+        if any(Path(target).glob("**/*.parquet")):
+            files = os.path.join(target, "**", "*.parquet")
+            database.read_parquet(files).create_view("written")
+            database.execute(f"create table found as select {row} from written")
+        else:
+            database.execute("create table found as from expected limit 0")
+        return _counted(database, "row")
+
+
+def _counted(database: DuckDBPyConnection, columns: str) -> Verdict:
+    """Compare the tables `expected` and `found`, which have these columns."""
+    counts = database.execute(
+        f"""with counted as (
+            select sum(_e) as e, sum(_f) as f from (
+                select {columns}, 1 as _e, 0 as _f from expected
+                union all select {columns}, 0, 1 from found
+            ) group by {columns}
+        ) select sum(e), sum(f), sum(greatest(e - f, 0)),
+            sum(case when e > 0 then greatest(f - e, 0) else 0 end),
+            sum(case when e = 0 then f else 0 end) from counted"""
+    ).fetchall()[0]
+    expected, found, lost, duplicated, foreign = (int(count or 0) for count in counts)
+    return Verdict(expected, found, lost, duplicated, foreign)
 
 
 def _value(name: str, kind: str) -> str:

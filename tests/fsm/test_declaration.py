@@ -237,3 +237,19 @@ def test_a_system_that_extends_another_keeps_its_machines() -> None:
 
     assert list(Terminus.MACHINES) == ["turnstile", "clerk"]
     assert Terminus(gates=2).values().keys() == {"turnstile[0]", "turnstile[1]", "clerk"}
+
+
+def test_a_machine_without_a_system_says_how_to_get_one() -> None:
+    with pytest.raises(TypeError, match=r"clerk: Clerk = machines\(Clerk\).*take `Shop\(\).clerk`"):
+        Clerk()
+
+
+def test_an_array_over_an_index_set_is_told_the_constant_with_its_size() -> None:
+    class Porter(Machine):
+        STATES = ("here",)
+        INITIAL = "here"
+        ROWS = (Row("ask", "here", STAY, None, None, "a visitor is curious"),)
+        bags: list[int] = Array(Int("fare"), "gate")
+
+    with pytest.raises(DeclarationError, match="for one item per 'gate', write 'gates'"):
+        system(porter=machines(Porter))

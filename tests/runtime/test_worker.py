@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from typing import Any
 
 import pytest
 
 from epochgate.fsm import VirtualClock
-from epochgate.runtime import Work
+from epochgate.runtime import Operator, Work
 from epochgate.runtime.shell.worker import Worker
+from epochgate.runtime.testing.scripted import ScriptedProgram
 from tests.runtime.scripted import Script, echo_program
 
 RESTORE = ["restore", 0, 0, None]
@@ -123,3 +126,70 @@ def test_a_program_that_returns_no_work_fails_the_job_and_is_named(returned: Any
     assert f"ScriptedProgram.work() returned {returned!r}" in reason
     assert "Work.DONE" in reason
     assert ("is a `return` missing" in reason) == (returned is None)
+
+
+class Handing(Operator):
+    """Hands over what it is told to."""
+
+    def __init__(self, rows: Any, state: Any = b"") -> None:
+        self.rows, self.state = rows, state
+
+    def prepare_commit(self, checkpoint_id: int) -> Any:
+        return self.rows
+
+    def snapshot(self, checkpoint_id: int) -> Any:
+        return self.state
+
+
+@pytest.mark.parametrize(
+    ("operator", "told"),
+    [
+        (
+            Handing([[1], [datetime.date(2026, 1, 31)]]),
+            r"row 1 of prepare_commit of operator 'sink' is not plain: datetime.date\(",
+        ),
+        (
+            Handing([7, {4}]),
+            r"row 1 of prepare_commit of operator 'sink' is not plain: \{4\} is a set",
+        ),
+        (Handing(None), "'sink' returned None, and must return a list .* is a `return` missing"),
+        (
+            Handing([], None),
+            "snapshot of operator 'sink' returned None, a NoneType, and must return",
+        ),
+        (Handing([], {"n": 1}), "'sink' returned .* a dict, and must return bytes: pack it"),
+    ],
+)
+def test_what_cannot_be_handed_over_fails_the_job_with_operator_and_row(
+    operator: Handing, told: str
+) -> None:
+    sent: list[Any] = []
+    one = Worker(
+        ScriptedProgram({"sink": operator}),
+        subtask=0,
+        parallelism=1,
+        run_id="run",
+        coordinators=[],
+        send=sent.append,
+        clock=VirtualClock(),
+    )
+    one.handle([RESTORE, ["barrier", 1]])
+    tag, reason, is_fatal = sent[-1]
+    assert (tag, is_fatal) == ("failed", True)
+    assert re.search(told, reason), reason
+
+
+def test_rows_of_tuples_and_what_an_iterator_gives_are_handed_over() -> None:
+    sent: list[Any] = []
+    rows = iter([(1, "a"), (2, b"b")])
+    one = Worker(
+        ScriptedProgram({"sink": Handing(rows, bytearray(b"state"))}),
+        subtask=0,
+        parallelism=1,
+        run_id="run",
+        coordinators=[],
+        send=sent.append,
+        clock=VirtualClock(),
+    )
+    one.handle([RESTORE, ["barrier", 1]])
+    assert sent[-1] == ["acknowledge", 1, False, {"sink": b"state"}, [(1, "a"), (2, b"b")]]

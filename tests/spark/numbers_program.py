@@ -154,6 +154,21 @@ class FailingProgram(NumberProgram):
         raise self.error
 
 
+class SendingProgram(NumberProgram):
+    """Sends `event` to its coordinator, and tells `figure` of itself."""
+
+    def __init__(self, event: Any, figure: Any = 0) -> None:
+        super().__init__(5)
+        self._event, self._figure = event, figure
+
+    def work(self) -> Work:
+        self.operator.context.send_to_coordinator(self._event)
+        return Work.IDLE
+
+    def metrics(self) -> dict[str, int | float]:
+        return {"figure": self._figure}
+
+
 class RangeCommitter(Committer):
     """Keeps the ranges of each checkpoint; committing one again changes nothing."""
 

@@ -28,6 +28,7 @@ from tests.spark.numbers_program import (
     NumberProgram,
     NumberProvider,
     RangeCommitter,
+    SendingProgram,
     number_configuration,
 )
 from tests.spark.running import (
@@ -128,6 +129,7 @@ def test_a_coordinator_recreated_at_every_reset_loses_and_repeats_nothing(spark:
     assert all(coordinator.is_closed for coordinator in made)
 
 
+@pytest.mark.versions
 def test_a_job_that_another_user_cancels_in_spark_fails(spark: Any) -> None:
     with number_job(spark, 100) as job:
         job.wait_until_running()
@@ -235,6 +237,7 @@ def test_a_process_that_connects_after_the_end_is_told_to_leave(spark: Any, tmp_
         job.finish()
 
 
+@pytest.mark.versions
 def test_an_exception_of_user_code_restarts_the_subtask_until_the_strategy_gives_up(
     spark: Any,
 ) -> None:
@@ -255,6 +258,28 @@ def test_a_fatal_error_of_user_code_fails_the_job_at_once(spark: Any) -> None:
     assert "the schema has changed" in str(result.reason)
 
 
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (
+            SendingProgram([{1}]),
+            r"an event of operator 'numbers' to its coordinator is not plain: {1}",
+        ),
+        (
+            SendingProgram(1, {2}),
+            r"what the program's metrics() returned is not plain: {2} is a set",
+        ),
+    ],
+)
+def test_what_cannot_travel_fails_the_job_with_where_it_comes_from(
+    spark: Any, program: SendingProgram, told: str
+) -> None:
+    result = NumberJob(spark, 5, factory=lambda _: program).handle.wait(60)
+    assert result.state == "failed"
+    assert told in str(result.reason)
+
+
+@pytest.mark.versions
 def test_a_program_that_executors_cannot_import_fails_the_job_and_names_the_module(
     spark: Any,
 ) -> None:
@@ -289,6 +314,7 @@ def own_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("epochgate")]
 
 
+@pytest.mark.versions
 def test_a_stopped_job_resumes_where_it_was(spark: Any) -> None:
     shelf = CheckpointShelf()
     with number_job(spark, 200, shelf=shelf) as first:
@@ -302,6 +328,7 @@ def test_a_stopped_job_resumes_where_it_was(spark: Any) -> None:
         second.finish()
 
 
+@pytest.mark.versions
 def test_metrics_of_the_tasks_arrive(spark: Any) -> None:
     with number_job(spark, 50) as job:
         wait_for(lambda: len(job.handle.report.metrics) == 4, "metrics of all subtasks")
@@ -309,6 +336,7 @@ def test_metrics_of_the_tasks_arrive(spark: Any) -> None:
     assert all("number" in counters for counters in job.handle.report.metrics.values())
 
 
+@pytest.mark.versions
 def test_more_subtasks_than_slots_are_refused_with_both_numbers(spark: Any) -> None:
     with pytest.raises(TooFewSlots, match=r"5 subtasks.* 4 task slots"):
         NumberJob(spark, 5, parallelism=5)

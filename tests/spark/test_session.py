@@ -72,6 +72,7 @@ def spark() -> Iterator[Any]:
 @pytest.mark.spark
 @pytest.mark.timeout(120)
 class TestLiveSession:
+    @pytest.mark.versions
     def test_ours_is_valid_without_a_warning(self, spark: Any) -> None:
         assert validate_session(spark) == []
 

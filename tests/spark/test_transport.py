@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from epochgate.runtime.api.transport import Message, TaskInbox
-from epochgate.spark.job import pickled
+from epochgate.spark.program_pickling import pickled
 from epochgate.spark.transport import SparkTransport
 from tests.runtime import transport_contract
 from tests.runtime.transport_contract import EchoProgram, TransportContract, TransportHarness
@@ -56,6 +56,7 @@ class SparkHarness:
 
 @pytest.mark.spark
 @pytest.mark.timeout(120)
+@pytest.mark.versions
 def test_tasks_that_cannot_reach_the_driver_end_the_job_with_its_address(spark: Any) -> None:
     broken: queue.SimpleQueue[str] = queue.SimpleQueue()
     transport = SparkTransport(

@@ -13,7 +13,7 @@ import pytest
 
 import epochgate
 from epochgate.benchmarks.ingest import cleaning_step
-from epochgate.spark.job import pickled
+from epochgate.spark.program_pickling import pickled
 from epochgate.spark.shipping import build_archive
 from epochgate.spark.user_modules import user_modules
 
@@ -78,6 +78,7 @@ def limit_in_a_worker(data: bytes, folder: Path) -> str:
     return outcome.stdout or outcome.stderr
 
 
+@pytest.mark.versions
 def test_a_program_beside_run_job_in_a_module_of_a_project_travels_by_itself(
     tmp_path: Path, package: str
 ) -> None:

@@ -48,6 +48,7 @@ class Ticking(Program, Operator):
         return bytes(msgpack.packb([self.ticks, self.works, self.took_s]))
 
 
+@pytest.mark.versions
 def test_a_task_that_waits_for_time_is_idle_and_answers_barriers(spark: Any) -> None:
     store = InMemoryCheckpointStore(job_id="ticks", retained=1000)
     job = run_job(

@@ -18,9 +18,18 @@ from epochgate.pipeline import (
     RateLimit,
     Setting,
 )
-from epochgate.runtime import CoordinatorContext, Operator, OperatorCoordinator
-from epochgate.runtime.pipeline import Pace, SettingRefused
+from epochgate.runtime import (
+    Committer,
+    CoordinatorContext,
+    Operator,
+    OperatorCoordinator,
+    Sink,
+    SinkStart,
+    SinkWriter,
+)
+from epochgate.runtime.pipeline import FunctionCommitter, SettingRefused
 from epochgate.runtime.store import CompletedCheckpoint
+from epochgate.runtime.testing.scripted import ScriptedCoordinator, ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob
 
 Committed = dict[int, list[Any]]
@@ -74,6 +83,7 @@ def test_every_record_is_written_once_by_functions_alone() -> None:
     assert numbers(committed) == list(range(100))
 
 
+@pytest.mark.versions
 def test_every_record_is_written_once_although_a_process_and_the_driver_die() -> None:
     committed: Committed = {}
     job = simulated(committed, coordinators=[RateLimit(20)])
@@ -142,10 +152,8 @@ def test_a_start_with_more_subtasks_gives_each_the_setting_of_the_checkpoint() -
         sink=writing_to(committed),
         coordinators=[limit, RateLimit(20)],
     )
-    job = SimulatedJob(
-        lambda start: pipeline.configuration("job", 2 + 2 * start, checkpoint_interval_s=None),
-        pipeline.program(),
-        committer=pipeline.committer,
+    job = SimulatedJob.of(
+        pipeline, parallelism=lambda start: 2 + 2 * start, checkpoint_interval_s=None
     )
     job.settle()
     change(job, limit, 500)
@@ -281,7 +289,7 @@ class Bare(CoordinatedOperator):
     [
         ({"source": "orders"}, r"source is 'orders'; give a Source, or make one of two functions"),
         ({"map": 3}, r"map is 3; give a function of a batch"),
-        ({"sink": "out"}, r"sink is 'out'; give a Committer, or a function"),
+        ({"sink": "out"}, r"sink is 'out'; give a Sink, a Committer, or a function"),
         ({"coordinators": ["limit"]}, r"coordinators holds 'limit'; give a Setting"),
         ({"coordinators": [Bare()]}, r"'source' is the pipeline's own; name it otherwise"),
         ({"coordinators": [Setting("limit", 1)]}, r"\['limit'\] have no map that would get them"),
@@ -322,11 +330,63 @@ def test_what_a_read_function_yields_by_mistake_is_told() -> None:
     assert "without_position yielded 0; it must yield pairs: some records" in reason
 
 
-def test_a_pace_that_changes_keeps_what_was_taken_in_mind() -> None:
-    pace = Pace(10)
-    pace.note(10, 0.0)
-    assert pace.wait_s(0.5) == 0.5
-    pace.change(5, 0.5)
-    assert pace.wait_s(0.5) == 1.0
-    pace.change(None, 0.5)
-    assert pace.wait_s(0.5) == 0.0
+class Doubled(Sink):
+    """Writes to a list, twice each record; its coordinator lets writers begin."""
+
+    def __init__(self, committed: Committed) -> None:
+        self.committed = committed
+        self.starts: list[SinkStart] = []
+
+    def create_writer(self, context: Any, state: bytes | None) -> SinkWriter:
+        return DoubledWriter(context)
+
+    def create_committer(self, start: SinkStart) -> Committer:
+        self.starts.append(start)
+        return FunctionCommitter(writing_to(self.committed))
+
+    def create_coordinator(self, operator_id: str, committer: Committer) -> ScriptedProvider:
+        return ScriptedProvider(operator_id, coordinator=Beginning)
+
+
+class Beginning(ScriptedCoordinator):
+    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
+        super().handle_event_from_operator(subtask, attempt, event)
+        self.send(subtask, "begin")
+
+
+class DoubledWriter(SinkWriter):
+    def __init__(self, context: Any) -> None:
+        self.context, self.has_begun = context, False
+        self.records: list[int] = []
+
+    def may_write(self, batch: Any) -> bool:
+        if not self.has_begun:
+            self.context.send_to_coordinator("may I?")
+        return self.has_begun
+
+    def handle_event(self, event: Any) -> None:
+        self.has_begun = True
+
+    def write(self, batch: Any) -> None:
+        self.records += [2 * number for number in batch]
+
+    def prepare_commit(self, checkpoint_id: int) -> list[Any]:
+        records, self.records = self.records, []
+        return records
+
+
+def test_a_sink_of_ones_own_with_a_coordinator_gets_every_record_once() -> None:
+    sink = Doubled({})
+    pipeline = Pipeline(source=FunctionSource(look, read), sink=sink, coordinators=[RateLimit(20)])
+    job = SimulatedJob.of(pipeline, parallelism=2, checkpoint_interval_s=1.0)
+    job.settle()
+    job.wait(1.5)
+    job.settle()
+    job.transport.kill(max(job.transport.processes))
+    job.crash_driver()
+    job.settle(until=lambda: job.is_over)
+    assert numbers(sink.committed) == list(range(0, 200, 2))
+    first, second = sink.starts
+    assert (first.job_id, first.restored_checkpoint) == ("simulated", None)
+    assert second.restored_checkpoint is not None
+    assert first.run_id != second.run_id

@@ -61,6 +61,7 @@ def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.append_column("twice", pc.multiply(batch["x"], 2))
 
 
+@pytest.mark.versions
 def test_ingest_is_one_call_on_ones_own_session(spark: Any, tmp_path: Path) -> None:
     rows = write_source(tmp_path, files=3, rows=50)
     source, target = str(tmp_path / "in"), str(tmp_path / "out")

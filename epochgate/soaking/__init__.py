@@ -1,0 +1,1 @@
+"""The rounds of `epochgate soak`: real ingestions, killed over and over, verified by DuckDB."""

@@ -1,0 +1,131 @@
+"""One ingestion over many driver processes: each is `epochgate ingest`, which kills its own workers
+and executors, and is killed itself (-9) after a while.
+
+Decides nothing about the ingestion; the options are the round's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from epochgate.errors import NegativeResult
+
+MASTER = "local-cluster[2,2,1024]"
+SLOTS = 4
+CHAOS_PER_RUN = 60
+RUN_S_MAX = 600.0
+POLL_S = 0.2
+LOG_LINES_SHOWN = 15
+
+
+class SoakFailed(NegativeResult):
+    """A row was lost or duplicated, a job failed, or the kills did not come about."""
+
+
+@dataclass
+class Tally:
+    """What was done so far."""
+
+    rounds: int = 0
+    rows: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        names = {"worker": "workers", "executor": "executors", "stop": "workers stopped"}
+        parts = [f"{self.kills[kind]} {name}" for kind, name in names.items()]
+        return f"{self.kills.total()} kills ({', '.join(parts)}, {self.kills['driver']} drivers)"
+
+
+class Drivers:
+    """The driver processes of one ingestion of `source` into `place / "target"`, one at a time."""
+
+    def __init__(self, source: Path, place: Path, chance: random.Random, tally: Tally) -> None:
+        self._source, self._place, self._chance, self._tally = source, place, chance, tally
+        self._log, self._kills = place / "log.txt", place / "kills.jsonl"
+        self._kills.touch()
+        # What a killed driver leaves behind goes with the round's folder.
+        (place / "tmp").mkdir(exist_ok=True)
+
+    def live(self, strikes: int, options: Sequence[str], meanwhile: Callable[[], None]) -> bool:
+        """Run a driver until it has killed this many of its processes, with `meanwhile` again and
+        again, and kill it then.
+
+        False if it has ended before. SoakFailed if that was with an error, or if it does not get
+        on: it strikes only between two checkpoints.
+        """
+        process = self._started([*options, *self._chaos()])
+        end_s = time.monotonic() + RUN_S_MAX
+        wanted = self._struck() + strikes
+        try:
+            while process.poll() is None and self._struck() < wanted:
+                if time.monotonic() > end_s:
+                    raise SoakFailed(
+                        f"the job did not get on for {RUN_S_MAX:g} s; it said:\n"
+                        f"{self._end_of_log()}"
+                    )
+                meanwhile()
+                time.sleep(POLL_S)  # nothing can be waited for: files come at moments of chance
+        finally:
+            was_killed = process.poll() is None
+            process.kill()
+            code = process.wait()
+        if was_killed:
+            self._tally.kills["driver"] += 1
+        elif code:
+            raise SoakFailed(f"the job ended with exit code {code}; it said:\n{self._end_of_log()}")
+        return was_killed
+
+    def finish(self, options: Sequence[str], *, is_disturbed: bool) -> None:
+        """Run a last driver to its own end, and count the kills of all. SoakFailed if it fails."""
+        process = self._started([*options, *(self._chaos() if is_disturbed else [])])
+        try:
+            code = process.wait(RUN_S_MAX)
+        except subprocess.TimeoutExpired:
+            raise SoakFailed(
+                f"the job did not end in {RUN_S_MAX:g} s; it said:\n{self._end_of_log()}"
+            ) from None
+        finally:
+            process.kill()
+            process.wait()
+        if code:
+            raise SoakFailed(f"the job ended with exit code {code}; it said:\n{self._end_of_log()}")
+
+    def count_kills(self) -> None:
+        """Add to the tally what the drivers killed themselves."""
+        lines = self._kills.read_text().splitlines()
+        self._tally.kills.update(json.loads(line)["kind"] for line in lines)
+
+    def _struck(self) -> int:
+        return self._kills.read_bytes().count(b"\n")
+
+    def _chaos(self) -> list[str]:
+        return ["--chaos", str(CHAOS_PER_RUN), "--chaos-stops", "--chaos-log", str(self._kills)]
+
+    def _started(self, options: Sequence[str]) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "epochgate", "ingest"]
+        command += [str(self._source), str(self._place / "target"), "--master", MASTER]
+        command += ["--checkpoint-every", "300ms", "--heartbeat-timeout", "3s"]
+        command += ["--restart", "rate:1000,1m,100ms"]
+        command += ["--seed", str(self._chance.randrange(1 << 30)), *options]
+        with self._log.open("a") as output:
+            print("$", *command, file=output, flush=True)
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "TMPDIR": str(self._place / "tmp")},
+            )
+
+    def _end_of_log(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-LOG_LINES_SHOWN:])

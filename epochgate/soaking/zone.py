@@ -1,0 +1,209 @@
+"""A landing zone as suppliers leave it: files arrive, are touched, delivered again and rewritten.
+
+Decides what happens to which file, by chance, and keeps a ledger of Parquet files, one for each
+content that was ever delivered: what has to arrive, each row once. A file is rewritten or taken
+away only when all of its rows have arrived, since what was not read of an old content is gone.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+import os
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROWS_MAX: Final = 3_000
+EPOCH: Final = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of files: how the row of a number looks, of what schema, and how rows are written."""
+
+    extension: str
+    schema: pa.Schema
+    row: Callable[[int], dict[str, Any]]
+    write: Callable[[Rows, Path], None]
+
+
+def _nested_row(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "name": f"name {number % 97}",
+        "amount": Decimal(number % 10_000) / 100,
+        "at": EPOCH + datetime.timedelta(seconds=number),
+        "tags": [f"t{tag}" for tag in range(number % 4)],
+        "props": [("a", number), ("b", None)] if number % 3 else None,
+        "spot": {"x": number / 4, "label": f"at {number % 5}"},
+    }
+
+
+def _text_row(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "name": f'says "{number % 97}", and\nmore' if number % 50 == 7 else f"name {number % 97}",
+        "score": number / 4,
+        "day": (EPOCH + datetime.timedelta(days=number % 365)).date(),
+    }
+
+
+def _line_row(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "name": f"näme {number % 97}",
+        "spot": {"x": number / 4, "label": f"at {number % 5}"},
+        "tags": [number % 7, number % 11],
+    }
+
+
+SPOT = pa.struct([("x", pa.float64()), ("label", pa.string())])
+NESTED_SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("amount", pa.decimal128(10, 2)),
+        ("at", pa.timestamp("us", "UTC")),
+        ("tags", pa.list_(pa.string())),
+        ("props", pa.map_(pa.string(), pa.int64())),
+        ("spot", SPOT),
+    ]
+)
+TEXT_SCHEMA = pa.schema(
+    [("id", pa.int64()), ("name", pa.string()), ("score", pa.float64()), ("day", pa.date32())]
+)
+LINE_SCHEMA = pa.schema(
+    [("id", pa.int64()), ("name", pa.string()), ("spot", SPOT), ("tags", pa.list_(pa.int64()))]
+)
+
+
+def _write_nested(rows: Rows, path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(rows, NESTED_SCHEMA), path, row_group_size=500)
+
+
+def _write_text(rows: Rows, path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, TEXT_SCHEMA.names)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write_lines(rows: Rows, path: Path) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+KINDS: Final = {
+    "parquet": Kind("parquet", NESTED_SCHEMA, _nested_row, _write_nested),
+    "csv": Kind("csv", TEXT_SCHEMA, _text_row, _write_text),
+    "jsonl": Kind("jsonl", LINE_SCHEMA, _line_row, _write_lines),
+}
+
+
+class LandingZone:
+    """`have_arrived` says whether all rows from a number to before another are in the target."""
+
+    def __init__(
+        self,
+        place: Path,
+        kind: Kind,
+        chance: random.Random,
+        have_arrived: Callable[[int, int], bool],
+    ) -> None:
+        self.source, self.ledger = place / "source", place / "ledger"
+        self._kind, self._chance, self._have_arrived = kind, chance, have_arrived
+        self._next_id = 0
+        self._contents: dict[Path, tuple[int, int]] = {}
+        self._aside: dict[Path, bytes] = {}
+        self.done: list[str] = []
+        """What was done, in order."""
+        self.source.mkdir()
+        self.ledger.mkdir()
+        self.deliver()
+
+    @property
+    def rows(self) -> int:
+        """How many rows have to arrive."""
+        return self._next_id
+
+    def act(self) -> None:
+        """Let one thing happen; most often a file arrives."""
+        acts = (self.touch, self.deliver_again, self.rewrite, self.take_away, self.bring_back)
+        self._chance.choice((self.deliver, self.deliver, *acts))()
+
+    def deliver(self) -> None:
+        """A file arrives, by a rename or as it is written."""
+        path = self.source / f"{len(self._contents):05}.{self._kind.extension}"
+        self._write(path)
+        self.done.append("deliver")
+
+    def touch(self) -> None:
+        """A file gets another time stamp."""
+        path = self._any(self._there())
+        if path is not None:
+            os.utime(path)
+            self.done.append("touch")
+
+    def deliver_again(self) -> None:
+        """A file is replaced by a copy of itself."""
+        path = self._any(self._there())
+        if path is not None:
+            self._put(path, path.read_bytes())
+            self.done.append("deliver again")
+
+    def rewrite(self) -> None:
+        """A file that has arrived is replaced by one with other rows."""
+        path = self._any(self._arrived())
+        if path is not None:
+            self._write(path)
+            self.done.append("rewrite")
+
+    def take_away(self) -> None:
+        """A file that has arrived leaves the source."""
+        path = self._any(self._arrived())
+        if path is not None:
+            self._aside[path] = path.read_bytes()
+            path.unlink()
+            self.done.append("take away")
+
+    def bring_back(self) -> None:
+        """A file that had left comes back as it was."""
+        path = self._any(self._aside)
+        if path is not None:
+            self._put(path, self._aside.pop(path))
+            self.done.append("bring back")
+
+    def _there(self) -> list[Path]:
+        return [path for path in self._contents if path not in self._aside]
+
+    def _arrived(self) -> list[Path]:
+        return [path for path in self._there() if self._have_arrived(*self._contents[path])]
+
+    def _any(self, paths: Iterable[Path]) -> Path | None:
+        there = sorted(paths)
+        return self._chance.choice(there) if there else None
+
+    def _write(self, path: Path) -> None:
+        first = self._next_id
+        self._next_id += self._chance.randint(1, ROWS_MAX)
+        rows = [self._kind.row(number) for number in range(first, self._next_id)]
+        pq.write_table(
+            pa.Table.from_pylist(rows, self._kind.schema), self.ledger / f"{first:09}.parquet"
+        )
+        staged = path.with_name(f".{path.name}")
+        self._kind.write(rows, staged)
+        staged.rename(path)
+        self._contents[path] = first, self._next_id
+
+    def _put(self, path: Path, content: bytes) -> None:
+        staged = path.with_name(f".{path.name}")
+        staged.write_bytes(content)
+        staged.rename(path)
