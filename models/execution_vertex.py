@@ -136,11 +136,9 @@ class ExecutionVertex(Machine):
     def has_room(self) -> bool:
         return any(self.is_vacant(self.first() + i) for i in range(self.system.concurrent))
 
-    def has_others(self, place: int) -> bool:
-        return any(
-            self.first() + i != place and not self.is_vacant(self.first() + i)
-            for i in range(self.system.concurrent)
-        )
+    def has_others(self) -> bool:
+        """Whether an attempt is left; the one that has just failed is none any more."""
+        return any(not self.is_vacant(self.first() + i) for i in range(self.system.concurrent))
 
     def is_leading(self, place: int) -> bool:
         return place == self.leader()
@@ -182,11 +180,10 @@ class ExecutionVertex(Machine):
         self.system.attempt[self.leader()].connect(identity)
 
     def start_beside(self, identity: int) -> None:
-        chosen = -1
+        chosen = self.first()
         for i in range(self.system.concurrent):
-            place = self.first() + i
-            if self.is_vacant(place) and (chosen < 0 or self.is_older(place, chosen)):
-                chosen = place
+            if self.is_vacant(self.first() + i):
+                chosen = self.first() + i
         self.start_at(chosen, identity)
 
     def replace_oldest(self, identity: int) -> None:

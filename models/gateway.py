@@ -229,7 +229,6 @@ class Gateway(Machine):
         if count > 0:
             self.sender.lost(count, reason)
         if self.awaited > 0:
-            self.awaited = 0
             self.system.snapshot[self.coordinator].lose(self.latest, reason)
 
     def give_up_for_new(self) -> None:

@@ -99,17 +99,17 @@ def pytest_runtest_teardown(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table of the body mutants, if any were judged."""
+    """Print the table of the mutants, if any were judged."""
     recorded = [
         value
         for reports in terminalreporter.stats.values()
         for report in reports
         for name, value in getattr(report, "user_properties", ())
-        if name == "body mutant" and report.when == "call"
+        if name == "mutant" and report.when == "call"
     ]
     if recorded:
         from tests.mutation.table import lines
 
-        terminalreporter.section("body mutants: found by whom")
+        terminalreporter.section("mutants: found by whom")
         for line in lines(recorded):
             terminalreporter.line(line)

@@ -11,6 +11,7 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.reading import add_reading, reading_from
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from epochgate.spark.ingest.plan import IngestPlan
     from epochgate.spark.ingest.run import IngestHandle, IngestResult
 
+LEFT_OUT = 3
+"""The exit code of a run that finished, and has left out rows or files, as it was asked to."""
+SKIPPED_SHOWN_MAX = 10
 NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
 DESCRIPTION = """\
@@ -37,13 +41,15 @@ examples:
   epochgate ingest incoming table --follow   go on with new files until Ctrl-C
   epochgate ingest incoming table --transform my_rules:clean
                                              clean(batch) of my_rules.py: from a
-                                             pyarrow.RecordBatch to one, or None
+                                             pyarrow.RecordBatch to one, or None;
+                                             of pandas: clean(frame: pd.DataFrame)
   epochgate ingest incoming table --master spark://host:7077
   epochgate ingest incoming table --chaos 5  kill five of its own processes on the way
 
 Ctrl-C takes a last checkpoint and leaves; a second Ctrl-C leaves at once. Nothing
 is lost either way. Source and target must be the same paths on all machines.
-Exit codes: 0 finished or stopped, 1 the job failed, 2 misuse, 130 canceled."""
+Exit codes: 0 finished or stopped, 3 the same and rows or files were left out
+(--on-bad-row reject, --on-bad-file skip), 1 the job failed, 2 misuse, 130 canceled."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -85,6 +91,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="MODULE:FUNCTION",
         help="applied to each batch of rows; it travels to the workers",
     )
+    add(
+        "--transform-takes",
+        choices=("arrow", "table", "pandas", "polars"),
+        help="what it is given: a pyarrow.RecordBatch, a pyarrow.Table, or a DataFrame (default: "
+        "by the annotation of its first parameter, else a RecordBatch)",
+    )
     add("--follow", action="store_true", help="go on looking for new files until Ctrl-C")
     add(
         "--settle-s",
@@ -94,18 +106,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "else 0)",
     )
     add(
-        "--format",
-        choices=("parquet", "csv", "jsonl"),
-        help="of the files (default: by their extension)",
-    )
-    add(
-        "--encoding",
-        default="utf-8",
-        metavar="NAME",
-        help="of CSV and JSON lines files, such as latin-1 or cp1252 (default: utf-8)",
-    )
-    add("--columns", metavar="A,B,...", help="read these columns only")
-    add(
         "--port",
         type=int,
         default=0,
@@ -114,6 +114,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "through (default: any free one)",
     )
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
+    add_reading(parser)
     _add_what_is_written(parser)
     _add_what_may_fail(parser)
 
@@ -136,12 +137,6 @@ def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
 
 def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "--on-bad-file",
-        choices=("fail", "skip"),
-        default="fail",
-        help="end the job at a file that cannot be read, or record it and go on (default: fail)",
-    )
     add(
         "--on-changed-file",
         choices=("fail", "skip", "new"),
@@ -195,7 +190,9 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ingest; 0 when it finished or was stopped, 1 when it failed, 130 when it was canceled."""
+    """Ingest; 0 when it finished or was stopped, 3 when it has left something out then, 1 when it
+    failed, 130 when it was canceled.
+    """
     require_packages()
     options = options_from(arguments)
     if arguments.chaos < 0:
@@ -223,7 +220,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.quiet:
         _summarize(result, plan, progress, chaos)
     if result.is_success():
-        return 0
+        return 0 if result.is_complete() else LEFT_OUT
     print(f"epochgate ingest: the job has {result.state}: {result.reason}", file=sys.stderr)
     return 130 if result.state == "canceled" and interrupts.count else 1
 
@@ -245,7 +242,6 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
     from epochgate.spark.ingest.options import RESTART, IngestOptions
     from epochgate.spark.ingest.transform_function import load_transform
 
-    columns = arguments.columns
     return IngestOptions(
         source=arguments.source,
         target=arguments.target,
@@ -253,13 +249,11 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         checkpoint_every_s=parse_duration_s(arguments.checkpoint_every),
         checkpoint_directory=arguments.checkpoint_dir,
         transform=None if arguments.transform is None else load_transform(arguments.transform),
+        transform_takes=arguments.transform_takes,
         follow=arguments.follow,
-        format=arguments.format,
-        encoding=arguments.encoding,
-        columns=None if columns is None else _names(columns),
         partition_by=() if arguments.partition_by is None else _names(arguments.partition_by),
+        **reading_from(arguments),
         file_bytes=parse_size_bytes(arguments.file_size),
-        on_bad_file=arguments.on_bad_file,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
         forget_after_s=parse_duration_s(arguments.forget_after),
@@ -379,10 +373,24 @@ def _summarize(
         kinds = [strike.kind for strike in chaos.strikes]
         told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
         print(f"killed on the way: {len(kinds)} of {len(chaos.kinds)} wanted ({told or 'none'})")
-    for skipped in result.skipped:
-        print(f"skipped: {skipped.path} from {skipped.position} on: {skipped.reason}")
+    _tell_left_out(result)
     if result.last_checkpoint_id:
         print(
             f"the same command goes on from checkpoint {result.last_checkpoint_id} in "
             f"{checkpoint_directory_of(plan.options)}"
+        )
+
+
+def _tell_left_out(result: IngestResult) -> None:
+    """Which rows and files this run has left out, and where a script finds them."""
+    if result.rows_rejected:
+        print(f"rejected: {result.rows_rejected:,} rows, kept in {result.rejected_path}")
+    for skipped in result.newly_skipped[:SKIPPED_SHOWN_MAX]:
+        print(f"skipped: {skipped.path} from {skipped.position} on: {skipped.reason}")
+    if len(result.newly_skipped) > SKIPPED_SHOWN_MAX:
+        print(f"skipped: {len(result.newly_skipped) - SKIPPED_SHOWN_MAX} more")
+    if result.skipped:
+        print(
+            f"{len(result.newly_skipped)} files or parts of files left out by this run, "
+            f"{len(result.skipped)} in all: {result.bad_files_path}"
         )

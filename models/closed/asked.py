@@ -133,9 +133,7 @@ class AskedJob(ClosedJob):
 
     @always("a checkpoint that is asked for after the job's end is refused")
     def refuses_late_checkpoints(self) -> bool:
-        return not (
-            self.requester.is_waiting and self.requester.is_idle() and self.lifecycle.has_ended()
-        )
+        return not self.requester.is_late
 
     def is_served(self) -> bool:
         return all(

@@ -84,6 +84,7 @@ class World(Environment):
     deliver: Trigger
     lose: Trigger
     go_back: Trigger
+    hear_late: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -97,6 +98,8 @@ class World(Environment):
             "lose_all, begin_again",         "the subtask fails and begins again from nothing"),
         Row("go_back", "up", STAY, "may_fail",
             "cancel, lose_all, begin_again", "everything goes back to the beginning"),
+        Row("hear_late", "up", STAY, "has_earlier",
+            "end_earlier",                   "sends and futures of earlier snapshots end once more"),
     )
     # fmt: on
 
@@ -108,6 +111,9 @@ class World(Environment):
 
     def has_sends(self) -> bool:
         return self.handled < self.sent
+
+    def has_earlier(self) -> bool:
+        return self.system.batch_snapshot[self.coordinator].number > 1
 
     def may_fail(self) -> bool:
         return self.failures < self.system.F
@@ -132,6 +138,15 @@ class World(Environment):
         self.failures += 1
         for n in range(self.system.S):
             if self.upto[n] > self.handled:
+                self.system.batch_snapshot[self.coordinator].lose(n + 1)
+
+    def end_earlier(self) -> None:
+        for n in range(self.system.S):
+            if n + 1 < self.system.batch_snapshot[self.coordinator].number:
+                self.system.batch_snapshot[self.coordinator].succeed(n + 1, 0, 0)
+                self.system.batch_snapshot[self.coordinator].succeed(n + 1, 1, 0)
+                self.system.batch_snapshot[self.coordinator].fail(n + 1)
+                self.system.batch_snapshot[self.coordinator].confirm(n + 1)
                 self.system.batch_snapshot[self.coordinator].lose(n + 1)
 
     def begin_again(self) -> None:
@@ -174,6 +189,7 @@ class BatchJob(ClosedSystem):
         Step("world", "deliver"),
         Step("world", "lose", is_fair=False),
         Step("world", "go_back", is_fair=False),
+        Step("world", "hear_late", is_fair=False, is_stuttering=True),
         Step("answer", "complete"),
         Step("answer", "fail", is_fair=False),
     )

@@ -159,6 +159,10 @@ class ConcurrentAttempts(ConcurrentJob, ClosedSystem):
             for s in range(self.subtasks)
         )
 
+    @always("the record is told of an attempt that another one outlives")
+    def tells_outlived(self) -> bool:
+        return all(not self.record[v].is_due for v in range(self.vertices))
+
     @always("no process waits for an attempt while an attempt waits for a process")
     def uses_who_waits(self) -> bool:
         return all(

@@ -13,6 +13,7 @@ from typing import ClassVar
 from epochgate.fsm import machines
 from epochgate.fsm.closed import ClosedSystem, Step, always, sometimes
 from epochgate.models.attempt import CANCELING
+from epochgate.models.checkpoint import PENDING, STORING, TRIGGERING
 from epochgate.models.closed import untaken
 from epochgate.models.closed.surroundings.driver import (
     BackOff,
@@ -30,7 +31,13 @@ from epochgate.models.closed.surroundings.store import Store
 from epochgate.models.closed.surroundings.user import Keeper, Sender, User
 from epochgate.models.holder import BROKEN
 from epochgate.models.job import Job
-from epochgate.models.lifecycle import FINISHED
+from epochgate.models.lifecycle import (
+    CANCELED,
+    CANCELING as CANCELING_JOB,
+    FAILED,
+    FAILING,
+    FINISHED,
+)
 
 
 class ClosedJob(Job, ClosedSystem):
@@ -167,6 +174,18 @@ class ClosedJob(Job, ClosedSystem):
             )
         )
 
+    @always("a coordinator knows at once what happens to its send: on the wire, held, turned away")
+    def tells_senders(self) -> bool:
+        return all(
+            not self.sender[c, s].is_sending
+            for c in range(self.coordinators)
+            for s in range(self.subtasks)
+        )
+
+    @always("figures of the process that speaks are passed on")
+    def passes_figures_on(self) -> bool:
+        return all(not self.process[s].is_measured for s in range(self.subtasks))
+
     @always("a process that does not speak for its subtask is sent away")
     def sends_away(self) -> bool:
         return all(not self.process[s].is_unwanted for s in range(self.subtasks))
@@ -184,6 +203,29 @@ class ClosedJob(Job, ClosedSystem):
     @always("a job whose last checkpoint is in doubt goes down")
     def ends_in_doubt(self) -> bool:
         return not self.checkpoint.is_in_doubt() or not self.lifecycle.may_restart_one()
+
+    @always(
+        "the store knows which checkpoint is under way, and holds each part that was acknowledged"
+    )
+    def keeps_parts(self) -> bool:
+        return self.store.is_begun == (
+            self.checkpoint.state == TRIGGERING
+            or self.checkpoint.state == PENDING
+            or self.checkpoint.state == STORING
+        ) and all(
+            self.store.has_part[s] == self.checkpoint.has_acknowledged[s]
+            for s in range(self.subtasks)
+        )
+
+    @always("the driver is told that the job has ended, and before that why")
+    def tells_the_end(self) -> bool:
+        return self.restarter.knows_end == (
+            self.lifecycle.state == FINISHED
+            or self.lifecycle.state == FAILED
+            or self.lifecycle.state == CANCELED
+        ) and self.restarter.knows_cause == (
+            self.lifecycle.state == FAILING or self.lifecycle.state == CANCELING_JOB
+        )
 
     @always("a process that waits for its attempt is there, or its end is on its way")
     def knows_who_waits(self) -> bool:

@@ -20,7 +20,15 @@ from epochgate.fsm.closed import (
     sometimes,
     terminal,
 )
-from epochgate.models.recreation import BROKEN, CAUGHT_UP, CLOSED, DEFERRED, MAKING, Recreation
+from epochgate.models.recreation import (
+    BROKEN,
+    CAUGHT_UP,
+    CLOSED,
+    DEFERRED,
+    FRESH,
+    MAKING,
+    Recreation,
+)
 
 
 class Inners(Environment):
@@ -46,6 +54,18 @@ class Inners(Environment):
     failures: int = Int("F")
     is_to_fail: bool = Bool()
     """The next one that is made cannot be."""
+    has_begun: bool = Bool()
+    """The job has begun."""
+    is_started: bool = Bool()
+    """The present coordinator was told to start."""
+    is_over: bool = Bool()
+    """It was told that the job is over."""
+    open_calls: int = Int("E")
+    """Calls that were neither heard nor dropped."""
+    is_restore_due: bool = Bool()
+    """The first coordinator is to be restored in this step; never so between two steps."""
+    is_failure_due: bool = Bool()
+    """The job is to fail for a close in this step; never so between two steps."""
 
     begin: Trigger
     reset: Trigger
@@ -102,15 +122,18 @@ class Inners(Environment):
         return self.system.recreation.state != CLOSED and self.system.recreation.is_started
 
     def begin_job(self) -> None:
+        self.has_begun = True
         self.system.recreation.start()
 
     def count_reset(self) -> None:
         self.resets += 1
+        self.is_restore_due = self.system.recreation.state == FRESH
         self.system.recreation.reset()
 
     def count_call(self) -> None:
         self.meant_for[self.calls] = self.system.recreation.generation
         self.calls += 1
+        self.open_calls += 1
         self.system.recreation.call(self.calls)
 
     def end_oldest(self) -> None:
@@ -127,6 +150,7 @@ class Inners(Environment):
             if self.is_closing[g] and not done:
                 done = True
                 self.is_closing[g] = False
+                self.expect_failure(g)
                 self.system.recreation.close_failed(g)
 
     def end_last(self) -> None:
@@ -143,7 +167,14 @@ class Inners(Environment):
             if self.has_timer[g] and not done:
                 done = True
                 self.has_timer[g] = False
+                self.expect_failure(g)
                 self.system.recreation.close_late(g)
+
+    def expect_failure(self, generation: int) -> None:
+        self.is_failure_due = (
+            self.system.recreation.state == DEFERRED
+            and self.system.recreation.closing == generation
+        )
 
     def count_doom(self) -> None:
         self.failures += 1
@@ -154,17 +185,20 @@ class Inners(Environment):
 
     def restore(self, generation: int) -> None:
         assert generation == 0, "only the first is restored in place"
+        self.is_restore_due = False
 
     def start(self, generation: int) -> None:
-        pass
+        assert generation == self.system.recreation.generation, "the present one is started"
+        self.is_started = True
 
     def replace(self, generation: int) -> None:
+        self.is_started = False
         self.is_closing[generation] = True
         self.has_timer[generation] = True
         self.is_awaited = True
 
     def fail_job(self, generation: int) -> None:
-        pass
+        self.is_failure_due = False
 
     def make(self, generation: int, is_started: bool) -> None:
         assert self.is_awaited, "one is made once for each that was replaced"
@@ -177,6 +211,7 @@ class Inners(Environment):
             self.is_to_fail = False
             self.system.recreation.unmade()
         else:
+            self.is_started = is_started
             self.system.recreation.made()
 
     def pass_on(self, generation: int, call: Opaque) -> None:
@@ -186,12 +221,15 @@ class Inners(Environment):
                 found = c < self.calls
                 self.heard = c + 1
         assert found, "a call is heard once, in its order, by the coordinator that it was meant for"
+        self.open_calls -= 1
 
     def drop(self, call: Opaque) -> None:
-        pass
+        self.open_calls -= 1
 
     def close(self, generation: int) -> None:
-        pass
+        assert generation == self.system.recreation.generation, "the present one is closed"
+        self.is_started = False
+        self.is_over = True
 
 
 class RecreatedJob(ClosedSystem):
@@ -228,6 +266,25 @@ class RecreatedJob(ClosedSystem):
     @sometimes("a call that was deferred is heard")
     def has_caught_up(self) -> bool:
         return self.recreation.state == CAUGHT_UP and self.inners.heard > 1
+
+    @always("each call is heard or dropped, unless it waits for a successor")
+    def settles_calls(self) -> bool:
+        return self.inners.open_calls == self.recreation.deferred.size()
+
+    @always("a coordinator that is there is started once the job has begun, and none after its end")
+    def starts_coordinators(self) -> bool:
+        is_there = self.recreation.state == FRESH or self.recreation.state == CAUGHT_UP
+        return (
+            self.recreation.is_started == self.inners.has_begun
+            and self.inners.is_started == (is_there and self.inners.has_begun)
+            and self.inners.is_over == (self.recreation.state == CLOSED)
+        )
+
+    @always(
+        "the first coordinator is restored in place, and a close that does not end fails the job"
+    )
+    def obeys_at_once(self) -> bool:
+        return not self.inners.is_restore_due and not self.inners.is_failure_due
 
     @always("between two steps no successor waits to be made")
     def is_made_at_once(self) -> bool:

@@ -39,6 +39,8 @@ class SourceJob(Environment):
     """The one that is under way; 0: none."""
     acknowledged: int = Int("subtasks")
     completed: int = Int("checkpoints")
+    to_list: int = Int("S")
+    """Assigned splits that are to be listed in this step; none between two steps."""
 
     take: Trigger
     store: Trigger
@@ -160,6 +162,8 @@ class SourceJob(Environment):
 
     def list_assigned(self) -> None:
         for i in range(self.system.subtasks):
+            self.to_list += self.system.assignment[i].checkpointed.size()
+            self.to_list += self.system.assignment[i].uncheckpointed.size()
             self.system.assignment[i].list_all()
 
     def abort_if_under_way(self) -> None:
@@ -266,6 +270,12 @@ class Sources(ClosedSystem):
     @always("I10: a completed checkpoint holds each split once")
     def is_completed_once(self) -> bool:
         return all(self.copies_completed(s) == 1 for s in range(self.S))
+
+    @always("the enumerator hears what a reader says, and of each split that is assigned")
+    def hears_everything(self) -> bool:
+        return self.job.to_list == 0 and all(
+            not self.dealer[i].is_spoken_to for i in range(self.subtasks)
+        )
 
     @sometimes("a split comes back from a reader and is read by another")
     def is_read_elsewhere(self) -> bool:

@@ -84,17 +84,23 @@ class PipelineProgram(Program):
         if fetched is None:
             return Work.ENDED if self._source.has_ended else Work.IDLE
         batches = self._batches(fetched.records)
-        if batches and not self._sink.may_write(batches[0]):
+        if not all(map(self._sink.may_write, batches)):
             return Work.IDLE
         self._source.take()
         self._mapped = None
         for batch in batches:
             self._sink.write(batch)
             self.rows_written += len(batch)
+        self.taken(fetched.records)
         rows = self.rows_in(fetched.records)
         self.rows_read += rows
         self._pace.note(rows, self._source.context.now_s())
         return Work.DONE
+
+    def taken(self, records: Any) -> None:
+        """Do what else is to be done with records once they were taken from the source and written;
+        nothing, unless it is overridden.
+        """
 
     def rows_in(self, records: Any) -> int:
         """How many rows the source has fetched."""

@@ -5,13 +5,15 @@ Holds no protocol: coordinators and task loops call these classes. Imports pyarr
 
 from __future__ import annotations
 
+from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.enumeration import FileEnumeration
 from epochgate.spark.files.errors import (
     BadFile,
+    BadRow,
+    DelimiterDoubtful,
     FileChanged,
     IncompatibleState,
     MixedFormats,
-    PartitionedSource,
     SchemaChanged,
     SourceEmpty,
     SourceMissing,
@@ -25,13 +27,15 @@ from epochgate.spark.files.transform import BatchTransform, TransformFunction
 
 __all__ = [
     "BadFile",
+    "BadRow",
     "BatchTransform",
+    "DelimiterDoubtful",
+    "Dialect",
     "FileChanged",
     "FileEnumeration",
     "FileSplit",
     "IncompatibleState",
     "MixedFormats",
-    "PartitionedSource",
     "ReadBatch",
     "SchemaChanged",
     "SkippedFile",

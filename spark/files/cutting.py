@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 import pyarrow.parquet as pq
 
+from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.records import has_quoted_line_ends
 from epochgate.spark.files.split import Compression, Format
 
@@ -33,7 +34,12 @@ def row_group_ranges(metadata: pq.FileMetaData, bytes_target: int) -> list[tuple
 
 
 def byte_ranges(
-    file: BinaryIO, size: int, file_format: Format, compression: Compression, bytes_target: int
+    file: BinaryIO,
+    size: int,
+    file_format: Format,
+    compression: Compression,
+    dialect: Dialect,
+    bytes_target: int,
 ) -> list[tuple[int, int]]:
     """First byte and the one after the last, of each share."""
     count = -(-size // bytes_target)
@@ -41,6 +47,6 @@ def byte_ranges(
         return [(0, size)]
     if file_format == "csv":
         file.seek(0)
-        if has_quoted_line_ends(file):
+        if has_quoted_line_ends(file, dialect.quote):
             return [(0, size)]
     return [(size * share // count, size * (share + 1) // count) for share in range(count)]

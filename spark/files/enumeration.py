@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from epochgate.errors import UsageError
-from epochgate.spark.files.checkpoint_directory import checkpoint_of
+from epochgate.spark.files.agreement import Layouts, Reading
 from epochgate.spark.files.content import (
     OnChangedFile,
     Stamp,
@@ -42,39 +42,47 @@ from epochgate.spark.files.content import (
     stamp_of,
 )
 from epochgate.spark.files.cutting import byte_ranges, row_group_ranges
+from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import (
     BadFile,
+    DelimiterDoubtful,
     FileChanged,
     IncompatibleState,
     MixedFormats,
-    PartitionedSource,
     SchemaChanged,
     SourceEmpty,
     SourceUnreadable,
     UnknownFormat,
 )
+from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.files.finding import find_files
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
-from epochgate.spark.files.layout import (
-    cause_of,
-    describe,
-    format_of,
-    has_same_columns,
-    infer_schema,
-    normal_schema,
-    open_bytes,
-    read_header,
+from epochgate.spark.files.layout import cause_of, format_of, open_bytes
+from epochgate.spark.files.partitions import (
+    PartitionColumnInFile,
+    PartitionsDiffer,
+    PartitionValueInvalid,
 )
 from epochgate.spark.files.reader import READ_ERRORS, OnBadFile
+from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
 
-STATE_VERSION = 3
-_READABLE_VERSIONS = (1, 2, STATE_VERSION)
+STATE_VERSION = 4
+_READABLE_VERSIONS = (1, 2, 3, STATE_VERSION)
+_SEGMENTS_SINCE, _LAYOUTS_SINCE = 3, 4
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
 SETTLE_S = 5.0
+UNFIT = (
+    SchemaChanged,
+    PartitionsDiffer,
+    PartitionValueInvalid,
+    PartitionColumnInFile,
+    DelimiterDoubtful,
+)
+"""What makes a file unlike the others of its source; it may be left out like one that is bad."""
 UNREADABLE_PATIENCE = 10
 """How many times `settle_s` a file must be unmodified until what cannot be read of it is bad."""
 
@@ -83,13 +91,15 @@ class FileEnumeration:
     """The files of one source, and the splits of them that no reader has yet.
 
     source: a directory, a glob pattern (`**` for any depth) or a file. format: none to go by the
-    extension. schema: none to take the first file's (Parquet always takes it). projection: the
-    columns to read. split_bytes_target: bytes of a file to a split; sample_bytes_max: bytes of the
-    first file that its schema is inferred from. follow: whether more files may come; only then may
-    there be none. settle_s: seconds, see the module; by default 5 if following, else 0.
-    on_changed_file: see the module; none for the same as on_bad_file. encoding: of text files.
-    segments: where most of what is known is kept; none to keep all in the snapshot. forget_after_s:
-    how long a file must be gone from the source to be forgotten. now: seconds since 1970.
+    extension. schema: none to take the first file's. projection: the columns to read. dialect: of
+    CSV files. on_bad_row: whether rows that do not fit are rejected one by one, so that the first
+    may be one. evolution: how the columns may change between files. split_bytes_target: bytes of a
+    file to a split; sample_bytes_max: bytes of a file that its schema is inferred from. follow:
+    whether more files may come; only then may there be none. settle_s: seconds, see the module; by
+    default 5 if following, else 0. on_changed_file: see the module; none for the same as
+    on_bad_file. encoding: of text files. segments: where most of what is known is kept; none to
+    keep all in the snapshot. forget_after_s: how long a file must be gone from the source to be
+    forgotten. now: seconds since 1970.
     Raises `UsageError` for a source that is a URL, and for splits of no byte.
     """
 
@@ -100,13 +110,14 @@ class FileEnumeration:
         format: Format | None = None,
         schema: pa.Schema | None = None,
         projection: Sequence[str] | None = None,
-        header: bool = True,
-        delimiter: str = ",",
+        dialect: Dialect | None = None,
         split_bytes_target: int = SPLIT_BYTES_TARGET,
         sample_bytes_max: int = SAMPLE_BYTES_MAX,
         follow: bool = False,
         settle_s: float | None = None,
         on_bad_file: OnBadFile = "fail",
+        on_bad_row: OnBadRow = "fail",
+        evolution: SchemaEvolution = "none",
         on_changed_file: OnChangedFile | None = None,
         encoding: str = UTF_8,
         segments: KnownSegments | None = None,
@@ -122,23 +133,27 @@ class FileEnumeration:
             )
         self.source = os.path.abspath(source)
         self._format = format
-        self._given_schema = None if schema is None else normal_schema(schema)
-        self._projection = None if projection is None else tuple(projection)
-        self._header = header
-        self._delimiter = delimiter
         self._split_bytes_target = split_bytes_target
-        self._sample_bytes_max = sample_bytes_max
         self._follow = follow
         self._settle_s = (SETTLE_S if follow else 0.0) if settle_s is None else settle_s
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
-        self._encoding = usable_encoding(encoding)
         self._segments = segments
         self._forget_after_s = forget_after_s
         self._now = now
 
-        self._layout: SourceLayout | None = None
-        self._first_path = ""
+        self._layouts = Layouts(
+            self.source,
+            Reading(
+                schema,
+                None if projection is None else tuple(projection),
+                dialect or Dialect(),
+                usable_encoding(encoding),
+                sample_bytes_max,
+                on_bad_row == "reject",
+                evolution,
+            ),
+        )
         self._known = KnownFiles()
         self._pending: deque[FileSplit] = deque()
         self._skipped: list[SkippedFile] = []
@@ -146,8 +161,12 @@ class FileEnumeration:
 
     @property
     def layout(self) -> SourceLayout | None:
-        """What readers need to know; none until one file with a row is found."""
-        return self._layout
+        """What readers of new files need to know; none until one file with a row is found."""
+        return self._layouts.newest
+
+    def layout_of(self, split: FileSplit) -> SourceLayout:
+        """What the reader of this split needs to know."""
+        return self._layouts[split.layout]
 
     @property
     def seen(self) -> Sequence[str]:
@@ -181,12 +200,13 @@ class FileEnumeration:
         """Look for new files, and return their splits, which are pending from now on.
 
         Raises what says how the source is wrong: `SourceMissing`, `SourceEmpty`,
-        `SourceUnreadable`, `UnknownFormat`, `MixedFormats`, `PartitionedSource`, and, unless bad
-        files are skipped, `SchemaChanged` and `BadFile`; and `FileChanged`. After an error, the
+        `SourceUnreadable`, `UnknownFormat`, `MixedFormats`, `TypeUnreadable`, and, unless bad files
+        are skipped, `BadFile` and those in `UNFIT`; and `FileChanged`. After an error, the
         files before the one it names are enumerated, and the next call begins with that file.
         """
         new: list[FileSplit] = []
         paths = find_files(self.source, may_be_none=bool(self._known) or self._follow)
+        self._layouts.look_at(paths)
         for path in paths:
             stamp = self._stamp(path)
             known = self._known.find(path)
@@ -220,18 +240,20 @@ class FileEnumeration:
         if known is not None and self._is_left_out(path, stamp, known, file_format):
             return []
         delivery = 1 if known is None else known.delivery + 1
-        layout, first_path = self._layout, self._first_path
+        layouts = self._layouts.copy()
         checksum: int | None = None
         splits: list[FileSplit] = []
         try:
             checksum = self._checksum(path, file_format)
-            for start, end in self._ranges(path, stamp, file_format, compression):
-                splits.append(
-                    FileSplit(
-                        path, file_format, compression, *stamp, start, end, checksum, delivery
-                    )
+            layout, ranges = self._ranges(path, stamp, file_format, compression)
+            splits += [
+                FileSplit(
+                    path, file_format, compression, *stamp, *share, checksum, delivery, layout
                 )
-        except (BadFile, SchemaChanged) as bad:
+                for share in ranges
+            ]
+        except (BadFile, *UNFIT) as bad:
+            self._layouts = layouts
             if not self._is_settled(path, stamp, UNREADABLE_PATIENCE * self._settle_s):
                 return []
             if self._on_bad_file == "fail":
@@ -240,7 +262,7 @@ class FileEnumeration:
             reason = bad.cause if isinstance(bad, BadFile) else str(bad)
             self._skipped.append(SkippedFile(path, path, position, reason))
         if self._settle_s > 0 and self._stamp(path) != stamp:
-            self._layout, self._first_path = layout, first_path
+            self._layouts = layouts
             return []
         self._known.add(path, KnownFile(stamp, checksum, delivery))
         self._settling.pop(path, None)
@@ -250,13 +272,14 @@ class FileEnumeration:
     def copy(self) -> FileEnumeration:
         """An enumeration that knows the same, of which nothing is shared that changes."""
         other = copy.copy(self)
+        other._layouts = self._layouts.copy()
         other._known, other._settling = self._known.copy(), dict(self._settling)
         other._pending, other._skipped = deque(self._pending), list(self._skipped)
         return other
 
     def adopt(self, found: FileEnumeration) -> None:
         """Take over what a copy has found since: its pending splits come behind those here."""
-        self._layout, self._first_path = found._layout, found._first_path
+        self._layouts = found._layouts.copy()
         self._known, self._settling = found._known.copy(), dict(found._settling)
         self._skipped = list(found._skipped)
         self._pending.extend(found._pending)
@@ -270,8 +293,8 @@ class FileEnumeration:
         values = [
             STATE_VERSION,
             self.source,
-            self._first_path,
-            None if self._layout is None else self._layout.to_bytes(),
+            self._layouts.first_path,
+            self._layouts.to_list(),
             self._known.to_list(),
             [split.to_list() for split in self._pending],
             [skipped.to_list() for skipped in self._skipped],
@@ -288,26 +311,19 @@ class FileEnumeration:
         version, *values = msgpack.unpackb(data)
         if version not in _READABLE_VERSIONS:
             raise IncompatibleState("enumeration of files", version, STATE_VERSION)
-        source, first_path, layout, known, pending, skipped = values
+        source, first_path, layouts, known, pending, skipped = values
         if source != self.source:
             raise UsageError(
                 f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
                 "same source, or start afresh with a new target and a new --checkpoint-dir "
                 "(checkpoint_directory in Python)."
             )
-        restored = None if layout is None else SourceLayout.from_bytes(layout)
-        if restored is not None and restored.projection != self._projection:
-            raise UsageError(
-                f"the checkpoint is of a job that reads columns {_columns(restored.projection)}, "
-                f"this one is to read {_columns(self._projection)}. Ask for the same --columns "
-                "(columns in Python), or start afresh with a new target and a new "
-                "--checkpoint-dir (checkpoint_directory)."
-            )
-        self._layout = restored
-        self._first_path = first_path
+        if version < _LAYOUTS_SINCE:
+            layouts = Layouts.from_earlier(layouts)
+        self._layouts.restore(first_path, layouts)
         self._known = (
             KnownFiles.from_earlier(known)
-            if version < STATE_VERSION
+            if version < _SEGMENTS_SINCE
             else KnownFiles.from_list(known, self._segments)
         )
         self._pending = deque(FileSplit.from_list(split) for split in pending)
@@ -355,17 +371,12 @@ class FileEnumeration:
         return now - since >= patience_s
 
     def _format_of(self, path: str) -> tuple[Format, Compression]:
-        below = os.path.dirname(os.path.relpath(path, self.source)).split(os.sep)
-        # The number of a checkpoint is no data of the target that is read here.
-        if os.path.isdir(self.source) and any(
-            "=" in name and checkpoint_of(name) is None for name in below
-        ):
-            raise PartitionedSource(path)
         file_format, compression = format_of(path, self._format)
         if file_format is None:
             raise UnknownFormat(path)
-        if self._layout is not None and self._layout.format != file_format:
-            raise MixedFormats(self._first_path, self._layout.format, path, file_format)
+        layout = self._layouts.newest
+        if layout is not None and layout.format != file_format:
+            raise MixedFormats(self._layouts.first_path, layout.format, path, file_format)
         return file_format, compression
 
     def _checksum(self, path: str, file_format: Format) -> int:
@@ -378,71 +389,29 @@ class FileEnumeration:
 
     def _ranges(
         self, path: str, stamp: Stamp, file_format: Format, compression: Compression
-    ) -> list[tuple[int, int]]:
+    ) -> tuple[int, list[tuple[int, int]]]:
+        """The index of the file's layout, and its shares; none of it if it has no row."""
+        target = self._split_bytes_target
         try:
             if file_format == "parquet":
-                return self._row_group_ranges(path)
-            return self._byte_ranges(path, stamp[0], file_format, compression)
+                with pq.ParquetFile(path) as file:
+                    layout = self._layouts.of_parquet(path, file.schema_arrow)
+                    return layout, row_group_ranges(file.metadata, target)
+            found = self._layouts.of_text(path, file_format, compression)
+            if found is None:
+                return 0, []
+            dialect = self._layouts[found].dialect
+            with open_bytes(path, compression) as text:
+                return found, byte_ranges(text, stamp[0], file_format, compression, dialect, target)
         except READ_ERRORS as error:
             raise _bad(path, error, compression) from error
-
-    def _row_group_ranges(self, path: str) -> list[tuple[int, int]]:
-        with pq.ParquetFile(path) as file:
-            self._agree(path, "parquet", normal_schema(file.schema_arrow))
-            return row_group_ranges(file.metadata, self._split_bytes_target)
-
-    def _byte_ranges(
-        self, path: str, size: int, file_format: Format, compression: Compression
-    ) -> list[tuple[int, int]]:
-        with open_bytes(path, compression) as file:
-            if self._layout is None:
-                schema = self._given_schema or infer_schema(
-                    file,
-                    file_format,
-                    self._header,
-                    self._delimiter,
-                    self._encoding,
-                    self._sample_bytes_max,
-                )
-                if schema is None:
-                    return []
-                self._agree(path, file_format, schema)
-            if file_format == "csv" and self._header:
-                self._agree_on_names(path, read_header(file, self._delimiter, self._encoding)[0])
-            return byte_ranges(file, size, file_format, compression, self._split_bytes_target)
-
-    def _agree(self, path: str, file_format: Format, schema: pa.Schema) -> None:
-        if self._layout is None:
-            layout = SourceLayout(
-                file_format, schema, self._header, self._delimiter, self._projection
-            )
-            missing = set(self._projection or ()) - set(schema.names)
-            if missing or self._projection == ():
-                raise UsageError(
-                    f"columns {sorted(missing)} are not in {path!r}, which has {schema.names}. "
-                    "Ask for at least one of these."
-                )
-            self._layout, self._first_path = layout, path
-            return
-        expected = self._layout.schema
-        if not has_same_columns(schema, expected):
-            raise SchemaChanged(path, describe(schema), self._first_path, describe(expected))
-
-    def _agree_on_names(self, path: str, names: tuple[str, ...]) -> None:
-        if self._layout is not None and names != tuple(self._layout.schema.names):
-            expected = describe(self._layout.schema)
-            raise SchemaChanged(path, ", ".join(names), self._first_path, expected)
 
 
 def segments_in(snapshot: bytes) -> set[str]:
     """The names of the segments that a snapshot of an enumeration refers to."""
     version, _, _, _, known, *_ = msgpack.unpackb(snapshot)
-    return KnownFiles.segments_of(known) if version == STATE_VERSION else set()
+    return KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
 
 
 def _bad(path: str, error: BaseException, compression: Compression) -> BadFile:
     return BadFile(path, path, "the beginning", cause_of(error, path, compression))
-
-
-def _columns(projection: Sequence[str] | None) -> str:
-    return "(all)" if projection is None else ", ".join(projection)

@@ -64,27 +64,30 @@ class MixedFormats(UsageError):
         )
 
 
-class PartitionedSource(UsageError):
-    """A directory such as `year=2026` would hold a column outside the files: path."""
+class SchemaChanged(UsageError):
+    """A file's columns differ from those expected: path, differences, whose they are, expected."""
 
     def __str__(self) -> str:
+        path, differences, first, expected = self.args
         return (
-            f"{self.args[0]!r} lies in a directory named column=value. The column is not in the "
-            "file and would be lost, so it is not read. Ingest each such directory on its own, or "
-            "write the column into the files."
+            f"the schema changes between files.\n  {first}: {expected}\n  {path}:\n    "
+            + "\n    ".join(differences)
+            + "\nStart with --schema-evolution add (schema_evolution in Python) to take new "
+            "columns and do without missing ones, or with --schema-evolution widen to let INT "
+            "become BIGINT or DOUBLE as well; or with --on-bad-file skip (on_bad_file), which "
+            "records the file and goes on without it; or rewrite the file, or move it to a source "
+            "of its own."
         )
 
 
-class SchemaChanged(UsageError):
-    """A file's columns differ from the first one's: path, its schema, first path, its schema."""
+class TypeUnreadable(UsageError):
+    """A column is to have a type that files of this format cannot hold: column, type, format."""
 
     def __str__(self) -> str:
-        path, found, first, expected = self.args
+        column, kind, file_format = self.args
         return (
-            f"the schema changes between files.\n  {first}: {expected}\n  {path}: {found}\n"
-            "All files of one source need the same column names and types. Rewrite the file, move "
-            "it to a source of its own, or start with --on-bad-file skip (on_bad_file in Python), "
-            "which records it and goes on without it."
+            f"--schema gives column {column!r} the type {kind} (schema in Python), which cannot be "
+            f"read from {file_format} files. Read it as STRING, and make it in the transform."
         )
 
 
@@ -136,6 +139,35 @@ class BadFile(EpochgateError):
             "(on_bad_file in Python) to record it and go on without the rest of it, which may come "
             "in a new file; or replace it by a repaired one, and start with --on-bad-file skip "
             "--on-changed-file new if rows of it were taken (those come twice then)."
+        )
+
+
+class BadRow(BadFile):
+    """A row that does not fit, and the rest of its file; `position` is "line 7, column 'x'".
+
+    The line is that of the file; in a Parquet file, the position is a row's.
+    """
+
+    def __str__(self) -> str:
+        return (
+            f"bad row in {self.path!r}, at {self.position}: {self.cause}. Nothing from this row on "
+            "was taken. Start again with --on-bad-row reject (on_bad_row in Python) to keep bad "
+            "rows in a table beside the target and take all others, or with --on-bad-file skip "
+            "(on_bad_file) to go on without the rest of the file. If the column should have "
+            "another type, begin with --schema (schema), a new target and a new --checkpoint-dir "
+            "(checkpoint_directory)."
+        )
+
+
+class DelimiterDoubtful(UsageError):
+    """A CSV file of one column that looks like several: path, first record, delimiter, likely."""
+
+    def __str__(self) -> str:
+        path, record, delimiter, likely = self.args
+        return (
+            f"{path!r} would be read as one column, {record!r}, because the delimiter is "
+            f"{delimiter}. Start with --delimiter {likely} (delimiter in Python). If it is one "
+            "column, put its name in quotes, or name it by --schema (schema)."
         )
 
 

@@ -14,19 +14,19 @@ import io
 import os
 import zlib
 from collections.abc import Sequence
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.json
 
+from epochgate.spark.files.dialect import Dialect
+from epochgate.spark.files.parsing import parse_csv, parse_json_lines
 from epochgate.spark.files.records import (
     BYTE_ORDER_MARK,
     RECORD_BYTES_MAX,
-    CsvRecordEnds,
     LineEnds,
     RecordEnds,
     RecordTooLong,
+    csv_record_ends,
 )
 from epochgate.spark.files.split import Compression, Format
 from epochgate.spark.files.text import NotText, as_utf8, explain
@@ -38,6 +38,9 @@ _FORMATS: dict[str, Format] = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
+
+BAD_SAMPLES_MAX = 100
+"""How many records at the beginning of a file may be bad until none is looked for that is not."""
 
 UNFINISHED_SUFFIXES = (".tmp", ".part", ".partial", ".crdownload", "._COPYING_", ".writing")
 """Endings that programs give to files they will rename when complete; such files do not count."""
@@ -94,20 +97,38 @@ class _Decompressed(gzip.GzipFile):
         return super().seek(offset, whence)
 
 
-def data_start(
-    file: BinaryIO, file_format: Format, header: bool, delimiter: str, encoding: str
-) -> int:
+class Header(NamedTuple):
+    """The first record of a CSV file: its fields, the offset after it, and its text."""
+
+    names: tuple[str, ...]
+    end: int
+    text: str
+
+
+def data_start(file: BinaryIO, file_format: Format, dialect: Dialect, encoding: str) -> int:
     """Offset of the first data record of a CSV or JSON lines file."""
-    if file_format == "csv" and header:
-        return read_header(file, delimiter, encoding)[1]
+    if file_format == "csv" and dialect.header:
+        return read_header(file, dialect, encoding).end
     file.seek(0)
     return len(BYTE_ORDER_MARK) if file.read(3) == BYTE_ORDER_MARK else 0
 
 
-def read_header(file: BinaryIO, delimiter: str, encoding: str) -> tuple[tuple[str, ...], int]:
-    """The column names of a CSV file, and the offset after its header; `ValueError` if unusable."""
+def read_header(file: BinaryIO, dialect: Dialect, encoding: str) -> Header:
+    """The column names of a CSV file; `ValueError` if they are unusable."""
+    header = read_first_record(file, dialect, encoding)
+    names = header.names
+    if not names or len(set(names)) != len(names):
+        raise ValueError(
+            f"the header needs distinct column names, found {list(names)}; files without a header "
+            "are read with --no-header (header=False in Python)"
+        )
+    return header
+
+
+def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header:
+    """The first record of a CSV file; `ValueError` if there is no end of it."""
     file.seek(0)
-    ends = CsvRecordEnds(delimiter)
+    ends = csv_record_ends(dialect.delimiter, dialect.quote)
     data = b""
     while not (end := ends.first(data, 0)):
         block = file.read(1 << 16)
@@ -122,29 +143,36 @@ def read_header(file: BinaryIO, delimiter: str, encoding: str) -> tuple[tuple[st
     if "\r" in text.rstrip("\r\n") and '"' not in text:
         # Taken for one line, the whole file would be a header without rows.
         raise ValueError("lines end with CR alone; convert them to LF or CR LF")
-    names = tuple(next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), ()))
-    if not names or len(set(names)) != len(names):
-        raise ValueError(f"the header needs distinct column names, found {list(names)}")
-    return names, end
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=dialect.delimiter,
+        quotechar=dialect.quote or None,
+        quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
+    )
+    return Header(tuple(next(reader, ())), end, text)
 
 
 def infer_schema(
     file: BinaryIO,
     file_format: Format,
-    header: bool,
-    delimiter: str,
+    dialect: Dialect,
     encoding: str,
     sample_bytes_max: int,
+    leaves_bad_rows: bool = False,
 ) -> pa.Schema | None:
-    """Column names and types of a CSV or JSON lines file; none if it has no row.
+    """Column names and types of a CSV or JSON lines file; none if it has no row. A column without
+    a value has no type yet, see `fill_types`.
 
-    Raises `ValueError` (of which pyarrow's `ArrowInvalid` and `NotText` are two) if not one record
-    can be parsed.
+    leaves_bad_rows: whether records that do not parse are left out of the sample. Raises
+    `ValueError` (of which pyarrow's `ArrowInvalid` and `NotText` are two) if not one can be parsed.
     """
-    start = data_start(file, file_format, header, delimiter, encoding)
-    names = read_header(file, delimiter, encoding)[0] if file_format == "csv" and header else ()
+    start = data_start(file, file_format, dialect, encoding)
+    is_csv = file_format == "csv"
+    names = read_header(file, dialect, encoding).names if is_csv and dialect.header else ()
     file.seek(start)
-    ends: RecordEnds = CsvRecordEnds(delimiter) if file_format == "csv" else LineEnds()
+    ends: RecordEnds = LineEnds()
+    if is_csv:
+        ends = csv_record_ends(dialect.delimiter, dialect.quote)
     sample = file.read(sample_bytes_max)
     if len(sample) == sample_bytes_max:
         while not (cut := ends.last(sample)):
@@ -153,71 +181,42 @@ def infer_schema(
             if not block or len(sample) > RECORD_BYTES_MAX:
                 raise RecordTooLong(f"no record ends within {len(sample)} bytes")
         sample = sample[:cut]
+    whole, left_out = sample, 0
     while True:
         try:
             text = as_utf8(sample, encoding, start)
-            schema = _schema_of(text, file_format, names, delimiter)
+            schema = _schema_of(text, file_format, names, dialect, leaves_bad_rows)
             break
         except (pa.ArrowInvalid, NotText):
             # Reading will tell where exactly the file is bad; the part before has types as well.
             shorter = ends.last(sample[: len(sample) // 2]) or ends.first(sample, 0)
-            if shorter in (0, len(sample)):
+            if shorter not in (0, len(sample)):
+                sample = sample[:shorter]
+                continue
+            left_out += 1
+            whole = whole[len(sample) :]
+            if not leaves_bad_rows or not whole or left_out > BAD_SAMPLES_MAX:
                 raise
-            sample = sample[:shorter]
-    if schema is None:
-        return None
-    return pa.schema([pa.field(field.name, _filled(field.type)) for field in schema])
+            start, sample = start + len(sample), whole
+    return schema
 
 
 def _schema_of(
-    sample: bytes, file_format: Format, names: Sequence[str], delimiter: str
+    sample: bytes,
+    file_format: Format,
+    names: Sequence[str],
+    dialect: Dialect,
+    leaves_bad_rows: bool,
 ) -> pa.Schema | None:
     if not sample.strip():
         return None
     if file_format == "csv":
-        table = parse_csv(sample, names, delimiter, None, None)
-    else:
-        table = pa.json.read_json(
-            pa.BufferReader(sample),
-            read_options=pa.json.ReadOptions(use_threads=False, block_size=len(sample) + 1),
-        )
+        leave = (lambda _: "skip") if leaves_bad_rows else None
+        table = parse_csv(sample, names, dialect, None, None, leave)
+        # Of rows that are all bad the columns are known as well, and each row is to be rejected.
+        return table.schema if table.num_rows or names else None
+    table = parse_json_lines(sample, None, takes_new_fields=True)
     return table.schema if table.num_rows else None
-
-
-def parse_csv(
-    data: bytes,
-    names: Sequence[str],
-    delimiter: str,
-    schema: pa.Schema | None,
-    projection: Sequence[str] | None,
-) -> pa.Table:
-    """Whole CSV records as a table; `ArrowInvalid` if they do not fit the names or the schema."""
-    return pa.csv.read_csv(
-        pa.BufferReader(data),
-        read_options=pa.csv.ReadOptions(
-            use_threads=False,
-            # One block, so that a record is never looked for across two.
-            block_size=len(data) + 1,
-            column_names=list(names),
-            autogenerate_column_names=not names,
-        ),
-        parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        convert_options=pa.csv.ConvertOptions(
-            column_types=schema,
-            include_columns=None if projection is None else list(projection),
-        ),
-    )
-
-
-def parse_json_lines(data: bytes, schema: pa.Schema) -> pa.Table:
-    """Whole JSON records as a table; `ArrowInvalid` if they do not fit the schema."""
-    return pa.json.read_json(
-        pa.BufferReader(data),
-        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-        parse_options=pa.json.ParseOptions(
-            explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior="error"
-        ),
-    )
 
 
 def cause_of(error: BaseException, path: str, compression: Compression) -> str:
@@ -256,6 +255,11 @@ def describe(schema: pa.Schema) -> str:
     'a: int64, b: string'
     """
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+def fill_types(schema: pa.Schema) -> pa.Schema:
+    """The schema with columns of text for those of which no value is known."""
+    return pa.schema([pa.field(field.name, _filled(field.type)) for field in schema])
 
 
 def _filled(data_type: pa.DataType) -> pa.DataType:

@@ -8,6 +8,9 @@ A position is a row group, or the byte offset of a block of records, and the row
 that continuing reads again at most one row group or one block (and, compressed, decompresses the
 part before). Rows already taken are never yielded again, whatever the sizes of batches are then.
 
+A bad row makes its file bad, or is handed out on its own (on_bad_row="reject"), and the rest of the
+file is read.
+
 With "skip", the rest of a bad split is left out and recorded, and so is, with "skip" or "new", the
 rest of a split whose file has changed. Other splits of the file are read by the subtasks that have
 them, and recorded there if they are bad as well, so the rows that are taken do not depend on which
@@ -16,38 +19,37 @@ subtask got which split.
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from epochgate.spark.files.blocks import RecordBlocks
+from epochgate.spark.files.conforming import Conformer, row_as_json
 from epochgate.spark.files.content import (
     OnChangedFile,
     checksum_of,
     describe_stamp,
     stamp_of,
 )
-from epochgate.spark.files.errors import BadFile, FileChanged
-from epochgate.spark.files.layout import (
-    cause_of,
-    data_start,
-    describe,
-    open_bytes,
-    parse_csv,
-    parse_json_lines,
-)
+from epochgate.spark.files.errors import BadFile, BadRow, FileChanged
+from epochgate.spark.files.layout import Header, cause_of, data_start, open_bytes, read_header
+from epochgate.spark.files.lines import LineCounter
+from epochgate.spark.files.parsing import MISSING, RecordParser
 from epochgate.spark.files.records import (
-    CsvRecordEnds,
     LineEnds,
     RecordEnds,
+    csv_record_ends,
     first_record_start,
     record_blocks,
 )
+from epochgate.spark.files.rejected import OnBadRow, RejectedRow
 from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, SplitPosition
-from epochgate.spark.files.text import UTF_8, NotText, as_utf8
+from epochgate.spark.files.text import UTF_8
 
 OnBadFile = Literal["fail", "skip"]
 
@@ -57,12 +59,16 @@ READ_ERRORS = (pa.ArrowException, OSError, EOFError, ValueError, zlib.error)
 
 @dataclass(frozen=True)
 class ReadBatch:
-    """Rows `rows` of a split (counted from 0 within it), and where to continue after them."""
+    """Rows `rows` of a split (counted from 0 within it), and where to continue after them.
+
+    `rejected`: bad rows that were met since the batch before; the position is after them, too.
+    """
 
     split: FileSplit
     batch: pa.RecordBatch
     rows: range
     position: SplitPosition
+    rejected: tuple[RejectedRow, ...] = ()
 
 
 class SplitReader:
@@ -79,6 +85,7 @@ class SplitReader:
         batch_rows: int = 65_536,
         block_bytes: int = 4 << 20,
         on_bad_file: OnBadFile = "fail",
+        on_bad_row: OnBadRow = "fail",
         on_changed_file: OnChangedFile = "fail",
         encoding: str = UTF_8,
     ) -> None:
@@ -86,9 +93,11 @@ class SplitReader:
             raise ValueError(f"batch_rows={batch_rows} and block_bytes={block_bytes} must be >= 1")
         self._layout = layout
         self._output_schema = layout.output_schema
+        self._no_rows = pa.RecordBatch.from_pylist([], schema=self._output_schema)
         self._batch_rows = batch_rows
         self._block_bytes = block_bytes
         self._on_bad_file = on_bad_file
+        self._on_bad_row = on_bad_row
         self._on_changed_file = on_changed_file
         self._encoding = encoding
         self._skipped: list[SkippedFile] = []
@@ -101,8 +110,9 @@ class SplitReader:
     def read(self, split: FileSplit, position: SplitPosition | None = None) -> Iterator[ReadBatch]:
         """The batches of `split` from `position` on (none: from its beginning).
 
-        Raises `FileChanged` if the file's content is not what was enumerated, and `BadFile` if it
-        cannot be read; all rows before the bad one have been yielded by then.
+        Raises `FileChanged` if the file's content is not what was enumerated, `BadFile` if it
+        cannot be read, and `BadRow` if a row does not fit; all rows before the bad one have been
+        yielded by then.
         """
         rows = 0 if position is None else position.rows
         try:
@@ -153,8 +163,10 @@ class SplitReader:
         position = position or SplitPosition(split.start)
         rows = position.rows
         group, taken = position.at, position.skip_rows
+        conformer = Conformer(self._layout, split.path)
         try:
             with pq.ParquetFile(split.path, page_checksum_verification=True) as file:
+                stored = set(file.schema_arrow.names)
                 for group in range(position.at, split.end):
                     skip = position.skip_rows if group == position.at else 0
                     group_rows = file.metadata.row_group(group).num_rows
@@ -162,17 +174,37 @@ class SplitReader:
                     for batch in file.iter_batches(
                         batch_size=self._batch_rows,
                         row_groups=[group],
-                        columns=self._output_schema.names,
+                        columns=[name for name in self._output_schema.names if name in stored],
                         use_threads=False,
                     ):
                         before, taken = taken, taken + batch.num_rows
                         if taken <= skip:
                             continue
-                        batch = self._conform(batch.slice(max(0, skip - before)))
-                        first, rows = rows, rows + batch.num_rows
-                        after = (group + 1, 0) if taken == group_rows else (group, taken)
-                        position_after = SplitPosition(after[0], after[1], rows)
-                        yield ReadBatch(split, batch, range(first, rows), position_after)
+                        begin = max(skip, before)
+                        batch = conformer.conform(batch.slice(begin - before))
+                        for low, high, lacking in conformer.runs(batch):
+                            first = rows
+                            rows += 0 if lacking else high - low
+                            is_last = begin + high == group_rows
+                            after = SplitPosition(
+                                group + 1 if is_last else group,
+                                0 if is_last else begin + high,
+                                rows,
+                            )
+                            if lacking is None:
+                                part = batch.slice(low, high - low)
+                                yield ReadBatch(split, part, range(first, rows), after)
+                                continue
+                            bad = RejectedRow(
+                                split.path,
+                                _rows_before(file, group) + begin + high,
+                                lacking,
+                                MISSING,
+                                row_as_json(batch, low),
+                            )
+                            yield self._without(
+                                split, bad, after, f"row group {group}, row {begin + low}"
+                            )
         except READ_ERRORS as error:
             raise _bad(split, f"row group {group}, row {taken}", error) from error
 
@@ -184,24 +216,33 @@ class SplitReader:
         # The enumeration cuts a CSV file only where no quoted field holds a line end.
         ends: RecordEnds = LineEnds()
         if split.format == "csv" and whole:
-            ends = CsvRecordEnds(layout.delimiter)
+            ends = csv_record_ends(layout.dialect.delimiter, layout.dialect.quote)
         offset = split.start if position is None else position.at
         skip, rows = (0, 0) if position is None else (position.skip_rows, position.rows)
+        conformer = Conformer(layout, split.path)
         try:
-            with open_bytes(split.path, split.compression) as file:
-                if position is None and split.start == 0:
-                    offset = data_start(
-                        file, split.format, layout.header, layout.delimiter, self._encoding
-                    )
-                elif position is None:
-                    offset = first_record_start(file, split.start)
+            with (
+                open_bytes(split.path, split.compression) as file,
+                contextlib.closing(LineCounter(split.path, split.compression)) as lines,
+            ):
+                # Each file has its columns in an order of its own.
+                header = self._header(file, split)
+                names = None if header is None else header.names
+                if position is None:
+                    offset = self._first_record(file, split, header)
                 file.seek(offset)
+                records = RecordBlocks(
+                    split, RecordParser(layout, names), ends, self._encoding, lines
+                )
                 blocks = record_blocks(
                     file, offset, None if whole else split.end, ends, self._block_bytes
                 )
                 for block_offset, data in blocks:
-                    for at, after, table in self._parse(split, block_offset, data, ends):
-                        offset = after
+                    for piece in records.parse(block_offset, data):
+                        offset, table = piece.after, piece.content
+                        if isinstance(table, RejectedRow):
+                            yield self._without(split, table, SplitPosition(offset, 0, rows))
+                            continue
                         taken = min(skip, table.num_rows)
                         skip -= taken
                         for batch in table.slice(taken).to_batches(self._batch_rows):
@@ -210,51 +251,42 @@ class SplitReader:
                             is_last = taken == table.num_rows
                             yield ReadBatch(
                                 split,
-                                self._conform(batch),
+                                conformer.conform(batch),
                                 range(first, rows),
-                                SplitPosition(after, 0, rows)
+                                SplitPosition(offset, 0, rows)
                                 if is_last
-                                else SplitPosition(at, taken, rows),
+                                else SplitPosition(piece.at, taken, rows),
                             )
         except READ_ERRORS as error:
             raise _bad(split, f"byte {offset}", error) from error
 
-    def _parse(
-        self, split: FileSplit, offset: int, data: bytes, ends: RecordEnds
-    ) -> Iterator[tuple[int, int, pa.Table]]:
-        """Tables of whole records, with first and following offset, up to the first bad record.
+    def _header(self, file: BinaryIO, split: FileSplit) -> Header | None:
+        if split.format == "csv" and self._layout.dialect.header:
+            return read_header(file, self._layout.dialect, self._encoding)
+        return None
 
-        Records that do not parse are halved until the bad one stands alone, so that where a file
-        begins to be bad does not depend on where a block began.
-        """
-        try:
-            text = as_utf8(data, self._encoding, offset)
-            if split.format == "csv":
-                table = parse_csv(
-                    text,
-                    self._layout.schema.names,
-                    self._layout.delimiter,
-                    self._layout.schema,
-                    self._layout.projection,
-                )
-            else:
-                table = parse_json_lines(text, self._layout.schema)
-        except (pa.ArrowException, NotText) as error:
-            middle = ends.last(data[: len(data) // 2]) or ends.first(data, 0)
-            if middle in (0, len(data)):
-                raise _bad(split, f"byte {offset}", error) from error
-            yield from self._parse(split, offset, data[:middle], ends)
-            yield from self._parse(split, offset + middle, data[middle:], ends)
-            return
-        yield offset, offset + len(data), table
+    def _first_record(self, file: BinaryIO, split: FileSplit, header: Header | None) -> int:
+        if split.start > 0:
+            return first_record_start(file, split.start)
+        if header is not None:
+            return header.end
+        return data_start(file, split.format, self._layout.dialect, self._encoding)
 
-    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with exactly the source's columns, order and types."""
-        schema = self._output_schema
-        columns = [batch.column(name) for name in schema.names]
-        if [column.type for column in columns] != schema.types:
-            raise ValueError(f"expected {describe(schema)}, found {describe(batch.schema)}")
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    def _without(
+        self, split: FileSplit, bad: RejectedRow, position: SplitPosition, where: str = ""
+    ) -> ReadBatch:
+        """No rows but a rejected one. Raises BadRow if bad rows are not rejected."""
+        if self._on_bad_row == "fail":
+            column = "" if bad.column_name is None else f", column {bad.column_name!r}"
+            raise BadRow(
+                split.path, split.split_id, f"{where or f'line {bad.line}'}{column}", bad.reason
+            )
+        rows = range(position.rows, position.rows)
+        return ReadBatch(split, self._no_rows, rows, position, (bad,))
+
+
+def _rows_before(file: pq.ParquetFile, group: int) -> int:
+    return sum(file.metadata.row_group(earlier).num_rows for earlier in range(group))
 
 
 def _bad(split: FileSplit, position: str, error: BaseException) -> BadFile:

@@ -18,7 +18,10 @@ from typing import BinaryIO, Protocol
 RECORD_BYTES_MAX = 64 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-_NEITHER_QUOTE_NOR_LINE_END = bytes(sorted(set(range(256)) - set(b'"\n')))
+
+def _all_but(quote: str) -> bytes:
+    """Every byte that is neither this quote nor a line end; to be left out where both count."""
+    return bytes(sorted(set(range(256)) - {ord(quote), ord("\n")}))
 
 
 class RecordTooLong(ValueError):
@@ -48,19 +51,23 @@ class LineEnds:
 class CsvRecordEnds:
     """A line end ends a record unless it lies in a quoted field."""
 
-    def __init__(self, delimiter: str = ",") -> None:
-        d = re.escape(delimiter.encode())
-        field = rb'(?:"(?:[^"]++|"")*+"[^%b\n]*+|[^"%b\n][^%b\n]*+)?+' % (d, d, d)
+    def __init__(self, delimiter: str = ",", quote: str = '"') -> None:
+        self._quote = quote
+        d, q = re.escape(delimiter.encode()), re.escape(quote.encode())
+        field = rb"(?:%b(?:[^%b]++|%b%b)*+%b[^%b\n]*+|[^%b%b\n][^%b\n]*+)?+" % (
+            *(q, q, q, q, q, d),
+            *(q, d, d),
+        )
         # Possessive throughout: a record is matched in one pass or not at all.
         self._record = re.compile(rb"(?:%b%b)*+%b\n" % (field, d, field))
 
     def first(self, data: bytes, at_least: int) -> int:
-        if not may_quote_line_ends(data):
+        if not may_quote_line_ends(data, self._quote):
             return data.find(b"\n", at_least) + 1
         return next((end for end in self._ends(data) if end > at_least), 0)
 
     def last(self, data: bytes) -> int:
-        if not may_quote_line_ends(data):
+        if not may_quote_line_ends(data, self._quote):
             return data.rfind(b"\n") + 1
         end = 0
         for end in self._ends(data):  # noqa: B007 - the last one is wanted
@@ -74,30 +81,37 @@ class CsvRecordEnds:
             yield position
 
 
-def may_quote_line_ends(data: bytes) -> bool:
+def csv_record_ends(delimiter: str, quote: str) -> RecordEnds:
+    """How records of a CSV file end; without a quote, every line end ends one."""
+    return CsvRecordEnds(delimiter, quote) if quote else LineEnds()
+
+
+def may_quote_line_ends(data: bytes, quote: str = '"') -> bool:
     r"""Whether a line end in `data`, or its end, has an odd number of quotes before it.
 
     >>> may_quote_line_ends(b'1,"a"\n2,"b"\n'), may_quote_line_ends(b'1,"a\nb"\n')
     (False, True)
     """
-    if b'"' not in data:
+    q = quote.encode()
+    if q not in data:
         return False
     # Pairs of quotes with no line end between them cancel out, so any quote that is left is odd.
-    left = data.translate(None, _NEITHER_QUOTE_NOR_LINE_END).replace(b'""', b"")
-    return b'"' in left
+    return q in data.translate(None, _all_but(quote)).replace(q + q, b"")
 
 
-def has_quoted_line_ends(file: BinaryIO, block_bytes: int = 4 << 20) -> bool:
+def has_quoted_line_ends(file: BinaryIO, quote: str = '"', block_bytes: int = 4 << 20) -> bool:
     """Whether any line of a CSV file has an odd number of quotes, so that none may be cut off."""
+    if not quote:
+        return False
     rest = b""
     while block := file.read(block_bytes):
         data = rest + block
         cut = data.rfind(b"\n") + 1
-        if may_quote_line_ends(data[:cut]):
+        if may_quote_line_ends(data[:cut], quote):
             return True
         # Of the unfinished line only the quotes matter, so a long line takes little memory.
-        rest = data[cut:].translate(None, _NEITHER_QUOTE_NOR_LINE_END)
-    return may_quote_line_ends(rest)
+        rest = data[cut:].translate(None, _all_but(quote))
+    return may_quote_line_ends(rest, quote)
 
 
 def first_record_start(file: BinaryIO, start: int, block_bytes: int = 1 << 16) -> int:

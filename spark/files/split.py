@@ -8,18 +8,20 @@ Pure values; used on the driver and in tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgpack
 import pyarrow as pa
 
+from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import IncompatibleState
 
 Format = Literal["parquet", "csv", "jsonl"]
 Compression = Literal["none", "gzip"]
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
+_READABLE_LAYOUTS = (1, LAYOUT_VERSION)
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class FileSplit:
     byte lies. A compressed file is one split, whose bytes count in the compressed file.
     `size_bytes`, `modified_ns` and `checksum` are those of the whole file when it was enumerated;
     no checksum for splits of an earlier release. `delivery` counts the contents of one path.
+    `layout`: the index of the layout in the enumeration's list.
     """
 
     path: str
@@ -41,6 +44,7 @@ class FileSplit:
     end: int
     checksum: int | None = None
     delivery: int = 1
+    layout: int = 0
 
     @property
     def split_id(self) -> str:
@@ -61,6 +65,7 @@ class FileSplit:
             self.end,
             self.checksum,
             self.delivery,
+            self.layout,
         ]
 
     @classmethod
@@ -127,23 +132,28 @@ class SkippedFile:
 
 @dataclass(frozen=True)
 class SourceLayout:
-    """What all files of a source have in common; fixed by the enumeration, sent to each reader.
+    """What files of a source have in common; fixed by the enumeration, sent with each split.
 
-    `schema` is the files' own; `projection` names the columns to read, in order, or none for all.
+    `schema` is the files' own, or what was asked for, where a column that is not nullable needs a
+    value in each row; `partitions` has the columns that directories such as `year=2026` hold;
+    `projection` names the columns to read, in order, or none for all. `takes_new_fields`: whether
+    fields of JSON lines that the schema lacks are columns too.
     """
 
     format: Format
     schema: pa.Schema
-    header: bool = True
-    delimiter: str = ","
+    dialect: Dialect = field(default_factory=Dialect)
     projection: tuple[str, ...] | None = None
+    partitions: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    takes_new_fields: bool = False
 
     @property
     def output_schema(self) -> pa.Schema:
         """The schema of the batches that a reader yields."""
+        every = pa.schema([*self.schema, *self.partitions])
         if self.projection is None:
-            return self.schema
-        return pa.schema([self.schema.field(name) for name in self.projection])
+            return every
+        return pa.schema([every.field(name) for name in self.projection if name in every.names])
 
     def to_bytes(self) -> bytes:
         """A versioned msgpack form."""
@@ -151,9 +161,10 @@ class SourceLayout:
             LAYOUT_VERSION,
             self.format,
             self.schema.serialize().to_pybytes(),
-            self.header,
-            self.delimiter,
+            self.dialect.to_list(),
             None if self.projection is None else list(self.projection),
+            self.partitions.serialize().to_pybytes(),
+            self.takes_new_fields,
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -162,13 +173,19 @@ class SourceLayout:
     def from_bytes(cls, data: bytes) -> SourceLayout:
         """Inverse of `to_bytes`; `IncompatibleState` for another version."""
         version, *values = msgpack.unpackb(data)
-        if version != LAYOUT_VERSION:
+        if version not in _READABLE_LAYOUTS:
             raise IncompatibleState("source layout", version, LAYOUT_VERSION)
-        file_format, schema, header, delimiter, projection = values
+        if version == 1:
+            file_format, schema, header, delimiter, projection = values
+            dialect, partitions, takes_new_fields = Dialect(delimiter, header=header), None, False
+        else:
+            file_format, schema, dialect_values, projection, partitions, takes_new_fields = values
+            dialect = Dialect.from_list(dialect_values)
         return cls(
             file_format,
             pa.ipc.read_schema(pa.py_buffer(schema)),
-            header,
-            delimiter,
+            dialect,
             None if projection is None else tuple(projection),
+            pa.schema([]) if partitions is None else pa.ipc.read_schema(pa.py_buffer(partitions)),
+            takes_new_fields,
         )

@@ -22,6 +22,7 @@ from epochgate.runtime.source import (
 from epochgate.runtime.source.split import unpack
 from epochgate.spark.files import FileEnumeration, IncompatibleState, SkippedFile
 from epochgate.spark.files.known_segments import KnownSegments
+from epochgate.spark.ingest.bad_files import BadFilesList
 from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_source_split
 
 CHECKPOINTS_RETAINED: Final = 3
@@ -61,7 +62,8 @@ class FileEnumerator(SplitEnumerator):
 
     `follow_every_s`: seconds from the end of one look for new files to the next; none: there are
     no more, and readers are told so. `skipped`: bad files that readers have reported. `segments`:
-    where the enumeration keeps what is known.
+    where the enumeration keeps what is known. `bad_files`: the list of bad files for scripts, as of
+    the last completed checkpoint.
     """
 
     def __init__(
@@ -71,9 +73,12 @@ class FileEnumerator(SplitEnumerator):
         skipped: list[SkippedFile],
         follow_every_s: float | None,
         segments: KnownSegments,
+        bad_files: BadFilesList | None,
     ) -> None:
         self._context, self._files, self._follow_every_s = context, files, follow_every_s
-        self._segments = segments
+        self._segments, self._bad_files = segments, bad_files
+        self._left_out: dict[int, list[SkippedFile]] = {}
+        self._listing: list[SkippedFile] | None = None
         self._superseded: list[Superseded] = []
         self._skipped = {one.split_id: one for one in skipped}
         self._waiting: dict[int, None] = {}
@@ -124,6 +129,22 @@ class FileEnumerator(SplitEnumerator):
         if names:
             segments = self._segments
             self._context.call_async(lambda: segments.remove(names), lambda _: None)
+        left_out = self._left_out.pop(checkpoint_id, None)
+        self._left_out = {one: of for one, of in self._left_out.items() if one > checkpoint_id}
+        if left_out is not None and self._bad_files is not None:
+            self._list(self._bad_files, left_out)
+
+    def _list(self, bad_files: BadFilesList, skipped: list[SkippedFile]) -> None:
+        """Write the list elsewhere; one that comes meanwhile is written next."""
+        is_under_way, self._listing = self._listing is not None, skipped
+
+        def written(_: None) -> None:
+            newest, self._listing = self._listing, None
+            if newest is not None and newest is not skipped:
+                self._list(bad_files, newest)
+
+        if not is_under_way:
+            self._context.call_async(lambda: bad_files.write(skipped), written, on_error=self._fail)
 
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, EpochgateError):
@@ -153,6 +174,7 @@ class FileEnumerator(SplitEnumerator):
         """The checkpoint's id, the enumeration and the bad files."""
         for one in self._superseded:
             one.since = checkpoint_id if one.since is None else one.since
+        self._left_out[checkpoint_id] = self.skipped
         skipped = [one.to_list() for one in self._skipped.values()]
         return [checkpoint_id, self._files.snapshot(), skipped]
 
@@ -161,8 +183,8 @@ class FileEnumerator(SplitEnumerator):
         for subtask in [one for one in self._waiting if one in there]:
             split = self._files.next_split()
             if split is not None:
-                assert self._files.layout is not None, "a file with a split has fixed the layout"
-                self._context.assign_split(to_source_split(split, self._files.layout), subtask)
+                layout = self._files.layout_of(split)
+                self._context.assign_split(to_source_split(split, layout), subtask)
             elif self._follow_every_s is None:
                 self._context.signal_no_more_splits(subtask)
             else:
@@ -192,10 +214,11 @@ class EnumeratedFileSource(FileSource):
         segments: KnownSegments,
         *,
         follow_every_s: float | None = None,
+        bad_files: BadFilesList | None = None,
     ) -> None:
         super().__init__(batch_rows=1, on_bad_file="fail")
         self._fresh, self._first, self._segments = fresh, first, segments
-        self._follow_every_s = follow_every_s
+        self._follow_every_s, self._bad_files = follow_every_s, bad_files
         self.enumerator: FileEnumerator | None = None
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> FileEnumerator:
@@ -210,6 +233,7 @@ class EnumeratedFileSource(FileSource):
             [SkippedFile.from_list(values) for values in skipped],
             self._follow_every_s,
             self._segments,
+            self._bad_files,
         )
         return self.enumerator
 

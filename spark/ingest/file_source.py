@@ -29,6 +29,7 @@ from epochgate.spark.files import (
 )
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.text import UTF_8
 
 
@@ -84,6 +85,7 @@ class FileSource(Source):
         *,
         batch_rows: int,
         on_bad_file: OnBadFile,
+        on_bad_row: OnBadRow = "fail",
         on_changed_file: OnChangedFile = "fail",
         encoding: str = UTF_8,
     ) -> None:
@@ -91,6 +93,7 @@ class FileSource(Source):
             SplitReader,
             batch_rows=batch_rows,
             on_bad_file=on_bad_file,
+            on_bad_row=on_bad_row,
             on_changed_file=on_changed_file,
             encoding=encoding,
         )

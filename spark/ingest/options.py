@@ -10,12 +10,19 @@ from dataclasses import dataclass
 from typing import get_args
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+
 from epochgate.errors import UsageError
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.spark.files import TransformFunction
 from epochgate.spark.files.content import OnChangedFile
+from epochgate.spark.files.ddl import parse_schema
+from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
+from epochgate.spark.files.evolution import SchemaEvolution
+from epochgate.spark.files.frames import Takes, takes_of
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.transform_function import require_callable
@@ -40,12 +47,19 @@ class IngestOptions:
     source: a directory, a file or a glob pattern. target, checkpoint_directory: a directory, or a
     URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. checkpoint_directory:
     none for one beside the target.
-    transform: from a RecordBatch to a RecordBatch, a Table, several batches or None.
+    transform: from a RecordBatch, Table or frame of pandas or polars to one, to several batches, or
+    None for no rows. transform_takes: which of these it is given: "arrow", "table", "pandas" or
+    "polars"; none to go by the annotation of its first parameter.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
-    encoding: of CSV and JSON lines files. columns: those to read, none for all.
-    partition_by: columns whose values are in the names of directories below each checkpoint.
-    file_bytes: a file of the target ends once it is as large, or with its checkpoint. on_bad_file:
-    "fail", or "skip" to leave it out and record it. on_changed_file: of a file whose content is
+    encoding: of CSV and JSON lines files. delimiter, quote, header, null: of CSV files, see
+    `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
+    none to infer it. schema_evolution: "none", "add" for new columns, "widen" for wider types as
+    well. partition_by: columns whose values are in the names of directories below each checkpoint;
+    not together with a schema that changes. file_bytes: a file of the target ends once it is as
+    large, or with its checkpoint.
+    on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
+    in the table `rejected_path`. on_bad_file: "fail", or "skip" to leave it out and record it in
+    the file `bad_files_path`. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
     file must have been unmodified before it is taken, by default 5 when following, else 0.
@@ -54,7 +68,8 @@ class IngestOptions:
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
     long is replaced. port: on which the driver listens for its tasks, 0 for a free one.
 
-    Raises IngestMisconfigured, InvalidRestartStrategy, TransformNotCallable or EncodingUnusable.
+    Raises IngestMisconfigured, InvalidRestartStrategy, TransformNotCallable, EncodingUnusable,
+    DialectUnusable, SchemaUnreadable or TransformUnclear.
     """
 
     source: str
@@ -63,11 +78,19 @@ class IngestOptions:
     checkpoint_every_s: float = 2.0
     checkpoint_directory: str | None = None
     transform: TransformFunction | None = None
+    transform_takes: Takes | None = None
     follow: bool = False
     format: Format | None = None
     encoding: str = UTF_8
     columns: tuple[str, ...] | None = None
     partition_by: tuple[str, ...] = ()
+    schema: str | pa.Schema | None = None
+    schema_evolution: SchemaEvolution = "none"
+    delimiter: str = ","
+    quote: str = '"'
+    header: bool = True
+    null: tuple[str, ...] | None = None
+    on_bad_row: OnBadRow = "fail"
     file_bytes: int = ROLL_BYTES
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
@@ -101,11 +124,36 @@ class IngestOptions:
             raise IngestMisconfigured(f"settle_s is {self.settle_s}; it must be 0 or more")
         self._expect_one_of("format", get_args(Format))
         self._expect_one_of("on_bad_file", get_args(OnBadFile))
+        self._expect_one_of("on_bad_row", get_args(OnBadRow))
+        self._expect_one_of("schema_evolution", get_args(SchemaEvolution))
+        self._expect_schema()
         self._expect_one_of("on_changed_file", get_args(OnChangedFile))
         usable_encoding(self.encoding)
         if self.transform is not None:
             require_callable(self.transform, repr(self.transform))
+            self._expect_one_of("transform_takes", get_args(Takes))
+            takes_of(self.transform, self.transform_takes)
         parse_restart_strategy(self.restart)
+
+    def _expect_schema(self) -> None:
+        """Refuse a dialect or a schema that cannot be read, or that does not have the columns."""
+        names, header = (self.arrow_schema or pa.schema([])).names, self.dialect.header
+        missing = [name for name in self.columns or () if name not in names]
+        if missing and self.schema is not None:
+            raise IngestMisconfigured(
+                f"--columns {', '.join(missing)} (columns in Python): --schema (schema) has "
+                f"{', '.join(names)}; name the columns in both"
+            )
+        if self.columns and not header and self.schema is None:
+            raise IngestMisconfigured(
+                "--no-header (header=False in Python) leaves the columns without names for "
+                "--columns (columns); name them by --schema (schema)"
+            )
+        if self.partition_by and self.schema_evolution != "none":
+            raise IngestMisconfigured(
+                "partition_by and schema_evolution are given together, and a partitioned target "
+                "has the same columns in all files. Leave one of them out"
+            )
 
     def _expect_one_of(self, name: str, known: tuple[str, ...]) -> None:
         if getattr(self, name) not in (*known, getattr(type(self), name)):
@@ -117,6 +165,33 @@ class IngestOptions:
         value = getattr(self, name)
         if not (math.isfinite(value) and value > 0):
             raise IngestMisconfigured(f"{name} is {value}; it must be a number above 0")
+
+    @property
+    def takes(self) -> Takes:
+        """What the transform is given. Raises TransformUnclear."""
+        if self.transform is None:
+            return "arrow"
+        return takes_of(self.transform, self.transform_takes)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the fields of CSV files are written. Raises DialectUnusable."""
+        return Dialect(self.delimiter, self.quote, self.header, self.null)
+
+    @property
+    def arrow_schema(self) -> pa.Schema | None:
+        """The schema that was asked for, if one was. Raises SchemaUnreadable."""
+        return parse_schema(self.schema) if isinstance(self.schema, str) else self.schema
+
+    @property
+    def rejected_path(self) -> str:
+        """The table of rejected rows, beside the target."""
+        return self.target_path.rstrip("/") + ".rejected"
+
+    @property
+    def bad_files_path(self) -> str:
+        """The list of files that were left out, as JSON lines, beside the target."""
+        return self.target_path.rstrip("/") + ".bad-files.jsonl"
 
     @property
     def source_path(self) -> str:

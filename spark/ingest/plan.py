@@ -18,7 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from epochgate.errors import UsageError
-from epochgate.runtime import JobConfiguration, JobMisconfigured, SinkStart
+from epochgate.runtime import (
+    JobConfiguration,
+    JobMisconfigured,
+    SinkStart,
+)
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
@@ -35,6 +39,7 @@ from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.text import usable_encoding
+from epochgate.spark.ingest.bad_files import BadFilesList
 from epochgate.spark.ingest.file_enumerator import (
     CHECKPOINTS_RETAINED,
     EnumeratedFileSource,
@@ -43,6 +48,7 @@ from epochgate.spark.ingest.file_enumerator import (
 )
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
+from epochgate.spark.ingest.rejects import IngestCommitter, reject_sink
 from epochgate.spark.parquet_sink import (
     ParquetCommitter,
     ParquetSink,
@@ -65,13 +71,20 @@ class CheckpointsMisplaced(UsageError):
 
 @dataclass
 class IngestPlan:
-    """One start of an ingestion; `release` it unless a job has taken over store and committer."""
+    """One start of an ingestion; `release` it unless a job has taken over store and committer.
+
+    committer: of the rows; rejects: of rejected rows, if there is a table of them; job_committer:
+    of both. bad_files: the list of files that were left out.
+    """
 
     options: IngestOptions
     configuration: JobConfiguration
     program_factory: IngestProgramFactory
     store: CheckpointStore
     committer: ParquetCommitter
+    rejects: ParquetCommitter | None
+    job_committer: IngestCommitter
+    bad_files: BadFilesList
     source: EnumeratedFileSource
     restored: CompletedCheckpoint | None
     files_found: int
@@ -84,7 +97,7 @@ class IngestPlan:
 
     def release(self) -> None:
         """Let another driver have target and checkpoints."""
-        self.committer.close()
+        self.job_committer.close()
         self.store.close()
 
 
@@ -117,14 +130,14 @@ def plan_ingest(
     _require_apart(options)
     run_id = run_id or uuid.uuid4().hex
     directory = checkpoint_directory_of(options)
-    sink = ParquetSink(
-        options.target_path, options.partition_by, options.file_bytes, files, open_objects
-    )
+    sink = _sink_of(options, files, open_objects)
+    rejecting = reject_sink(options, files, open_objects)
 
     def open_store() -> CheckpointStore:
         return _open_store(directory, options, files or LocalFileSystem(), open_objects)
 
     committer: ParquetCommitter | None = None
+    rejects: ParquetCommitter | None = None
     store: CheckpointStore | None = None
     try:
         if is_url(directory) or is_url(options.target_path) or os.path.isdir(directory):
@@ -136,32 +149,57 @@ def plan_ingest(
         if restored is not None:
             enumeration.restore(_files_in(restored))
         enumeration.discover()
-        restored_id = None if restored is None else restored.checkpoint_id
-        has_fallen_back = (
-            store is not None and restored_id is not None and (store.last_id or 0) > restored_id
-        )
-        committer = sink.create_committer(
-            SinkStart(
-                options.job_id,
-                run_id,
-                restored_id,
-                may_withdraw=has_fallen_back,
-                epoch=0 if store is None else store.epoch,
-            )
-        )
+        start = _start_of(options.job_id, run_id, store, restored)
+        committer = sink.create_committer(start)
+        if rejecting is not None:
+            rejects = rejecting.create_committer(start)
         # Only now, so that a target which is refused has nothing made beside it.
         store = store or open_store()
         enumeration.seal()
         _remove_needless(segments, store, enumeration)
         return _assembled(
-            options, run_id, sink, committer, store, restored, fresh, enumeration, segments
+            options,
+            run_id,
+            (sink, committer),
+            (rejecting, rejects),
+            store,
+            restored,
+            fresh,
+            enumeration,
+            segments,
+            _bad_files(options.bad_files_path, files, open_objects),
         )
     except BaseException:
-        if committer is not None:
-            committer.close()
+        for one in (committer, rejects):
+            if one is not None:
+                one.close()
         if store is not None:
             store.close()
         raise
+
+
+def _sink_of(
+    options: IngestOptions, files: FileSystem | None, open_objects: Callable[[str], ObjectStore]
+) -> ParquetSink:
+    return ParquetSink(
+        options.target_path,
+        options.file_bytes,
+        files,
+        open_objects,
+        options.schema_evolution,
+        partition_by=options.partition_by,
+    )
+
+
+def _start_of(
+    job_id: str, run_id: str, store: CheckpointStore | None, restored: CompletedCheckpoint | None
+) -> SinkStart:
+    if store is None or restored is None:
+        return SinkStart(job_id, run_id, epoch=0 if store is None else store.epoch)
+    has_fallen_back = (store.last_id or 0) > restored.checkpoint_id
+    return SinkStart(
+        job_id, run_id, restored.checkpoint_id, may_withdraw=has_fallen_back, epoch=store.epoch
+    )
 
 
 def enumeration_factory(
@@ -173,9 +211,13 @@ def enumeration_factory(
         return FileEnumeration(
             options.source_path,
             format=options.format,
+            schema=options.arrow_schema,
             projection=options.columns,
+            dialect=options.dialect,
             follow=options.follow,
             on_bad_file=options.on_bad_file,
+            on_bad_row=options.on_bad_row,
+            evolution=options.schema_evolution,
             on_changed_file=options.on_changed_file,
             settle_s=options.settle_s,
             encoding=options.encoding,
@@ -191,19 +233,22 @@ def enumeration_factory(
 def _assembled(
     options: IngestOptions,
     run_id: str,
-    sink: ParquetSink,
-    committer: ParquetCommitter,
+    rows: tuple[ParquetSink, ParquetCommitter],
+    rejected: tuple[ParquetSink | None, ParquetCommitter | None],
     store: CheckpointStore,
     restored: CompletedCheckpoint | None,
     fresh: Callable[[], FileEnumeration],
     enumeration: FileEnumeration,
     segments: KnownSegments,
+    bad_files: BadFilesList,
 ) -> IngestPlan:
+    (sink, committer), (rejecting, rejects) = rows, rejected
     source = EnumeratedFileSource(
         fresh,
         FirstLook(0 if restored is None else restored.checkpoint_id, enumeration.snapshot()),
         segments,
         follow_every_s=FOLLOW_EVERY_S if options.follow else None,
+        bad_files=bad_files,
     )
     rate = options.rows_per_second
     return IngestPlan(
@@ -219,15 +264,21 @@ def _assembled(
         ),
         program_factory=IngestProgramFactory(
             sink,
+            rejecting,
             options.transform,
+            options.takes,
             options.batch_rows,
             options.on_bad_file,
+            options.on_bad_row,
             options.on_changed_file or options.on_bad_file,
             usable_encoding(options.encoding),
             None if rate is None else rate / options.parallelism,
         ),
         store=store,
         committer=committer,
+        rejects=rejects,
+        job_committer=IngestCommitter(committer, rejects),
+        bad_files=bad_files,
         source=source,
         restored=restored,
         files_found=len(enumeration.seen),
@@ -245,6 +296,15 @@ def _open_store(
     if is_url(directory):
         return ObjectCheckpointStore(open_objects(directory), job_id=job_id, retained=retained)
     return DirectoryCheckpointStore(directory, job_id=job_id, retained=retained, file_system=files)
+
+
+def _bad_files(
+    path: str, files: FileSystem | None, open_objects: Callable[[str], ObjectStore]
+) -> BadFilesList:
+    if is_url(path):
+        folder, _, name = path.rpartition("/")
+        return BadFilesList(name, ObjectFiles(open_objects(folder)))
+    return BadFilesList(path, files)
 
 
 def _segments(
@@ -280,16 +340,12 @@ def _files_in(restored: CompletedCheckpoint) -> bytes:
 
 def _require_apart(options: IngestOptions) -> None:
     source, target = options.source_path, options.target_path
-    written = os.path.join(target, checkpoint_name(1), "part.parquet")
-    if glob.has_magic(source) and not os.path.lexists(source):
-        is_read = _may_match(source, written)
-    else:
-        is_read = written.startswith(os.path.join(source, ""))
-    if is_read:
-        raise TargetInSource(
-            f"target {target!r} lies in the source {source!r}: the job would read what it writes. "
-            "Give a target outside of the source, or a narrower pattern as the source"
-        )
+    for written in (target, options.rejected_path):
+        if _is_read(source, os.path.join(written, checkpoint_name(1), "part.parquet")):
+            raise TargetInSource(
+                f"target {written!r} lies in the source {source!r}: the job would read what it "
+                "writes. Give a target outside of the source, or a narrower pattern as the source"
+            )
     checkpoints = os.path.join(checkpoint_directory_of(options), "")
     for place in (source, target):
         if checkpoints.startswith(os.path.join(place, "")):
@@ -298,6 +354,12 @@ def _require_apart(options: IngestOptions) -> None:
                 "a --checkpoint-dir (checkpoint_directory in Python) outside of source and target; "
                 "the default is beside the target"
             )
+
+
+def _is_read(source: str, path: str) -> bool:
+    if glob.has_magic(source) and not os.path.lexists(source):
+        return _may_match(source, path)
+    return path.startswith(os.path.join(source, ""))
 
 
 def _may_match(pattern: str, path: str) -> bool:

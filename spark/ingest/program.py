@@ -1,4 +1,4 @@
-"""What one subtask of an ingestion runs: source, the user's transform, sink."""
+"""What one subtask of an ingestion runs: source, the user's transform, sink, table of rejects."""
 
 from __future__ import annotations
 
@@ -12,15 +12,42 @@ from epochgate.runtime.pipeline import SINK, SOURCE, Pace, PipelineProgram
 from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
 from epochgate.spark.files.content import OnChangedFile
+from epochgate.spark.files.frames import Takes
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.rejected import OnBadRow, rejected_batch
 from epochgate.spark.ingest.file_source import FileSource, to_file_split
+from epochgate.spark.ingest.rejects import REJECTS
 
 __all__ = ["SINK", "SOURCE", "IngestProgram", "IngestProgramFactory"]
 SLICES_PER_S = 20
 
 
 class IngestProgram(PipelineProgram):
-    """A pipeline whose source fetches one batch of a file at a time."""
+    """A pipeline whose source fetches one batch of a file at a time, with the rows that it rejects;
+    `rejects` takes these, none where no row is rejected.
+    """
+
+    def __init__(
+        self,
+        source: SourceOperator,
+        transform: BatchTransform,
+        sink: SinkOperator,
+        rejects: SinkOperator | None,
+        pace: Pace,
+    ) -> None:
+        beside = {} if rejects is None else {REJECTS: rejects}
+        super().__init__(source, _mapping(transform), sink, beside=beside, pace=pace)
+        self._rejects, self._rows_rejected = rejects, 0
+
+    def taken(self, records: Sequence[ReadBatch]) -> None:
+        """Write the rejected rows of the same moment."""
+        for read in records:
+            if read.rejected:
+                assert self._rejects is not None, (
+                    "rows are rejected where there is a table for them"
+                )
+                self._rejects.write(rejected_batch(read.rejected))
+                self._rows_rejected += len(read.rejected)
 
     def rows_in(self, records: Sequence[ReadBatch]) -> int:
         """Rows of the file."""
@@ -29,20 +56,25 @@ class IngestProgram(PipelineProgram):
     def metrics(self) -> dict[str, int | float]:
         """Rows of this attempt, and of how many files it has splits."""
         files = {to_file_split(split).path for split in self._source.splits}
-        return {**super().metrics(), "files_open": len(files)}
+        figures = {"rows_rejected": self._rows_rejected, "files_open": len(files)}
+        return {**super().metrics(), **figures}
 
 
 @dataclass(frozen=True)
 class IngestProgramFactory:
     """Makes the program of a subtask; travels to the tasks with the Spark job.
 
+    `rejects`: where rejected rows go, none if no row is. `takes`: what the transform is given.
     `rows_per_s`: of one subtask.
     """
 
     sink: Sink
+    rejects: Sink | None
     transform: TransformFunction | None
+    takes: Takes
     batch_rows: int
     on_bad_file: OnBadFile
+    on_bad_row: OnBadRow
     on_changed_file: OnChangedFile
     encoding: str
     rows_per_s: float | None = None
@@ -57,18 +89,22 @@ class IngestProgramFactory:
                 FileSource(
                     batch_rows=batch_rows,
                     on_bad_file=self.on_bad_file,
+                    on_bad_row=self.on_bad_row,
                     on_changed_file=self.on_changed_file,
                     encoding=self.encoding,
                 ),
                 in_turns=False,
             ),
-            _mapping(BatchTransform(self.transform)),
+            BatchTransform(self.transform, self.takes),
             SinkOperator(self.sink),
-            pace=Pace(self.rows_per_s),
+            None if self.rejects is None else SinkOperator(self.rejects, label=REJECTS),
+            Pace(self.rows_per_s),
         )
 
 
 def _mapping(
     transform: BatchTransform,
 ) -> Callable[[Sequence[ReadBatch]], Iterator[pa.RecordBatch]]:
-    return lambda records: iter([batch for read in records for batch in transform.apply(read)])
+    return lambda records: iter(
+        [batch for read in records if read.batch.num_rows for batch in transform.apply(read)]
+    )

@@ -38,8 +38,10 @@ class IngestResult:
 
     state: "finished" (also when it was stopped), "failed" or "canceled"; reason: why, unless
     finished. rows_committed and files_committed: made visible by this run; rows_visible: by all
-    runs. files_found: files of the source known so far. last_checkpoint_id: from which a next run
-    goes on; 0 if there is none.
+    runs. files_found: files of the source known so far. rows_rejected: bad rows that this run has
+    added to the table at rejected_path. skipped: files that were left out, by all runs, as in the
+    list at bad_files_path; newly_skipped: those that were not in it when this run began.
+    last_checkpoint_id: from which a next run goes on; 0 if there is none.
     """
 
     state: str
@@ -48,7 +50,11 @@ class IngestResult:
     files_committed: int
     rows_visible: int
     files_found: int
+    rows_rejected: int
+    rejected_path: str
     skipped: list[SkippedFile]
+    newly_skipped: list[SkippedFile]
+    bad_files_path: str
     resumed_from: int | None
     last_checkpoint_id: int
     report: JobReport
@@ -57,11 +63,18 @@ class IngestResult:
         """Whether it finished, or was stopped with a last checkpoint."""
         return self.state == "finished"
 
+    def is_complete(self) -> bool:
+        """Whether it finished, and has left out no row and no file."""
+        return self.is_success() and not self.rows_rejected and not self.newly_skipped
+
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "report"}
-        skipped = [asdict(one) for one in self.skipped]
-        return {**own, "skipped": skipped, "report": self.report.to_json()}
+        skipped = {
+            "skipped": [asdict(one) for one in self.skipped],
+            "newly_skipped": [asdict(one) for one in self.newly_skipped],
+        }
+        return {**own, **skipped, "report": self.report.to_json()}
 
 
 class IngestHandle:
@@ -112,6 +125,10 @@ class IngestHandle:
 def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
     """What the job of `plan` came to."""
     committer, enumerator = plan.committer, plan.source.enumerator
+    skipped = [] if enumerator is None else enumerator.skipped
+    newly_skipped = plan.bad_files.new_of(skipped)
+    if job.state == "finished":
+        plan.bad_files.write(skipped)
     return IngestResult(
         state=job.state,
         reason=job.reason,
@@ -119,7 +136,11 @@ def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
         files_committed=committer.files_committed,
         rows_visible=committer.rows_visible,
         files_found=plan.files_found if enumerator is None else enumerator.files_found,
-        skipped=[] if enumerator is None else enumerator.skipped,
+        rows_rejected=0 if plan.rejects is None else plan.rejects.rows_committed,
+        rejected_path=plan.options.rejected_path,
+        skipped=skipped,
+        newly_skipped=newly_skipped,
+        bad_files_path=plan.options.bad_files_path,
         resumed_from=plan.resumes_from,
         last_checkpoint_id=job.last_checkpoint_id,
         report=job.report,
@@ -138,7 +159,7 @@ def start_plan(
             plan.configuration,
             plan.program_factory,
             store=plan.store,
-            committer=plan.committer,
+            committer=plan.job_committer,
             port=plan.options.port,
             heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
             heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),

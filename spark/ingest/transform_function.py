@@ -67,7 +67,7 @@ def require_callable(function: Any, name: str) -> TransformFunction:
     if not callable(function):
         raise TransformNotCallable(
             f"transform {name!r} is a {type(function).__name__}, and must be a function that takes "
-            "a pyarrow.RecordBatch and returns one (or a Table, several, or None)"
+            "a pyarrow.RecordBatch and returns one (or a Table, several, or None); or a DataFrame"
         )
     checked: TransformFunction = function
     return checked

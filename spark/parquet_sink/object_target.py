@@ -29,6 +29,7 @@ from epochgate.runtime.objects.log import (
     ObjectLog,
     State,
 )
+from epochgate.spark.files.evolution import have_common_types, merged
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.commit_result import CommitResult, result_of_commit
 from epochgate.spark.parquet_sink.committable import (
@@ -98,19 +99,25 @@ class ObjectTarget:
         return None if last is None else int(last)
 
     def claim(
-        self, restored_checkpoint: int | None, *, withdraw_newer: bool = False, epoch: int = 0
+        self,
+        restored_checkpoint: int | None,
+        *,
+        withdraw_newer: bool = False,
+        epoch: int = 0,
+        may_begin_late: bool = False,
     ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
 
         With `withdraw_newer`, checkpoints newer than the restored one are taken out of the target.
-        `epoch`: a start with a lower one than the last is refused. Raises `ConditionsIgnored`,
+        `epoch`: a start with a lower one than the last is refused. `may_begin_late`: whether the
+        target may be new to a job that goes on from a checkpoint. Raises `ConditionsIgnored`,
         `ObjectStoreUnusable`, `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetTakenOver`,
         `TargetAhead`, `TargetBehind` or `TargetUnreachable`; nothing is changed then.
         """
         require_conditions(self._objects)
         try:
             self._log.refresh()
-            self._require_ours(restored_checkpoint, epoch)
+            self._require_ours(None if may_begin_late else restored_checkpoint, epoch)
             known = -1 if restored_checkpoint is None else restored_checkpoint
             last = self.last_committed
             is_ahead = last is not None and last > known
@@ -137,8 +144,9 @@ class ObjectTarget:
 
         Raises `CommittableDamaged` for a file without a footer.
         """
-        path = next(iter(self._log.state["files"]), None)
-        return None if path is None else self._schema_of(path)
+        of_each = {one[3]: path for path, one in self._log.state["files"].items()}
+        schemas = [self._schema_of(path) for path in of_each.values()]
+        return merged(schemas, "widen") if schemas else None
 
     def partition_columns(self) -> list[str] | None:
         """The columns that the visible files are partitioned by; none if nothing is visible."""
@@ -228,11 +236,15 @@ class ObjectTarget:
             self._agreed = self.schema()
         expected = wanted[0].schema_id if self._agreed is None else schema_id(self._agreed)
         for one in wanted:
-            if one.schema_id != expected:
-                agreed = self._agreed or self._schema_of(wanted[0].path)
+            if one.schema_id == expected:
+                continue
+            agreed = self._agreed or self._schema_of(wanted[0].path)
+            found = self._schema_of(one.path)
+            if not have_common_types(agreed, found):
                 where = f"subtask {one.subtask}, attempt {one.attempt}"
-                found = describe(self._schema_of(one.path))
-                raise OutputSchemaChanged(describe(agreed), found, where)
+                raise OutputSchemaChanged(describe(agreed), describe(found), where)
+            self._agreed = merged([agreed, found], "widen")
+            expected = schema_id(self._agreed)
 
     def _require_intact(self, one: Committable, checkpoint: int) -> None:
         try:

@@ -68,7 +68,7 @@ class TargetOwnership:
         self._version = TARGET_VERSION
         self._lock: FileLock | None = None
 
-    def acquire(self, restored_checkpoint: int | None) -> None:
+    def acquire(self, restored_checkpoint: int | None, may_begin_late: bool = False) -> None:
         """Lock the target, and mark it if it is missing or empty; see `ParquetTarget.claim`."""
         # Looked at before anything is created beside a directory that is not ours.
         self._is_marked()
@@ -80,7 +80,7 @@ class TargetOwnership:
         self._lock = lock
         try:
             if not self._is_marked():
-                self._mark(restored_checkpoint)
+                self._mark(restored_checkpoint, may_begin_late)
             device = self._files.status(self.path).device
             if self._files.status(self.working_directory).device != device:
                 raise OtherFileSystem(self.working_directory, self.path)
@@ -144,12 +144,13 @@ class TargetOwnership:
         self._version = version
         return True
 
-    def _mark(self, restored_checkpoint: int | None) -> None:
-        if restored_checkpoint is not None:
+    def _mark(self, restored_checkpoint: int | None, may_begin_late: bool) -> None:
+        if restored_checkpoint is None:
+            # Files that a former target of this name has left beside it have no owner now.
+            for name in ("staged", "prepared", "manifests"):
+                self._files.remove_tree(os.path.join(self.working_directory, name))
+        elif not may_begin_late:
             raise TargetBehind(self.path, restored_checkpoint)
-        # Files that a former target of this name has left beside it have no owner now.
-        for name in ("staged", "prepared", "manifests"):
-            self._files.remove_tree(os.path.join(self.working_directory, name))
         self._files.make_directory(self.path)
         for name in self._files.list_directory(self.path):
             self._files.remove(os.path.join(self.path, name))

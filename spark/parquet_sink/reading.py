@@ -54,7 +54,8 @@ def read(target: str, *, spark: Any = None) -> Any:
     if spark is not None:
         return _frame(spark, target, files, fetch(*next(iter(files.items()))).schema)
     with ThreadPoolExecutor(FETCHES) as pool:
-        return pa.concat_tables(pool.map(fetch, files, files.values()))
+        tables = list(pool.map(fetch, files, files.values()))
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def visible_files(objects: ObjectStore) -> dict[str, tuple[int, str]]:

@@ -1,8 +1,10 @@
 """The Parquet sink's coordinator: makes all subtasks write one schema, before any of them writes.
 
-Decides whose schema counts: that of the target's files, or else of the subtask that asks first. A
-checkpoint whose files differ in their columns could never be committed, so nothing may be written
-before there is agreement. Runs on the job's queue.
+Decides whose schema counts: that of the target's files, or else of the subtask that asks first; and
+whether and when it changes, if it may evolve. A change takes effect at a checkpoint: what was asked
+for before is agreed when the coordinator's part of it is taken, and told behind its barrier, so
+that rows of the new schema are in later checkpoints, and a job that goes back agrees on it again.
+Only files of an aborted checkpoint may come together with newer ones. Runs on the job's queue.
 
 Event to a sink: ["schema", Arrow schema]. Event from a sink: ["schema", Arrow schema], its wish;
 both serialized by Arrow.
@@ -14,14 +16,17 @@ from concurrent.futures import Future
 from typing import Any
 
 import msgpack
+import pyarrow as pa
 
 from epochgate.runtime import (
     CoordinatorContext,
     CoordinatorProvider,
+    FatalTaskError,
     OperatorCoordinator,
     SubtaskGateway,
 )
 from epochgate.spark.files.errors import IncompatibleState
+from epochgate.spark.files.evolution import EvolutionRefused, SchemaEvolution, evolved
 
 STATE_VERSION = 1
 
@@ -29,20 +34,38 @@ STATE_VERSION = 1
 class SchemaCoordinator(OperatorCoordinator):
     """Answers every sink with the one schema; `visible` is that of the target's files, if any."""
 
-    def __init__(self, visible: bytes | None) -> None:
-        self._visible = visible
+    def __init__(
+        self, context: CoordinatorContext, visible: bytes | None, evolution: SchemaEvolution
+    ) -> None:
+        self._context, self._visible, self._evolution = context, visible, evolution
         self._agreed = visible
+        self._next: bytes | None = None
         self._gateways: dict[int, SubtaskGateway] = {}
 
     def start(self) -> None:
         """Nothing to begin."""
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        """The first wish counts, for everybody; who comes later has been told or is told next."""
+        """The first wish counts, for everybody; who comes later has been told or is told next.
+
+        A later wish is part of the next schema, if the schema may evolve to it; if not, the job
+        ends.
+        """
         if self._agreed is None:
             self._agreed = event[1]
-            for gateway in self._gateways.values():
-                gateway.send_event(["schema", self._agreed])
+            self._tell_all()
+        elif self._evolution != "none":
+            self._grow(self._agreed, event[1])
+
+    def _grow(self, agreed: bytes, wish: bytes) -> None:
+        before = self._next or agreed
+        try:
+            wider = _packed(evolved(_schema(before), _schema(wish), self._evolution))
+        except EvolutionRefused as error:
+            raise FatalTaskError(str(error)) from error
+        if wider != agreed and wider != before:
+            self._next = wider
+            self._context.checkpoints.request()
 
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
         """Tell the schema if there is one."""
@@ -55,25 +78,35 @@ class SchemaCoordinator(OperatorCoordinator):
         self._gateways.pop(subtask, None)
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        """The schema so far."""
+        """The schema from this checkpoint on; if it has changed, it is told behind the barrier."""
+        has_grown = self._next is not None
+        self._agreed, self._next = self._next or self._agreed, None
         result.set_result(msgpack.packb([STATE_VERSION, self._agreed]))
+        if has_grown:
+            self._tell_all()
 
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
         """Begin from the schema of then, or from the target's."""
         self._gateways.clear()
-        self._agreed = self._visible
+        self._agreed, self._next = self._visible, None
         if state is not None:
             version, agreed = msgpack.unpackb(state)
             if version != STATE_VERSION:
                 raise IncompatibleState("schema coordinator", version, STATE_VERSION)
             self._agreed = agreed or self._visible
 
+    def _tell_all(self) -> None:
+        for gateway in self._gateways.values():
+            gateway.send_event(["schema", self._agreed])
+
 
 class SchemaProvider(CoordinatorProvider):
     """Makes the coordinator of the sink with this operator id."""
 
-    def __init__(self, operator_id: str, visible: bytes | None) -> None:
-        self._operator_id, self._visible = operator_id, visible
+    def __init__(
+        self, operator_id: str, visible: bytes | None, evolution: SchemaEvolution = "none"
+    ) -> None:
+        self._operator_id, self._visible, self._evolution = operator_id, visible, evolution
 
     @property
     def operator_id(self) -> str:
@@ -82,4 +115,13 @@ class SchemaProvider(CoordinatorProvider):
 
     def create(self, context: CoordinatorContext) -> SchemaCoordinator:
         """Make the coordinator."""
-        return SchemaCoordinator(self._visible)
+        return SchemaCoordinator(context, self._visible, self._evolution)
+
+
+def _schema(packed: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(packed))
+
+
+def _packed(schema: pa.Schema) -> bytes:
+    packed: bytes = schema.serialize().to_pybytes()
+    return packed

@@ -24,6 +24,7 @@ from epochgate.runtime import (
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.files import ObjectFiles
+from epochgate.spark.files.evolution import SchemaEvolution, can_hold, fitted
 from epochgate.spark.parquet_sink.committable import require_free_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
@@ -42,33 +43,56 @@ class ParquetSinkWriter(SinkWriter):
         make_staging: Callable[[pa.Schema], StagingWriter],
         partition_by: tuple[str, ...],
         context: OperatorContext,
+        schema: pa.Schema | None,
+        evolution: SchemaEvolution,
     ) -> None:
         self._make_staging, self._context = make_staging, context
-        self._partition_by = partition_by
-        self._staging: StagingWriter | None = None
-        self._has_asked = False
+        self._partition_by, self._evolution = partition_by, evolution
+        self._staging = None if schema is None else make_staging(schema)
+        self._asked: pa.Schema | None = None
+        self._fitting: pa.Schema | None = None
 
     def may_write(self, batch: pa.RecordBatch) -> bool:
-        """Whether the schema is agreed; if not, ask for that of `batch`: the answer is an event.
+        """Whether a schema is agreed that holds `batch`; if not, ask for one that does: the answer
+        is an event.
 
-        Raises ReservedColumn or PartitionUnusable before one is agreed that no target can hold.
+        Raises ReservedColumn or PartitionUnusable for columns that no target can hold.
         """
-        if self._staging is None and not self._has_asked:
+        if self._staging is not None and self._is_held(self._staging, batch.schema):
+            return True
+        if batch.schema != self._asked:
             require_free_columns(batch.schema)
             require_partitionable(batch.schema, self._partition_by)
-            self._has_asked = True
+            self._asked = batch.schema
             schema = pa.schema([pa.field(field.name, field.type) for field in batch.schema])
             self._context.send_to_coordinator(["schema", schema.serialize().to_pybytes()])
-        return self._staging is not None
+        return False
+
+    def _is_held(self, staging: StagingWriter, schema: pa.Schema) -> bool:
+        """Whether batches of this schema can be written as it is agreed; remembers the last."""
+        if self._evolution == "none" or schema == self._fitting:
+            return True
+        assert staging.schema is not None, "it was begun with a schema"
+        if can_hold(staging.schema, schema):
+            self._fitting = schema
+            return True
+        return False
 
     def handle_event(self, event: Any) -> None:
-        """The schema is agreed: begin files of this attempt's own."""
+        """The schema is agreed: begin files of this attempt's own, or other ones if it changes."""
+        schema = pa.ipc.read_schema(pa.py_buffer(event[1]))
         if self._staging is None:
-            self._staging = self._make_staging(pa.ipc.read_schema(pa.py_buffer(event[1])))
+            self._staging = self._make_staging(schema)
+        elif schema != self._staging.schema:
+            self._staging.change_schema(schema)
+            self._asked = self._fitting = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Stage one batch; OutputSchemaChanged or DiskFull end the job."""
         assert self._staging is not None, "may_write says when there is a schema"
+        if self._evolution != "none":
+            assert self._staging.schema is not None, "it was begun with a schema"
+            batch = fitted(batch, self._staging.schema)
         self._staging.write(batch)
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
@@ -89,14 +113,19 @@ class ParquetSink(Sink):
 
     partition_by: columns whose values are in the names of directories below each checkpoint.
     file_bytes: a file ends once it is as large, or with its checkpoint. `files` and
-    `open_objects`: with what, for tests.
+    `open_objects`: with what, for tests. evolution: how the columns may change while there are
+    files already. schema: that of all batches, if it is known before. may_begin_late: whether the
+    target may be new to a job that goes on from a checkpoint.
     """
 
     target: str
-    partition_by: tuple[str, ...] = ()
     file_bytes: int = ROLL_BYTES
     files: FileSystem | None = None
     open_objects: Callable[[str], ObjectStore] = open_url
+    evolution: SchemaEvolution = "none"
+    schema: pa.Schema | None = None
+    may_begin_late: bool = False
+    partition_by: tuple[str, ...] = ()
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> ParquetSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
@@ -116,7 +145,9 @@ class ParquetSink(Sink):
                 partition_by=self.partition_by,
             )
 
-        return ParquetSinkWriter(make_staging, self.partition_by, context)
+        return ParquetSinkWriter(
+            make_staging, self.partition_by, context, self.schema, self.evolution
+        )
 
     def create_committer(self, start: SinkStart) -> ParquetCommitter:
         """Claim the target; raises what `ParquetTarget.claim` or `ObjectTarget.claim` raises,
@@ -128,7 +159,10 @@ class ParquetSink(Sink):
         else:
             target = ParquetTarget(self.target, start.job_id, start.run_id, files=self.files)
         target.claim(
-            start.restored_checkpoint, withdraw_newer=start.may_withdraw, epoch=start.epoch
+            start.restored_checkpoint,
+            withdraw_newer=start.may_withdraw,
+            epoch=start.epoch,
+            may_begin_late=self.may_begin_late,
         )
         try:
             columns = target.partition_columns()
@@ -148,4 +182,4 @@ class ParquetSink(Sink):
             raise TypeError(f"a ParquetSink has no {type(committer).__name__}")
         schema = committer.target.schema()
         visible = None if schema is None else schema.serialize().to_pybytes()
-        return SchemaProvider(operator_id, visible)
+        return SchemaProvider(operator_id, visible, self.evolution)

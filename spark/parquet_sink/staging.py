@@ -127,6 +127,20 @@ class StagingWriter:
             with self._failing():
                 self._write_row_group()
 
+    def change_schema(self, schema: pa.Schema) -> None:
+        """Finish the files that are being written, and take batches of this schema from now on.
+
+        Raises `DiskFull` or `CommittableDamaged`, which leave the writer useless, and
+        `StagingWriterBroken` when it is.
+        """
+        self._require_usable()
+        with self._failing():
+            if self._gathered:
+                self._write_row_group()
+            for directory in list(self._open):
+                self._finish_file(directory)
+        self._schema = schema
+
     def prepare_commit(self, checkpoint: int) -> list[Committable]:
         """Finish the files written since the last call, durably, and hand them over; maybe none.
 

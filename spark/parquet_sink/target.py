@@ -6,6 +6,7 @@ Lives on the driver. A commit reads and renames files, so call it off the protoc
 the same one. The rules are those of a global committer: commits are idempotent, and a commit that
 was interrupted anywhere is completed by asking for it again.
 
+    TARGET/_common_metadata                      the schema of all files, once it has grown
     TARGET/checkpoint=000000000007/              what readers see: whole checkpoints only
         part-....parquet                         or country=DE/part-....parquet
     TARGET/_epochgate/                           empty: the target has a marker
@@ -34,6 +35,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from epochgate.runtime.filesystem import (
     TEMPORARY_SUFFIX,
@@ -47,6 +49,7 @@ from epochgate.spark.files.checkpoint_directory import (
     earlier_checkpoint_name,
     earlier_checkpoint_of,
 )
+from epochgate.spark.files.evolution import have_common_types, merged
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.commit_result import CommitResult, result_of_commit
 from epochgate.spark.parquet_sink.committable import (
@@ -54,6 +57,7 @@ from epochgate.spark.parquet_sink.committable import (
     Committable,
     footer_crc32,
     schema_id,
+    with_written_schema,
     written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
@@ -71,6 +75,8 @@ from epochgate.spark.parquet_sink.errors import (
 from epochgate.spark.parquet_sink.ownership import TargetOwnership
 from epochgate.spark.parquet_sink.partitions import columns_of
 
+COMMON_SCHEMA_NAME = "_common_metadata"
+"""A Parquet file without rows that has the schema of all, where files differ: Spark reads by it."""
 EARLIER_MANIFEST_NAME = "_manifest.json"
 """The manifest of versions 1 and 2, in the checkpoint's directory."""
 
@@ -97,13 +103,19 @@ class ParquetTarget:
         return self._committed[-1] if self._committed else None
 
     def claim(
-        self, restored_checkpoint: int | None, *, withdraw_newer: bool = False, epoch: int = 0
+        self,
+        restored_checkpoint: int | None,
+        *,
+        withdraw_newer: bool = False,
+        epoch: int = 0,
+        may_begin_late: bool = False,
     ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
 
         A missing or empty directory is created and marked. With `withdraw_newer`, checkpoints newer
         than the restored one are taken out of the target, newest first, each atomically. `epoch` is
-        not needed: the lock keeps two drivers apart.
+        not needed: the lock keeps two drivers apart. With `may_begin_late`, the target may be new
+        to a job that goes on from a checkpoint.
         A target of an earlier version becomes one of this version, checkpoint by checkpoint.
         Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
         `TargetAhead`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem`, `LocksRefused` or
@@ -111,7 +123,7 @@ class ParquetTarget:
         nothing is changed then.
         """
         with self._translating(claims=True):
-            self._ownership.acquire(restored_checkpoint)
+            self._ownership.acquire(restored_checkpoint, may_begin_late)
             try:
                 earlier = self._list(earlier_checkpoint_of)
                 self._committed = sorted({*self._list(checkpoint_of), *earlier})
@@ -138,6 +150,9 @@ class ParquetTarget:
 
         Raises `CommittableDamaged` for a manifest that cannot be read.
         """
+        common = os.path.join(self.path, COMMON_SCHEMA_NAME)
+        if self._committed and self._files.exists(common):
+            return written_schema(pa.BufferReader(self._files.read_bytes(common)))
         for checkpoint in reversed(self._committed):
             for committable in self._manifest(checkpoint)[1]:
                 return written_schema(self._visible(checkpoint, committable.visible_path))
@@ -153,25 +168,33 @@ class ParquetTarget:
                 return columns_of(committable.directory)
         return None
 
-    def require_one_schema(self, committables: Iterable[Committable]) -> None:
-        """`OutputSchemaChanged` if these could not be committed together with what is visible.
+    def require_one_schema(
+        self, committables: Iterable[Committable], checkpoint: int | None = None
+    ) -> pa.Schema | None:
+        """The schema that holds these and what is visible; none if it is that of what is visible.
 
-        Call it before their checkpoint completes: afterwards the job could only be stuck.
+        `OutputSchemaChanged` if they could not be read together: a column has types of which
+        neither holds the values of the other. Call it before their checkpoint completes: afterwards
+        the job could only be stuck.
         """
         if self._agreed is None:
             self._agreed = self.schema()
-        first = None
+        grown, first = self._agreed, None
         expected = None if self._agreed is None else schema_id(self._agreed)
         for committable in committables:
             first = first or committable
-            if committable.schema_id != (expected or first.schema_id):
-                found = self._staged_schema(committable)
-                agreed = self._agreed or self._staged_schema(first)
+            if committable.schema_id == (expected or first.schema_id):
+                continue
+            found = self._staged_schema(committable, checkpoint)
+            before = grown or self._staged_schema(first, checkpoint)
+            if before is None or found is None or not have_common_types(before, found):
                 raise OutputSchemaChanged(
-                    "unknown" if agreed is None else describe(agreed),
+                    "unknown" if before is None else describe(before),
                     "unknown" if found is None else describe(found),
                     f"subtask {committable.subtask}, attempt {committable.attempt}",
                 )
+            grown = merged([before, found], "widen")
+        return None if grown is self._agreed or grown == self._agreed else grown
 
     def commit(self, checkpoint: int, committables: Iterable[Committable]) -> CommitResult:
         """Make the files of a completed checkpoint visible, all at once; repeat it after any error.
@@ -282,7 +305,8 @@ class ParquetTarget:
                 self._files.remove(os.path.join(prepared, name))
             elif name not in names:
                 raise CommitConflict(checkpoint, "(unfinished)", f"{name} was to be part of it")
-        self.require_one_schema(wanted)
+        if (grown := self.require_one_schema(wanted, checkpoint)) is not None:
+            self._note_schema(grown)
         for committable in wanted:
             gathered = self._prepared(checkpoint, committable.visible_path)
             self._files.make_directory(os.path.dirname(gathered))
@@ -313,6 +337,15 @@ class ParquetTarget:
                 yield from self._files_in(directory, path)
             else:
                 yield path
+
+    def _note_schema(self, schema: pa.Schema) -> None:
+        """Let readers know a schema that holds all files, before those with more are visible."""
+        common = schema.with_metadata(with_written_schema(schema))
+        sink = pa.BufferOutputStream()
+        pq.write_metadata(common, sink)
+        path = os.path.join(self.path, COMMON_SCHEMA_NAME)
+        self._files.write_bytes_durably(path, sink.getvalue().to_pybytes())
+        self._agreed = schema
 
     def _require_intact(self, path: str, committable: Committable, checkpoint: int) -> None:
         try:
@@ -349,9 +382,13 @@ class ParquetTarget:
         except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
             raise CommittableDamaged(path, "a manifest", repr(error)) from error
 
-    def _staged_schema(self, committable: Committable) -> pa.Schema | None:
-        """For a message only, so that a file that cannot be read is not an error of its own."""
+    def _staged_schema(self, committable: Committable, checkpoint: int | None) -> pa.Schema | None:
+        """Of a file that is staged, or was gathered before a crash; none if it cannot be read,
+        which is an error of its own later.
+        """
         path = os.path.join(self.working_directory, committable.path)
+        if checkpoint is not None and not self._files.exists(path):
+            path = self._prepared(checkpoint, committable.file_name)
         with contextlib.suppress(OSError, pa.ArrowException, KeyError):
             return written_schema(path)
         return None

@@ -32,20 +32,31 @@ OF_THE_JOB = (
     "tests/runtime/test_worker.py",
     "tests/runtime/test_client_requests.py",
     "tests/runtime/test_restart.py",
+    "tests/runtime/test_batch_snapshots.py",
 )
 OF_SOURCES = (
     "tests/runtime/source/test_attempts_side_by_side.py",
     "tests/runtime/source/test_coordinator.py",
     "tests/runtime/source/test_handing_out.py",
     "tests/runtime/source/test_late_words.py",
+    "tests/runtime/source/test_resets.py",
     "tests/runtime/source/test_work_elsewhere.py",
 )
 TESTS: dict[type[System], tuple[str, ...]] = {
     Job: OF_THE_JOB,
     TaskSystem: OF_THE_JOB,
-    BatchSnapshots: ("tests/runtime/test_batch_snapshots.py",),
-    Recreations: ("tests/runtime/test_recreate_on_reset.py",),
-    ConcurrentJob: ("tests/runtime/test_concurrent_attempts.py",),
+    BatchSnapshots: (
+        "tests/runtime/test_late_batch_snapshots.py",
+        "tests/runtime/test_batch_snapshots.py",
+    ),
+    Recreations: (
+        "tests/runtime/test_late_closes.py",
+        "tests/runtime/test_recreate_on_reset.py",
+    ),
+    ConcurrentJob: (
+        "tests/runtime/test_spare_processes.py",
+        "tests/runtime/test_concurrent_attempts.py",
+    ),
     SplitAssignments: OF_SOURCES,
 }
 """System -> the tests of its machines where they run."""

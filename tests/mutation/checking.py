@@ -28,12 +28,12 @@ from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
+from tests.mutation.explored import Explored
 from tests.mutation.mutants import AnyMutant
 from tests.mutation.unbroken import Unbroken, kept, never
 
 ENGINE = "python"
 """Nothing is translated to machine code for a few thousand states."""
-SECONDS_MAX = 30.0
 STATES_TIMES_MAX = 2
 """With more states than these times those of the right system, a mutant differs from it."""
 
@@ -90,6 +90,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(ConcurrentAttempts, vertices=2, starts=2, events=0, said=0, F=0),
         bounds(ConcurrentAttempts, starts=4, events=0, said=0, F=0),
         bounds(ConcurrentAttempts, F=0),
+        bounds(ConcurrentAttempts, events=0, said=0, F=2),
         bounds(ConcurrentAttempts),
     ),
     SplitAssignments: (
@@ -121,10 +122,11 @@ def first_findings(mutant: AnyMutant) -> Iterator[Found]:
     which the tests of the systems hold too. Nothing if the mutant makes no difference to them.
     """
     for where in exercising(mutant):
+        if not _explored(where).is_changed_by(mutant):
+            continue
         result = check(
             where.of(mutant),
             engine=ENGINE,
-            max_seconds=SECONDS_MAX,
             max_states=STATES_TIMES_MAX * _unbroken(where).states,
         )
         if found := _claim_broken(where, result) or _counted(where, result):
@@ -164,3 +166,8 @@ def _counted(where: Bounds, result: Result) -> Found | None:
 def _unbroken(where: Bounds) -> Unbroken:
     right = where.of(None)
     return kept(right, lambda: check(right, engine=ENGINE))
+
+
+@cache
+def _explored(where: Bounds) -> Explored:
+    return Explored(where.of(None))

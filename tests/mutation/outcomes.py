@@ -11,7 +11,6 @@ from epochgate.models.closed import untaken
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from tests.mutation.by_test import found_by_tests
 from tests.mutation.checking import Found, exercising, first_findings
-from tests.mutation.gaps import GAPS
 from tests.mutation.mutants import AnyMutant
 from tests.mutation.reasons import (
     EQUIVALENT,
@@ -49,9 +48,6 @@ class Outcome:
         """What the reasons do not say; empty if they are right."""
         name = self.mutant.name
         stands = [where for where, reasons in LISTS.values() if name in reasons]
-        if name in GAPS:
-            is_open = self.by_whom != (True, True) and stands == []
-            return "" if is_open else f"{name}: is in ['GAPS'] and {stands}; {self.account}"
         belongs = [LISTS[self.by_whom][0]] if self.by_whom in LISTS else []
         if stands == belongs:
             return ""

@@ -33,8 +33,12 @@ from tests.mutation.mutants import AnyMutant, mutants
 
 EFFECTS_MAX = 20_000
 ACCOUNT_MAX = 300
-SECONDS_MAX = 10
-"""For one test with one mutant, which may never end."""
+WORK_MAX_S = 10
+"""Of processor time for one test with one mutant, which may never end: the same on every machine,
+whatever else it does.
+"""
+WAIT_MAX_S = 120
+"""For one that waits for what never comes, which costs no work."""
 
 
 class Restless(Exception):
@@ -187,13 +191,19 @@ def _beside(item: pytest.Item) -> Any:
 
 @contextmanager
 def _in_time() -> Iterator[None]:
-    def too_late(_: int, __: FrameType | None) -> None:
-        raise Restless(f"it goes on after {SECONDS_MAX} s")
+    def too_much(_: int, __: FrameType | None) -> None:
+        raise Restless(f"it goes on after {WORK_MAX_S} s of work")
 
-    before = signal.signal(signal.SIGALRM, too_late)
-    signal.alarm(SECONDS_MAX)
+    def too_late(_: int, __: FrameType | None) -> None:
+        raise Restless(f"it waits for {WAIT_MAX_S} s")
+
+    before = signal.signal(signal.SIGPROF, too_much), signal.signal(signal.SIGALRM, too_late)
+    signal.setitimer(signal.ITIMER_PROF, WORK_MAX_S)
+    signal.alarm(WAIT_MAX_S)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGPROF, before[0])
+        signal.signal(signal.SIGALRM, before[1])

@@ -16,12 +16,33 @@ REOPENED = (
 
 GONE = "an attempt that is gone is not there"
 NO_PLACE = "an attempt without a place has nothing to leave"
-UNHEARD = "the enumerator of the closed system does nothing with what a reader says"
 
 EQUAL = "the two numbers are equal then"
 IDENTITIES = "no two attempts have the same identity"
 NEWER = "a job marks with a new number each time; a scenario of the gateway alone shows it"
 ONCE = "no wire repeats a confirmation; a scenario of the gateway alone shows it"
+RENEWED = "in a job the attempt before has gone down, and has given up everything on its wire"
+DECIDED = (
+    "a send is confirmed or lost, and not both; what is lost is one of those that the snapshot "
+    "waits for"
+)
+ALONE = "a subtask of this job has no other attempts; the variant with some overrides this method"
+FIRST_DOWN = (
+    "in a job the attempt goes down before this, which aborts the checkpoint; a scenario of the "
+    "holder alone shows it"
+)
+CONNECTS_ONCE = "no process connects twice; a scenario shows it"
+ONLY_ALLOWS = (
+    "it only allows what would be an error, and the closed system never comes to that; a test of "
+    "the runtime shows it"
+)
+NO_OVERLAP = (
+    "in the closed system one checkpoint is under way at a time; a test of the runtime shows what "
+    "belongs to a later one"
+)
+NOT_BESIDE = (
+    "the closed system of concurrent attempts takes no checkpoint; a test of the runtime does"
+)
 DOWN = (
     "in a job the attempt goes down in the same step, which fails the snapshot; a scenario of the "
     "holder alone shows it"
@@ -35,9 +56,9 @@ EQUIVALENT: dict[str, str] = {
     "checkpoint.forget_parts: `self.ends_due = 0` -> `self.ends_due = 1`": (
         "the count is set with each checkpoint, and read when it is completed"
     ),
-    "attempt.note_end: `self.end_others()` -> `pass`": (
-        "a subtask of this job has no other attempts; the variant with some overrides `end_others`"
-    ),
+    "attempt.note_end: `self.end_others()` -> `pass`": ALONE,
+    "attempt.renew: `self.count_attempt()` -> `pass`": ALONE,
+    "attempt.reset_coordinators: `self.admit_others()` -> `pass`": ALONE,
     "attempt.adopt: `identity > self.newest` -> `identity >= self.newest`": EQUAL,
     "checkpoint.forget_parts: `self.coordinators_due = 0` -> `self.coordinators_due = 1`": (
         "the count is read while the checkpoint is triggering, and is set again with the next"
@@ -78,10 +99,25 @@ EQUIVALENT: dict[str, str] = {
     "task: event from running, ended when not is_next and is_old: regardless of is_next": (
         "the next number is never an old one"
     ),
-    "snapshot.may_mark: `all((self.system.gateway[self.coordinator, s].may_mark(checkpoint) for "
-    "s in range(self.system.subtasks)))` -> `any((self.system.gateway[self.coordinator, "
-    "s].may_mark(checkpoint) for s in range(self.system.subtasks)))`": (
-        "the gateways of a coordinator are marked together, and a renewed one may be marked always"
+    "gateway.fail_waiting: `number - self.confirmed > 0` -> `number - self.confirmed >= 0`": (
+        DECIDED
+    ),
+    "gateway.fail_waiting: `number - self.confirmed > 0` -> `number + self.confirmed > 0`": (
+        DECIDED
+    ),
+    "gateway.fail_waiting: `number - self.confirmed > 0 and number - self.confirmed <= "
+    "self.awaited` -> `number - self.confirmed > 0 or number - self.confirmed <= self.awaited`": (
+        DECIDED
+    ),
+    "gateway.give_up_in_flight: `self.awaited > 0` -> `self.awaited >= 0`": (
+        "in a job the attempt goes down before this, which aborts the checkpoint, and a snapshot "
+        "that does not wait ignores a loss"
+    ),
+    "vertex.start_beside: `chosen = self.first()` -> `pass`": (
+        "a place is vacant, as the guard of the row says, and is chosen behind it"
+    ),
+    "vertex.place_of: `-1` -> `-0`": (
+        "the first place ignores a process that neither speaks nor waits there"
     ),
     "snapshot.close_gateways: `self.awaited = 0` -> `pass`": (
         "the count is 0 whenever no snapshot waits: `count_down` and `stop_waiting` leave it so"
@@ -91,13 +127,32 @@ UNSEEN_BY_THE_CHECKER: dict[str, str] = {
     "attempt.send_restore: `self.scheduler.starting(self.number)` -> `pass`": (
         "in the closed jobs the time for a start runs out at any moment, measured or not"
     ),
-    "assignment: list_all from any state but returned when not may_miss_some: without "
-    "list_assigned": ("the list is handed out, and changes nothing in the closed system"),
-    "assignment: speak from reading, told when is_there: regardless of is_there": UNHEARD,
-    "assignment: speak from reading, told when is_there: without pass_event_on": UNHEARD,
-    "checkpoint.count_subtask: `self.has_acknowledged[subtask] = True` -> "
-    "`self.has_acknowledged[subtask] = False`": (
-        "no process acknowledges twice; a scenario of a repeated acknowledgement shows it"
+    "assignment.send_everything: `self.readers.send(attempt, split)` -> `pass`": NOT_BESIDE,
+    "assignment.send_everything: `self.checkpointed.push(split)` -> `pass`": NOT_BESIDE,
+    "assignment.is_old: `attempt < self.attempts` -> `attempt <= self.attempts`": ONLY_ALLOWS,
+    "assignment.is_gone: `self.is_old(attempt) and (not self.has_place(attempt))` -> "
+    "`self.is_old(attempt) or not self.has_place(attempt)`": ONLY_ALLOWS,
+    "assignment.forget_completed: `self.checkpointed.push(split)` -> `pass`": NO_OVERLAP,
+    "assignment.forget_completed: `self.belongs_to.push(number)` -> `pass`": NO_OVERLAP,
+    "attempt.is_newer: `identity > self.newest` -> `identity >= self.newest`": CONNECTS_ONCE,
+    "checkpoint.has_coordinators: `self.system.coordinators > 0` -> `self.system.coordinators "
+    ">= 0`": "a closed system has a coordinator; a scenario of a job without one shows it",
+    "gateway.give_up_in_flight: `self.awaited > 0` -> `self.awaited <= 0`": FIRST_DOWN,
+    "gateway.give_up_in_flight: `self.awaited > 0` -> `self.awaited > 1`": FIRST_DOWN,
+    "gateway.give_up_in_flight: `self.system.snapshot[self.coordinator].lose(self.latest, "
+    "reason)` -> `pass`": FIRST_DOWN,
+    "gateway.give_up_for_new: `self.give_up_in_flight('a new attempt takes the place of the "
+    "old')` -> `pass`": RENEWED,
+    "gateway.may_mark: `self.state == OPEN and self.is_newer(checkpoint)` -> `self.state == OPEN "
+    "or self.is_newer(checkpoint)`": (
+        "in a job all gateways are open when a checkpoint begins, and its number is newer; a "
+        "scenario of the holder alone shows it"
+    ),
+    "snapshot.may_mark: `all((self.system.gateway[self.coordinator, s].may_mark(checkpoint) for "
+    "s in range(self.system.subtasks)))` -> `any((self.system.gateway[self.coordinator, "
+    "s].may_mark(checkpoint) for s in range(self.system.subtasks)))`": (
+        "in a job the gateways of a coordinator are marked together, and a renewed one may be "
+        "marked always; a scenario of the holder alone shows it"
     ),
     "gateway.is_newer: `checkpoint > self.latest` -> `checkpoint >= self.latest`": NEWER,
     "gateway.is_news: `self.confirmed < number <= self.sent` -> `self.confirmed <= number <= "
@@ -127,9 +182,7 @@ UNSEEN_BY_THE_CHECKER: dict[str, str] = {
     ),
     "gateway: reopen from marked when is_marked: regardless of is_marked": REOPENED,
     "gateway: reopen from closed when is_marked: regardless of is_marked": REOPENED,
-    "gateway: renew from open: without give_up_for_new": (
-        "in a job the attempt before has gone down, and has given up everything on its wire"
-    ),
+    "gateway: renew from open: without give_up_for_new": RENEWED,
     "snapshot.may_close: `all((self.system.gateway[self.coordinator, s].is_marked(checkpoint) "
     "for s in range(self.system.subtasks)))` -> `any((self.system.gateway[self.coordinator, "
     "s].is_marked(checkpoint) for s in range(self.system.subtasks)))`": (
@@ -141,17 +194,23 @@ COUNT = (
     "the count is set when the snapshot begins to wait, and read while it waits: there are only "
     "more states"
 )
+COUNT_OF_PARTS = (
+    "the count is set with each checkpoint and read while it is pending: there are only more states"
+)
 NUMBER = "the numbers only have to differ, and to be known: they do not have to grow"
 
+AWAITED_BY_BOTH = (
+    "a send in flight that an earlier snapshot awaited is awaited by this one too, and ends for "
+    "both at once"
+)
+UNPLACED = "the number is read while the place is taken: there are only more states"
+
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
-    "checkpoint.forget_parts: `self.ends_due = 0` -> `pass`": (
-        "the count is set with each checkpoint and read while it is pending: there are only more "
-        "states"
-    ),
-    "checkpoint.forget_parts: `self.subtasks_due = 0` -> `pass`": (
-        "the count is set with each checkpoint and read while it is pending: there are only more "
-        "states"
-    ),
+    "assignment.free: `self.attempt[place] = 0` -> `pass`": UNPLACED,
+    "assignment.free: `self.attempt[place] = 0` -> `self.attempt[place] = 1`": UNPLACED,
+    "checkpoint.forget_parts: `self.coordinators_due = 0` -> `pass`": COUNT_OF_PARTS,
+    "checkpoint.forget_parts: `self.ends_due = 0` -> `pass`": COUNT_OF_PARTS,
+    "checkpoint.forget_parts: `self.subtasks_due = 0` -> `pass`": COUNT_OF_PARTS,
     "snapshot.stop_waiting: `self.awaited = 0` -> `pass`": COUNT,
     "snapshot.stop_waiting: `self.awaited = 0` -> `self.awaited = 1`": COUNT,
     "batch_snapshot.stop_waiting: `self.awaited = 0` -> `pass`": COUNT,
@@ -160,6 +219,11 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "count_down": COUNT,
     "batch_snapshot: lose from confirming when is_current: without stop_waiting": COUNT,
     "batch_snapshot: cancel from any state but idle: without stop_waiting": COUNT,
+    "batch_snapshot: confirm from confirming when is_current and is_last: regardless of "
+    "is_current": AWAITED_BY_BOTH,
+    "batch_snapshot: lose from confirming when is_current: regardless of is_current": (
+        AWAITED_BY_BOTH
+    ),
     "batch_snapshot.begin: `self.number += 1` -> `self.number -= 1`": NUMBER,
     "recreation.replace_inner: `self.generation += 1` -> `self.generation -= 1`": NUMBER,
     "recreation.skip_one: `self.generation += 1` -> `self.generation -= 1`": NUMBER,

@@ -1,4 +1,6 @@
-"""The table of the outcomes of the body mutants, which pytest prints at the end."""
+"""The table of the outcomes of all mutants that were judged, which pytest prints at the end: those
+of bodies under the name of their machine, and those of its rows beside them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from tests.mutation.outcomes import COLUMNS
 
-PROPERTY = "body mutant"
+PROPERTY = "mutant"
 """What a test records about each mutant: its machine, the column in which it counts, its name."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,12 @@ from tests.mutation import bodies
 from tests.mutation.bodies import BodyMutant, body_mutants, changed, reached
 from tests.mutation.by_test import TESTS
 from tests.mutation.checking import OWN, bounds, first_findings
-from tests.mutation.gaps import GAPS, MISSING
 from tests.mutation.homes import HOMES, SYSTEMS_THAT_RUN, Home
 from tests.mutation.meter import ClosedMeters, Meter, Meters
 from tests.mutation.mutants import mutants
 from tests.mutation.outcomes import LISTS, judge
 from tests.mutation.planted import planted
 from tests.mutation.reasons import EQUIVALENT
-from tests.mutation.seen import Seen
 from tests.mutation.table import lines
 from tests.mutation.unbroken import Unbroken, kept
 
@@ -212,16 +209,6 @@ def test_a_reason_for_a_mutant_that_is_found_is_stale(monkeypatch: pytest.Monkey
 def test_every_reason_names_a_mutant_that_there_is() -> None:
     known = {mutant.name for mutant in mutants()} | {mutant.name for mutant in body_mutants()}
     assert {name for _, reasons in LISTS.values() for name in reasons} <= known
-    assert set(GAPS) <= known
-    assert len(GAPS) == sum(map(len, MISSING.values()))
-
-
-def test_a_gap_that_is_closed_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = judge(one("take_all", "`self.count = 0` -> `pass`"))
-    monkeypatch.setitem(GAPS, outcome.mutant.name, "a test")
-    assert outcome.surprise == ""
-    closed = replace(outcome, seen=Seen("test", "it fails"))
-    assert "is in ['GAPS']" in closed.surprise
 
 
 def test_every_system_that_runs_has_its_machines_in_the_list() -> None:

@@ -245,6 +245,26 @@ def test_a_job_begins_from_one_and_goes_back_to_it() -> None:
     master.close()
 
 
+def test_a_job_with_a_completed_checkpoint_begins_from_that_and_not_from_the_snapshot() -> None:
+    first = simulated(Script(state=b"of the checkpoint"))
+    first.settle()
+    wanted = first.master.request_checkpoint()
+    first.settle(wanted.done)
+    script = Script()
+    master = JobMaster(
+        JobConfiguration("batch", 1, (ScriptedProvider("op", script),), checkpoint_interval_s=None),
+        transport=OneTask(),
+        store=first.store,
+        clock=VirtualClock(),
+        blocking=SimulatedWork,
+        batch_states={"op": b"of the snapshot"},
+    )
+    master.start()
+    master.queue.drain()
+    assert script.told("op.reset_to_checkpoint") == [(1, b"of the checkpoint")]
+    master.close()
+
+
 def test_a_coordinator_that_cannot_go_back_to_one_is_rebuilt_and_goes_back_to_it() -> None:
     errors: dict[str, list[Exception]] = {"op.reset_to_checkpoint": [OSError("no such table")]}
     script, clock = Script(errors, state=b"state"), VirtualClock()

@@ -22,7 +22,7 @@ PHRASES: dict[str, Callable[..., str | None]] = {
     "attempt.scheduler.metrics": lambda s, m: f"subtask {s}: its figures are {m}",
     "gateway.sender.confirmed": lambda c, s, n: f"op{c} to {s}: {n} confirmed",
     "gateway.sender.lost": lambda c, s, n, r: f"op{c} to {s}: {n} lost: {r}",
-    "gateway.sender.held": lambda c, s, e: None,
+    "gateway.sender.held": lambda c, s, e: f"op{c} to {s}: {e} held",
     "gateway.sender.turned_away": lambda c, s, e: f"op{c} to {s}: {e} turned away",
     "holder.user.start": lambda c: f"op{c}: start",
     "holder.user.unfit": lambda c: f"op{c}: not started",

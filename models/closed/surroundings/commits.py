@@ -423,6 +423,7 @@ class Sink(Environment):
         self.batch.push(checkpoint)
 
     def commit(self, checkpoint: int, tries: int) -> None:
+        assert tries == 0 or tries == self.answered_tries + 1, "each commit has tries of its own"
         self.ask(checkpoint, tries)
 
     def settled(self, checkpoint: int) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.attempt import FAILED
+from epochgate.models.lifecycle import FAILED as JOB_FAILED
 from epochgate.models.request import IDLE
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Requester(Environment):
 
     is_waiting: bool = Bool()
     """A client has asked for a checkpoint, and none has begun since."""
+    is_late: bool = Bool()
+    """A client that asks after the end is to be refused in this step; never so between two steps."""
 
     want: Trigger
     ask: Trigger
@@ -47,17 +50,20 @@ class Requester(Environment):
 
     def submit_now(self) -> None:
         self.is_waiting = True
+        self.is_late = self.system.restarter.knows_end
         self.system.request.submit()
 
     def submit(self) -> None:
         self.system.request.submit_periodic()
 
     def chosen(self, checkpoint: int) -> None:
+        assert checkpoint == self.system.checkpoint.number, "requests know their checkpoint"
         self.is_waiting = False
 
     def refused(self) -> None:
-        assert self.system.lifecycle.has_ended(), "a checkpoint is refused after the job's end only"
+        assert self.system.restarter.knows_end, "a checkpoint is refused after the job's end only"
         self.is_waiting = False
+        self.is_late = False
 
 
 class Sink(Environment):
@@ -148,7 +154,7 @@ class SlowSink(Environment):
             self.report_committed()
 
     def carry(self, checkpoint: int, earlier: int) -> None:
-        pass
+        self.system.store.has_ledger = True
 
     def cover(self, checkpoint: int) -> None:
         pass
@@ -170,6 +176,10 @@ class Restarter(Environment):
     """The restart of all that waits for its back-off; 0 for none."""
     next_numbers: list[int] = Array(Int("attempts"), "subtasks")
     """The least number of a subtask's next attempt; 0 if no restart was asked for before it."""
+    knows_cause: bool = Bool()
+    """It was told why the job ends, and not yet that it has."""
+    knows_end: bool = Bool()
+    """It was told that the job has ended."""
 
     back_off: Trigger
 
@@ -206,10 +216,14 @@ class Restarter(Environment):
         self.system.wire[subtask].finish(identity)
 
     def ending(self, reason: int) -> None:
-        pass
+        self.knows_cause = True
 
     def ended(self, outcome: int, checkpoint: int) -> None:
-        pass
+        assert self.knows_cause or self.system.lifecycle.state != JOB_FAILED, (
+            "a job that fails has told why"
+        )
+        self.knows_cause = False
+        self.knows_end = True
 
 
 class BackOff(Environment):

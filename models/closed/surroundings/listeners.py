@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
+from epochgate.models.attempt import FAILED
 from epochgate.models.closed.surroundings.unasked import Unasked
+from epochgate.models.execution_vertex import ATTEMPTED
 
 if TYPE_CHECKING:
     from epochgate.models.closed.concurrent import ConcurrentAttempts
@@ -110,6 +112,11 @@ class Coordinator(Unasked):
         vertex = subtask // self.system.concurrent
         self.is_ready[subtask] = False
         self.is_reset_due[vertex] = not self.system.lives(vertex)
+        self.system.record[vertex].is_due = (
+            self.system.vertex[vertex].state == ATTEMPTED
+            and self.system.attempt[subtask].state == FAILED
+            and self.system.attempt[subtask].number == attempt
+        )
 
     def subtask_reset(self, subtask: int, checkpoint: int) -> None:
         vertex = subtask // self.system.concurrent
@@ -247,7 +254,7 @@ class Shore(Environment):
         pass
 
     def chosen(self, checkpoint: int) -> None:
-        pass
+        assert checkpoint == self.system.checkpoint.number, "requests know their checkpoint"
 
 
 class Record(Environment):
@@ -258,8 +265,12 @@ class Record(Environment):
     system: ConcurrentAttempts
     vertex: int
 
+    is_due: bool = Bool()
+    """An attempt was outlived, which is to be told in this step; never so between two steps."""
+
     def outlived(self, place: int, attempt: int, reason: int) -> None:
         assert self.system.lives(self.vertex), "another attempt of the subtask goes on"
+        self.is_due = False
 
 
 class Delays(Environment):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from epochgate.models.closed.job import ClosedJob
 
 AWAY, HERE = "away", "here"
+CURRENT, OUTDATED = 0, 1
+"""Whose figures they are: those of the process that speaks, or of one before it."""
 INITIALIZE, RUN, LOST, ENDED, FINISHED, FAILED, FATAL = 0, 1, 2, 3, 4, 5, 6
 
 
@@ -79,6 +81,8 @@ class Process(Environment):
     """The task has taken its part of a checkpoint, and was not told the checkpoint's outcome."""
     is_unwanted: bool = Bool()
     """A process has to be told to leave in this step; never so between two steps."""
+    is_measured: bool = Bool()
+    """Its figures are to be passed on in this step; never so between two steps."""
 
     arrive: Trigger
     die: Trigger
@@ -208,11 +212,13 @@ class Process(Environment):
         self.system.attempt[self.subtask].connect(self.identity)
 
     def replace(self) -> None:
-        self.is_unwanted = (
-            self.system.attempt[self.subtask].identity == self.identity
-            and self.system.attempt[self.subtask].is_connected()
-        )
+        waiting = self.system.attempt[self.subtask].waiting
+        self.is_unwanted = self.speaks() or waiting == self.identity
         self.connect()
+
+    def speaks(self) -> bool:
+        present = self.system.attempt[self.subtask].identity
+        return present == self.identity and self.system.attempt[self.subtask].is_connected()
 
     def spend_failure(self) -> None:
         self.system.budget.failures += 1
@@ -260,7 +266,8 @@ class Process(Environment):
         self.deliver(self.identity, self.up.pop())
 
     def repeat_answers(self) -> None:
-        self.system.attempt[self.subtask].metrics(self.identity, 0)
+        self.is_measured = self.speaks()
+        self.system.attempt[self.subtask].metrics(self.identity, CURRENT)
         for before in range(self.system.checkpoints):
             number = before + 1
             if number < self.system.checkpoint.number:
@@ -274,7 +281,7 @@ class Process(Environment):
     def say_everything(self) -> None:
         self.is_unwanted = True
         self.system.attempt[self.subtask].connect(self.identity - 1)
-        self.system.attempt[self.subtask].metrics(self.identity - 1, 0)
+        self.system.attempt[self.subtask].metrics(self.identity - 1, OUTDATED)
         for message in range(self.system.up + 1):
             self.deliver(self.identity - 1, message)
         for c in range(self.system.coordinators):
@@ -365,9 +372,11 @@ class Process(Environment):
         self.is_unwanted = False
 
     def metrics(self, counters: int) -> None:
-        pass
+        assert counters == CURRENT, "figures are taken from the process that speaks"
+        self.is_measured = False
 
     def refuse(self, identity: int) -> None:
+        assert identity > 0, "a process that is refused has connected"
         if identity == self.identity:
             self.ended()
         self.is_unwanted = False

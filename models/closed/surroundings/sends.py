@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epochgate.fsm import Int
+from epochgate.fsm import Bool, Int
 from epochgate.fsm.closed import Environment
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ class Sends(Environment):
     sent: int = Int("events")
     undecided: int = Int("posted")
     """Sends whose futures are pending."""
+    is_sending: bool = Bool()
+    """What happens to a send is to be told in this step; never so between two steps."""
 
     def has_more(self) -> bool:
         return self.sent < self.system.events
@@ -32,11 +34,13 @@ class Sends(Environment):
         self.undecided += 1
 
     def post(self) -> None:
+        self.is_sending = True
         self.system.gateway[self.coordinator, self.subtask].send(
             self.system.attempt[self.subtask].number, self.sent
         )
 
     def event(self, identity: int, number: int, event: int) -> None:
+        self.is_sending = False
         self.system.wire[self.subtask].event(identity, self.coordinator, number, event)
 
     def confirmed(self, count: int) -> None:
@@ -46,7 +50,8 @@ class Sends(Environment):
         self.undecided -= count
 
     def held(self, event: int) -> None:
-        pass
+        self.is_sending = False
 
     def turned_away(self, event: int) -> None:
+        self.is_sending = False
         self.undecided -= 1

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Int, Opaque, Row, Trigger
+from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.split_assignment import TOLD
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 STARTING, UP, DOWN = "starting", "up", "down"
 REGISTER, REQUEST = 0, 1
+CURRENT, OUTDATED = 0, 1
+"""Whose words they are: those of the reader that is there, or of one before it."""
 
 
 class Reader(Environment):
@@ -108,7 +110,8 @@ class Reader(Environment):
         if message == REGISTER:
             self.system.assignment[self.subtask].register(self.attempt)
         else:
-            self.system.assignment[self.subtask].speak(self.attempt, 1)
+            self.system.dealer[self.subtask].is_spoken_to = True
+            self.system.assignment[self.subtask].speak(self.attempt, CURRENT)
             self.system.assignment[self.subtask].request(self.attempt)
 
     def register_again(self) -> None:
@@ -119,7 +122,7 @@ class Reader(Environment):
             if a < self.attempt and a < self.system.assignment[self.subtask].attempts:
                 self.system.assignment[self.subtask].register(a)
                 self.system.assignment[self.subtask].request(a)
-                self.system.assignment[self.subtask].speak(a, 0)
+                self.system.assignment[self.subtask].speak(a, OUTDATED)
                 self.system.assignment[self.subtask].lost(a)
 
     def ask_for_more(self) -> None:
@@ -202,6 +205,8 @@ class Dealer(Environment):
     """The reader has asked, and has no answer."""
     is_planned: bool = Bool()
     """The next reader is given a split, or told of the end, when it is announced."""
+    is_spoken_to: bool = Bool()
+    """What the reader says is to be heard in this step; never so between two steps."""
 
     deal: Trigger
     end: Trigger
@@ -282,8 +287,9 @@ class Dealer(Environment):
         assert self.system.reader[self.subtask].attempt == attempt, "it is the present one"
         self.is_waiting = True
 
-    def said(self, attempt: int, event: Opaque) -> None:
-        pass
+    def said(self, attempt: int, event: int) -> None:
+        assert event == CURRENT, "what is said is heard from the reader that is there"
+        self.is_spoken_to = False
 
     def returned(self, split: int) -> None:
         self.system.job.take_back(split)
@@ -293,3 +299,4 @@ class Dealer(Environment):
 
     def listed(self, split: int) -> None:
         assert not self.system.job.is_to_assign(split), "what is listed is assigned"
+        self.system.job.to_list -= 1

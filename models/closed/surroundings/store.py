@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import STAY, Bool, Int, Row, Trigger
+from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.checkpoint import PENDING, TRIGGERING
+from epochgate.models.committer import COMMITTING
 
 if TYPE_CHECKING:
     from epochgate.models.closed.job import ClosedJob
@@ -24,6 +25,12 @@ class Store(Environment):
 
     has_work: bool = Bool()
     """A checkpoint was given to it to store."""
+    is_begun: bool = Bool()
+    """It was told of a checkpoint, and not what has come of it."""
+    has_part: list[bool] = Array(Bool(), "subtasks")
+    """The subtask's part of the checkpoint under way was kept."""
+    has_ledger: bool = Bool()
+    """The checkpoint to be stored carries what is not committed; never so between two steps."""
     is_failure_due: bool = Bool()
     """The checkpoint under way has to fail in this step; never so between two steps."""
     failures_before: int = Int("failures")
@@ -93,12 +100,16 @@ class Store(Environment):
     # port `driver` of the checkpoint
 
     def started(self, checkpoint: int) -> None:
-        pass
+        self.is_begun = True
 
     def keep(self, checkpoint: int, subtask: int, snapshot: int) -> None:
-        pass
+        self.has_part[subtask] = True
 
     def save(self, checkpoint: int) -> None:
+        assert self.has_ledger or self.system.committer.state != COMMITTING, (
+            "a checkpoint carries what is not known to be committed"
+        )
+        self.has_ledger = False
         self.has_work = True
 
     def completed(self, checkpoint: int) -> None:
@@ -141,6 +152,9 @@ class Store(Environment):
         self.forget()
 
     def forget(self) -> None:
+        self.is_begun = False
+        for s in range(self.system.subtasks):
+            self.has_part[s] = False
         for c in range(self.system.coordinators):
             self.system.keeper[c].has_state = False
         for s in range(self.system.subtasks):

@@ -78,8 +78,11 @@ class QueuedModel:
 
     def _drop_demands(self) -> None:
         self._system.store.is_failure_due = False
+        self._system.requester.is_late = False
         for process in self._system.process:
-            process.is_unwanted = False
+            process.is_unwanted = process.is_measured = False
+        for sender in self._system.sender.values():
+            sender.is_sending = False
 
     def process(self) -> int:
         """Process the oldest event with its effects; how many wait because of it."""

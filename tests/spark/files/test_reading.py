@@ -18,6 +18,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from epochgate.spark.files import (
     BadFile,
+    Dialect,
     FileChanged,
     FileEnumeration,
     FileSplit,
@@ -209,7 +210,9 @@ def test_parquet_columns_are_read_by_name(tmp_path: Path) -> None:
 
 def test_a_csv_file_without_header_has_numbered_columns(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1;x\n2;y\n")
-    splits, layout = enumerate_all(tmp_path, header=False, delimiter=";", split_bytes_target=3)
+    splits, layout = enumerate_all(
+        tmp_path, dialect=Dialect(";", header=False), split_bytes_target=3
+    )
     assert layout.schema.names == ["f0", "f1"]
     assert read_all(splits, layout) == [(1, "x"), (2, "y")]
 
@@ -228,13 +231,13 @@ def read_until_bad(
 
 @pytest.mark.parametrize("block_bytes", [20, 64, 1 << 20])
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_a_bad_record_is_named_by_its_byte_and_all_rows_before_it_are_read(
+def test_a_bad_record_is_named_by_its_line_and_all_rows_before_it_are_read(
     tmp_path: Path, kind: str, block_bytes: int
 ) -> None:
     good = [f"{number},x" if kind == "csv" else f'{{"a": {number}}}' for number in range(30)]
     bad = "1,2,3" if kind == "csv" else '{"a": "not a number"}'
     lines = ([] if kind == "jsonl" else ["a,b"]) + good[:20]
-    start = len("\n".join(lines)) + 1
+    place = "line 22" if kind == "csv" else "line 21, column 'a'"
     path = tmp_path / f"a.{kind}"
     path.write_text("\n".join([*lines, bad, *good[20:]]))
     # The sample ends before the bad record, as it would in a large file.
@@ -242,15 +245,15 @@ def test_a_bad_record_is_named_by_its_byte_and_all_rows_before_it_are_read(
 
     rows, bad_file = read_until_bad(SplitReader(layout, block_bytes=block_bytes), splits[0])
     assert rows == list(range(20))
-    assert bad_file.position == f"byte {start}"
-    assert str(path) in str(bad_file)
-    assert splits[0].split_id in str(bad_file)
+    assert bad_file.position == place
+    assert f"'{path}', at {place}: " in str(bad_file)
+    assert bad_file.split_id == splits[0].split_id
 
     reader = SplitReader(layout, block_bytes=block_bytes, on_bad_file="skip")
     assert sum(read.batch.num_rows for read in reader.read(splits[0])) == 20
     (skipped,) = reader.take_skipped()
     assert skipped.path == str(path)
-    assert skipped.position == f"byte {start}"
+    assert skipped.position == place
     assert reader.take_skipped() == []
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -84,17 +85,17 @@ def test_a_failure_names_the_file_the_split_the_rows_and_the_cause(
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-class polars:  # noqa: N801  # a stand-in for a package that is not installed here
-    class DataFrame:
-        __module__, __qualname__ = "polars.dataframe.frame", "DataFrame"
-
-
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (pd.DataFrame({"a": [1]}), "returned a pandas.DataFrame; return pyarrow.RecordBatch.from_"),
+        (pd.DataFrame({"a": [1]}), "pandas.DataFrame; return pyarrow.RecordBatch.from_pandas"),
+        (
+            pd.DataFrame({"a": [1]}),
+            "annotate its first parameter .* or say it by --transform-takes",
+        ),
         (pd.Series([1]), "returned a pandas.Series; return pyarrow.RecordBatch.from_pandas"),
-        (polars.DataFrame(), r"returned a polars.DataFrame; return frame.to_arrow\(\)"),
+        (pl.DataFrame({"a": [1]}), r"returned a polars.DataFrame; return frame.to_arrow\(\)"),
+        (pl.DataFrame().lazy(), r"returned a polars.LazyFrame; return frame.collect\(\).to_arrow"),
     ],
 )
 def test_a_result_of_another_library_is_named_with_what_to_return_instead(

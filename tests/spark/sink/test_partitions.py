@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochgate.runtime.testing.faulty_filesystem import Fault
-from epochgate.spark.ingest.options import IngestOptions
+from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
 from epochgate.spark.parquet_sink import Committable, ParquetTarget, StagingWriter
 from epochgate.spark.parquet_sink.partitions import (
     PartitioningChanged,
@@ -130,6 +130,11 @@ def test_a_start_with_other_partitions_is_refused_and_leaves_the_target_free(
     again = SimulatedIngest(options_for(tmp_path, partition_by=("name",)))
     again.run()
     assert again.leave().state == "finished"
+
+
+def test_a_partitioned_target_keeps_its_columns(tmp_path: Path) -> None:
+    with pytest.raises(IngestMisconfigured, match="Leave one of them out"):
+        options_for(tmp_path, partition_by=("name",), schema_evolution="add")
 
 
 def with_parity(batch: pa.RecordBatch) -> pa.Table:

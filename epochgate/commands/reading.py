@@ -1,0 +1,89 @@
+"""The options of `epochgate ingest` on how files are read, and what happens to what is bad."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+FORMATS = ("parquet", "csv", "jsonl")
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Declare how files are read."""
+    group = parser.add_argument_group("how files are read")
+    add = group.add_argument
+    add("--format", choices=FORMATS, help="of the files (default: by their extension)")
+    add(
+        "--schema",
+        metavar="DDL",
+        help="columns and types as in Spark, such as 'id BIGINT NOT NULL, price DECIMAL(10,2)' "
+        "(default: inferred from the first file)",
+    )
+    add(
+        "--schema-evolution",
+        choices=("none", "add", "widen"),
+        default="none",
+        help="refuse files with other columns; or take new columns, and none for missing ones; or "
+        "let INT become BIGINT or DOUBLE as well (default: none)",
+    )
+    add("--columns", metavar="A,B,...", help="read these columns only")
+    add(
+        "--delimiter",
+        default=",",
+        metavar="CHAR",
+        help="between the fields of CSV files, such as ';' or the word tab (default: ',')",
+    )
+    add(
+        "--quote",
+        default='"',
+        metavar="CHAR",
+        help="around fields of CSV files; '' if none are quoted (default: '\"')",
+    )
+    add("--no-header", action="store_true", help="CSV files have no header")
+    add(
+        "--null",
+        action="append",
+        metavar="TEXT",
+        help="a CSV field with this text has no value; may be given several times (default: an "
+        "empty field, NA, null and the like, in columns that are no text)",
+    )
+    add(
+        "--encoding",
+        default="utf-8",
+        metavar="NAME",
+        help="of CSV and JSON lines files, such as latin-1 or cp1252 (default: utf-8)",
+    )
+    add(
+        "--on-bad-row",
+        choices=("fail", "reject"),
+        default="fail",
+        help="let a row that does not fit make its file bad, or keep it in the table "
+        "TARGET.rejected, and read the rest of the file (default: fail)",
+    )
+    add(
+        "--on-bad-file",
+        choices=("fail", "skip"),
+        default="fail",
+        help="end the job at a file that cannot be read, or record it in TARGET.bad-files.jsonl "
+        "and go on (default: fail)",
+    )
+
+
+def reading_from(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Those options as `IngestOptions` takes them."""
+    from epochgate.spark.files.dialect import delimiter_named
+
+    columns = arguments.columns
+    return {
+        "format": arguments.format,
+        "schema": arguments.schema,
+        "schema_evolution": arguments.schema_evolution,
+        "columns": None if columns is None else tuple(one.strip() for one in columns.split(",")),
+        "delimiter": delimiter_named(arguments.delimiter),
+        "quote": arguments.quote,
+        "header": not arguments.no_header,
+        "null": None if arguments.null is None else tuple(arguments.null),
+        "encoding": arguments.encoding,
+        "on_bad_row": arguments.on_bad_row,
+        "on_bad_file": arguments.on_bad_file,
+    }

@@ -1,0 +1,359 @@
+"""Which columns each file has, and whether the files of one source agree on them.
+
+Decides the layout with which a file is read: that of the first file for all, or, if the schema may
+evolve, one for each set of columns and types; or the schema that was asked for. A text file's
+columns keep the types that are known unless its own are wider and may be. Leaves to others: whether
+the target takes what differs (the sink's coordinator). Runs on the driver, with the enumeration.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from epochgate.errors import UsageError
+from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
+from epochgate.spark.files.errors import (
+    DelimiterDoubtful,
+    SchemaChanged,
+    TypeUnreadable,
+)
+from epochgate.spark.files.evolution import SchemaEvolution, difference, merged, wider
+from epochgate.spark.files.layout import (
+    describe,
+    fill_types,
+    has_same_columns,
+    infer_schema,
+    normal_schema,
+    open_bytes,
+    read_first_record,
+    read_header,
+)
+from epochgate.spark.files.partitions import (
+    PartitionColumnInFile,
+    PartitionsDiffer,
+    infer_type,
+    partition_texts,
+    partition_value,
+    root_of,
+)
+from epochgate.spark.files.split import Compression, Format, SourceLayout
+from epochgate.spark.files.text import UTF_8
+
+ASKED = "--schema (schema in Python)"
+
+
+class ReadingChanged(UsageError):
+    """A start is to read its files in another way than those before: options, before, now."""
+
+    def __str__(self) -> str:
+        options, before, now = self.args
+        return (
+            f"{options}: this job goes on from a checkpoint, and has begun to read its files in "
+            f"another way.\n  before: {before}\n  now:    {now}\nGive the same again; or start "
+            "afresh, with a new target and a new --checkpoint-dir (checkpoint_directory in "
+            "Python). With --schema-evolution add or widen (schema_evolution), files that are new "
+            "may be read by another schema."
+        )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the files of a source are asked to be read.
+
+    schema: none to infer it, or to take it from Parquet; a column that is not nullable needs a
+    value in each row. leaves_bad_rows: whether rows that do not fit are rejected one by one.
+    """
+
+    schema: pa.Schema | None = None
+    projection: tuple[str, ...] | None = None
+    dialect: Dialect = field(default_factory=Dialect)
+    encoding: str = UTF_8
+    sample_bytes_max: int = 8 << 20
+    leaves_bad_rows: bool = False
+    evolution: SchemaEvolution = "none"
+
+
+class Layouts:
+    """The layouts of a source's files so far; a split refers to its own by index."""
+
+    def __init__(self, source: str, reading: Reading) -> None:
+        self._source, self._reading = source, reading
+        self._layouts: list[SourceLayout] = []
+        self._first_path = ""
+        self._partition_types: dict[str, pa.DataType] = {}
+
+    def __getitem__(self, index: int) -> SourceLayout:
+        return self._layouts[index]
+
+    @property
+    def newest(self) -> SourceLayout | None:
+        """The last one that was added; none before the first."""
+        return self._layouts[-1] if self._layouts else None
+
+    @property
+    def first_path(self) -> str:
+        """The file of the first layout."""
+        return self._first_path
+
+    def copy(self) -> Layouts:
+        """One that knows the same, of which nothing is shared that changes."""
+        other = copy.copy(self)
+        other._layouts = list(self._layouts)
+        return other
+
+    def look_at(self, paths: Iterable[str]) -> None:
+        """Fix the types of columns in directories' names, by all that are there at first."""
+        if self._layouts or self._partition_types:
+            return
+        root = root_of(self._source)
+        texts: dict[str, set[str | None]] = {}
+        for path in paths:
+            for name, text in partition_texts(path, root).items():
+                texts.setdefault(name, set()).add(text)
+        self._partition_types = {name: infer_type(values) for name, values in texts.items()}
+
+    def of_parquet(self, path: str, schema: pa.Schema) -> int:
+        """The index of the layout of a Parquet file of this schema. Raises as `of_text` does."""
+        schema = normal_schema(schema)
+        given = self._reading.schema
+        if given is None:
+            return self._add(path, "parquet", schema)
+        partitions = self._partitions(path)
+        self._require_columns(path, given, schema.names, partitions)
+        for column in schema:
+            expected = given.field(column.name).type
+            if not _is_readable_as(column.type, expected):
+                raise SchemaChanged(path, difference(schema, given), ASKED, describe(given))
+        return self._add(path, "parquet", given)
+
+    def of_text(self, path: str, file_format: Format, compression: Compression) -> int | None:
+        """The index of the layout of a CSV or JSON lines file; none if it has no row.
+
+        Raises SchemaChanged, PartitionsDiffer, PartitionValueInvalid, PartitionColumnInFile,
+        DelimiterDoubtful or TypeUnreadable, and what reading it raises.
+        """
+        reading = self._reading
+        names: tuple[str, ...] | None = None
+        with open_bytes(path, compression) as file:
+            if file_format == "csv":
+                first = read_first_record(file, reading.dialect, reading.encoding)
+                self._require_delimiter(path, first.names, first.text)
+                if reading.dialect.header:
+                    names = read_header(file, reading.dialect, reading.encoding).names
+            if reading.schema is not None:
+                return self._add_given(path, file_format, names)
+            if self._layouts and reading.evolution == "none":
+                return self._add(path, file_format, self._of_known(path, names))
+            inferred = infer_schema(
+                file,
+                file_format,
+                reading.dialect,
+                reading.encoding,
+                reading.sample_bytes_max,
+                reading.leaves_bad_rows,
+            )
+        if inferred is None:
+            return None
+        return self._add(path, file_format, self._with_known_types(inferred))
+
+    def to_list(self) -> list[bytes]:
+        """Plain values, for msgpack."""
+        types = pa.schema(list(self._partition_types.items())).serialize().to_pybytes()
+        return [types, *(layout.to_bytes() for layout in self._layouts)]
+
+    @staticmethod
+    def from_earlier(layout: bytes | None) -> list[bytes]:
+        """What a release with one layout for all files kept, as `restore` takes it."""
+        types = pa.schema([]).serialize().to_pybytes()
+        return [types] if layout is None else [types, layout]
+
+    def restore(self, first_path: str, values: list[bytes]) -> None:
+        """Continue from what `to_list` returned.
+
+        Raises `UsageError` for other columns, and `ReadingChanged`.
+        """
+        types, *layouts = values
+        self._first_path = first_path
+        schema = pa.ipc.read_schema(pa.py_buffer(types))
+        self._partition_types = {one.name: one.type for one in schema}
+        self._layouts = [SourceLayout.from_bytes(layout) for layout in layouts]
+        before, reading = self.newest, self._reading
+        if before is None:
+            return
+        if before.projection != reading.projection:
+            raise UsageError(
+                f"the checkpoint is of a job that reads columns {_columns(before.projection)}, "
+                f"this one is to read {_columns(reading.projection)}. Ask for the same --columns "
+                "(columns in Python), or start afresh with a new target and a new "
+                "--checkpoint-dir (checkpoint_directory)."
+            )
+        if before.dialect != reading.dialect:
+            raise ReadingChanged(
+                "--delimiter, --quote, --no-header, --null", before.dialect, reading.dialect
+            )
+        if reading.schema is None or reading.evolution != "none":
+            return
+        given = reading.schema
+        named = [one for one in before.partitions if one.name in given.names]
+        known = pa.schema([*before.schema, *named])
+        if not has_same_columns(given, known):
+            raise ReadingChanged("--schema", describe(known), describe(given))
+
+    def _of_known(self, path: str, names: tuple[str, ...] | None) -> pa.Schema:
+        known = self._layouts[0].schema
+        if names is not None and set(names) != set(known.names):
+            raise SchemaChanged(path, _named(names, known), self._first_path, describe(known))
+        return known
+
+    def _with_known_types(self, inferred: pa.Schema) -> pa.Schema:
+        """Text is read as a column's known type, unless its own is wider and may be."""
+        if not self._layouts:
+            return fill_types(inferred)
+        mode = self._reading.evolution
+        known = merged([layout.schema for layout in self._layouts], mode)
+        fields = []
+        for column in inferred:
+            index = known.get_field_index(column.name)
+            kind = column.type
+            if index >= 0:
+                before = known.field(index).type
+                kind = wider(before, kind, mode) or before
+            fields.append(pa.field(column.name, kind))
+        return fill_types(pa.schema(fields))
+
+    def _add_given(self, path: str, file_format: Format, names: tuple[str, ...] | None) -> int:
+        given = self._reading.schema
+        assert given is not None
+        partitions = self._partitions(path)
+        if names is not None:
+            self._require_columns(path, given, names, partitions)
+        for column in given:
+            if column.name not in partitions and not _is_readable_from(file_format, column.type):
+                raise TypeUnreadable(column.name, str(column.type), file_format)
+        return self._add(path, file_format, given)
+
+    def _require_columns(
+        self, path: str, given: pa.Schema, names: Iterable[str], partitions: Iterable[str]
+    ) -> None:
+        """Refuse a file that does not have the columns of the schema that was asked for."""
+        found, elsewhere = set(names), set(partitions)
+        if both := sorted(found & elsewhere):
+            raise PartitionColumnInFile(path, both[0])
+        lacking = [one for one in given if one.name not in found and one.name not in elsewhere]
+        may_lack = self._reading.evolution != "none"
+        wrong = [f"{one.name}: {one.type} is missing" for one in lacking if not may_lack]
+        wrong += [
+            f"{one.name}: {one.type} NOT NULL is missing"
+            for one in lacking
+            if may_lack and not one.nullable
+        ]
+        wrong += [f"{name} is new" for name in names if name not in given.names]
+        if wrong:
+            raise SchemaChanged(path, wrong, ASKED, describe(given))
+
+    def _require_delimiter(self, path: str, names: tuple[str, ...], text: str) -> None:
+        dialect, given = self._reading.dialect, self._reading.schema
+        if len(names) > 1 or (given is not None and len(given) == 1):
+            return
+        if (other := other_delimiter(text, dialect)) is not None:
+            raise DelimiterDoubtful(
+                path, text.strip(), show_delimiter(dialect.delimiter), show_delimiter(other)
+            )
+
+    def _partitions(self, path: str) -> list[str]:
+        return list(partition_texts(path, root_of(self._source)))
+
+    def _partition_schema(self, path: str) -> pa.Schema:
+        """The columns of the directories, each of which must hold a value of its type."""
+        given = self._reading.schema
+        fields = []
+        for name in self._partitions(path):
+            if given is not None and name in given.names:
+                fields.append(given.field(name))
+            else:
+                kind = self._partition_types.setdefault(
+                    name, infer_type([partition_texts(path, root_of(self._source))[name]])
+                )
+                fields.append(pa.field(name, kind))
+        for one in fields:
+            partition_value(path, one)
+        return pa.schema(fields)
+
+    def _add(self, path: str, file_format: Format, schema: pa.Schema) -> int:
+        reading = self._reading
+        partitions = self._partition_schema(path)
+        if reading.schema is None:
+            both = next((name for name in partitions.names if name in schema.names), None)
+            if both is not None:
+                raise PartitionColumnInFile(path, both)
+        own = pa.schema([one for one in schema if one.name not in partitions.names])
+        layout = SourceLayout(
+            file_format,
+            own,
+            reading.dialect,
+            reading.projection,
+            partitions,
+            takes_new_fields=reading.evolution != "none" and reading.schema is None,
+        )
+        self._require_projection(path, layout)
+        if self._layouts and reading.evolution == "none":
+            self._require_same(path, layout)
+            columns = [own.field(name) for name in self._layouts[0].schema.names]
+            layout = replace(layout, schema=pa.schema(columns))
+        if layout not in self._layouts:
+            self._first_path = self._first_path or path
+            self._layouts.append(layout)
+        return self._layouts.index(layout)
+
+    def _require_same(self, path: str, layout: SourceLayout) -> None:
+        first = self._layouts[0]
+        if not has_same_columns(layout.schema, first.schema):
+            wrong = difference(layout.schema, first.schema)
+            raise SchemaChanged(path, wrong, self._first_path, describe(first.schema))
+        if layout.partitions.names != first.partitions.names:
+            raise PartitionsDiffer(
+                path, layout.partitions.names, self._first_path, first.partitions.names
+            )
+
+    def _require_projection(self, path: str, layout: SourceLayout) -> None:
+        wanted, names = self._reading.projection, [*layout.schema.names, *layout.partitions.names]
+        missing = set(wanted or ()) - set(names)
+        may_lack = bool(self._layouts) and self._reading.evolution != "none"
+        if wanted == () or (missing and not may_lack):
+            raise UsageError(
+                f"columns {sorted(missing)} are not in {path!r}, which has {names}. "
+                "Ask for at least one of these by --columns (columns in Python)."
+            )
+
+
+def _named(names: tuple[str, ...], known: pa.Schema) -> list[str]:
+    return [
+        *(f"{name} is new" for name in names if name not in known.names),
+        *(f"{one.name}: {one.type} is missing" for one in known if one.name not in names),
+    ]
+
+
+def _columns(projection: Iterable[str] | None) -> str:
+    return "(all)" if projection is None else ", ".join(projection)
+
+
+def _is_readable_as(found: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether a Parquet column may be read as this type; values that would be lost are refused."""
+    if pa.types.is_timestamp(found) and pa.types.is_timestamp(expected):
+        return (found.tz is None) == (expected.tz is None)
+    if pa.types.is_large_string(found) or pa.types.is_string_view(found):
+        return bool(pa.types.is_string(expected))
+    return bool(wider(found, expected, "widen") == expected)
+
+
+def _is_readable_from(file_format: Format, kind: pa.DataType) -> bool:
+    if file_format == "csv":
+        return not pa.types.is_nested(kind)
+    if pa.types.is_map(kind):
+        return False
+    children = [kind.field(index) for index in range(kind.num_fields)]
+    return all(_is_readable_from(file_format, child.type) for child in children)

@@ -1,0 +1,68 @@
+"""Blocks of records as tables, with each bad record alone.
+
+Decides how a bad record is found: a block that does not parse is halved until the bad record stands
+alone, so that which rows are read does not depend on where a block began. A block without a bad
+record is parsed once, and no line of it is counted. Runs in a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from epochgate.spark.files.layout import cause_of
+from epochgate.spark.files.lines import LineCounter
+from epochgate.spark.files.parsing import RecordParser, ValueInvalid
+from epochgate.spark.files.records import RecordEnds
+from epochgate.spark.files.rejected import RejectedRow, raw_text
+from epochgate.spark.files.split import FileSplit
+from epochgate.spark.files.text import NotText, as_utf8
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Whole records from byte `at` to byte `after`: a table, or one that is bad."""
+
+    at: int
+    after: int
+    content: pa.Table | RejectedRow
+
+
+class RecordBlocks:
+    """Parses blocks of one split's records; `lines` counts those of the file."""
+
+    def __init__(
+        self,
+        split: FileSplit,
+        parser: RecordParser,
+        ends: RecordEnds,
+        encoding: str,
+        lines: LineCounter,
+    ) -> None:
+        self._split, self._parser, self._ends = split, parser, ends
+        self._encoding, self._lines = encoding, lines
+
+    def parse(self, offset: int, data: bytes) -> Iterator[Piece]:
+        """The pieces of a block that begins at `offset`, in order."""
+        try:
+            table = self._parser.parse(as_utf8(data, self._encoding, offset))
+        except (pa.ArrowException, NotText, ValueInvalid) as error:
+            middle = self._ends.last(data[: len(data) // 2]) or self._ends.first(data, 0)
+            if middle in (0, len(data)):
+                bad = self._explained(offset, data, error)
+                yield Piece(offset, offset + len(data), bad)
+                return
+            yield from self.parse(offset, data[:middle])
+            yield from self.parse(offset + middle, data[middle:])
+            return
+        yield Piece(offset, offset + len(data), table)
+
+    def _explained(self, offset: int, data: bytes, error: Exception) -> RejectedRow:
+        raw = raw_text(data, self._encoding)
+        if isinstance(error, NotText):
+            column, reason = None, cause_of(error, self._split.path, self._split.compression)
+        else:
+            column, reason = self._parser.explain(error, raw)
+        return RejectedRow(self._split.path, self._lines.line_at(offset), column, reason, raw)

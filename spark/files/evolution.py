@@ -1,0 +1,170 @@
+"""How a schema may grow: columns that may be missing, and types that hold all of narrower ones.
+
+Decides, for the one place that agrees on a target's schema and for those that read toward it: what
+"add" and "widen" allow. The rules are those of Delta's mergeSchema and type widening; BIGINT does
+not become DOUBLE, because Spark could not read the older files as that. Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pyarrow as pa
+
+from epochgate.errors import EpochgateError
+
+SchemaEvolution = Literal["none", "add", "widen"]
+
+_WHOLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_IN_DOUBLE = (pa.int8(), pa.int16(), pa.int32(), pa.float32(), pa.float64())
+_DIGITS_MAX = 38
+
+
+class EvolutionRefused(EpochgateError):
+    """The output's columns are not those of the target, nor may become so: mode, differences."""
+
+    def __str__(self) -> str:
+        mode, differences = self.args
+        may = {
+            "none": "--schema-evolution none takes no change",
+            "add": "--schema-evolution add takes new columns and no other change",
+            "widen": "--schema-evolution widen takes new columns, and wider types: from INT to "
+            "BIGINT or DOUBLE, from FLOAT to DOUBLE, and more digits of DECIMAL; not from BIGINT "
+            "to DOUBLE, since Spark could not read the older files then",
+        }[mode]
+        return (
+            "the output's columns are not those of the target:\n  "
+            + "\n  ".join(differences)
+            + f"\n{may} (schema_evolution in Python). Nothing of these rows was taken. Give the "
+            "types by --schema (schema), cast the columns in the transform, or give a new target."
+        )
+
+
+def evolved(agreed: pa.Schema, wished: pa.Schema, mode: SchemaEvolution) -> pa.Schema:
+    """The schema that holds what both hold: new columns last, each of which may lack values. A
+    column that has no value and no type yet fits every type, and is not new before it has one.
+
+    Raises EvolutionRefused with every difference that `mode` does not allow.
+    """
+    fields = {field.name: field.type for field in agreed}
+    differences = []
+    for field in wished:
+        found = fields.get(field.name)
+        if pa.types.is_null(field.type):
+            continue
+        if found is None:
+            fields[field.name] = field.type
+            if mode == "none":
+                differences.append(f"{field.name}: {field.type} is new")
+            continue
+        common = wider(found, field.type, mode)
+        if common is None:
+            differences.append(f"{field.name}: the target has {found}, found {field.type}")
+        else:
+            fields[field.name] = common
+    if differences:
+        raise EvolutionRefused(mode, differences)
+    return pa.schema([pa.field(name, kind) for name, kind in fields.items()])
+
+
+def can_hold(agreed: pa.Schema, schema: pa.Schema) -> bool:
+    """Whether rows of `schema` fit into `agreed` as it is."""
+    try:
+        return bool(evolved(agreed, schema, "widen").equals(agreed))
+    except EvolutionRefused:
+        return False
+
+
+def have_common_types(one: pa.Schema, other: pa.Schema) -> bool:
+    """Whether each column of both has a type that holds the values of both."""
+    return all(
+        wider(field.type, other.field(field.name).type, "widen") is not None
+        for field in one
+        if field.name in other.names
+    )
+
+
+def fitted(batch: pa.RecordBatch, agreed: pa.Schema) -> pa.RecordBatch:
+    """The batch with the agreed columns, which can hold it; null where it has none."""
+    columns = []
+    for field in agreed:
+        index = batch.schema.get_field_index(field.name)
+        if index < 0:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+        else:
+            columns.append(batch.column(index).cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=agreed)
+
+
+def wider(one: pa.DataType, other: pa.DataType, mode: SchemaEvolution) -> pa.DataType | None:
+    """The type that holds all of both; none if there is none, or it is not to be had in `mode`.
+
+    >>> wider(pa.int32(), pa.int64(), "widen"), wider(pa.int32(), pa.int64(), "add")
+    (DataType(int64), None)
+    """
+    if one == other:
+        return one
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        return _wider_struct(one, other, mode)
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        item = wider(one.value_type, other.value_type, mode)
+        return None if item is None else pa.list_(item)
+    return _wider_plain(one, other) if mode == "widen" else None
+
+
+def _wider_struct(
+    one: pa.StructType, other: pa.StructType, mode: SchemaEvolution
+) -> pa.DataType | None:
+    fields = {field.name: field.type for field in one}
+    for field in other:
+        if field.name not in fields:
+            if mode == "none":
+                return None
+            fields[field.name] = field.type
+            continue
+        common = wider(fields[field.name], field.type, mode)
+        if common is None:
+            return None
+        fields[field.name] = common
+    return pa.struct(list(fields.items()))
+
+
+def _wider_plain(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    both = (one, other)
+    if all(kind in _WHOLE for kind in both):
+        return max(both, key=_WHOLE.index)
+    if all(kind in _IN_DOUBLE for kind in both):
+        return pa.float64()
+    if all(pa.types.is_decimal128(kind) for kind in both):
+        scale = max(one.scale, other.scale)
+        digits = max(one.precision - one.scale, other.precision - other.scale) + scale
+        return pa.decimal128(digits, scale) if digits <= _DIGITS_MAX else None
+    return None
+
+
+def difference(found: pa.Schema, expected: pa.Schema) -> list[str]:
+    """What two schemas differ in, by column, one line each."""
+    finds = {field.name: field.type for field in found}
+    expects = {field.name: field.type for field in expected}
+    lines: list[str] = []
+    lines += [f"{name}: {kind} is new" for name, kind in finds.items() if name not in expects]
+    lines += [f"{name}: {kind} is missing" for name, kind in expects.items() if name not in finds]
+    lines += [
+        f"{name}: expected {expects[name]}, found {kind}"
+        for name, kind in finds.items()
+        if name in expects and kind != expects[name]
+    ]
+    return lines
+
+
+def merged(schemas: Sequence[pa.Schema], mode: SchemaEvolution) -> pa.Schema:
+    """What these schemas come to one after the other, where they can; the first type else."""
+    known = schemas[0]
+    for schema in schemas[1:]:
+        fields = {field.name: field.type for field in known}
+        for field in schema:
+            before = fields.get(field.name, field.type)
+            fields[field.name] = wider(before, field.type, mode) or before
+        known = pa.schema([pa.field(name, kind) for name, kind in fields.items()])
+    return known

@@ -1,0 +1,229 @@
+"""Records of CSV and JSON lines files as tables, and what is wrong with a record that does not fit.
+
+Decides: which text is which value; a TIMESTAMP without a zone is taken as UTC; a column that is not
+nullable needs a value. Leaves to others: finding records (`records`), and what a bad one leads to.
+Runs in a task, and on the driver for the sample from which types are inferred.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+
+from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
+from epochgate.spark.files.split import SourceLayout
+
+_CSV_VALUE = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?(.*)", re.DOTALL)
+_CSV_CONVERSION = re.compile(r"CSV conversion error to (.+?): invalid value '(.*)'", re.DOTALL)
+_CSV_FIELDS = re.compile(r"CSV parse error: (?:Row #\d+: )?Expected (\d+) columns, got (\d+)")
+_JSON_COLUMN = re.compile(r"Column\(/(.*?)\) (.*?)(?: in row \d+)?$", re.DOTALL)
+_JSON_ELSE = re.compile(r"JSON parse error: (.*?)(?: in row \d+)?$", re.DOTALL)
+_WITH_ZONE = r":\d{2}.*(?:[Zz]|[+-]\d{2}(?::?\d{2})?)$"
+_SHOWN_MAX = 200
+MISSING = "there is no value, and the column is NOT NULL"
+
+
+class ValueInvalid(ValueError):
+    """A value does not fit its column: the column's name, why."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(column, reason)
+        self.column, self.reason = column, reason
+
+
+def parse_csv(
+    data: bytes,
+    names: Sequence[str],
+    dialect: Dialect,
+    schema: pa.Schema | None,
+    wanted: Sequence[str] | None,
+    on_other_width: Callable[[Any], str] | None = None,
+) -> pa.Table:
+    """Whole CSV records as a table of the `wanted` columns (none: all), null where they are not
+    among `names`; `ArrowInvalid` if they do not fit the names or the schema.
+
+    `on_other_width`: called with a record that has more or fewer fields.
+    """
+    null: dict[str, Any] = {}
+    if dialect.null is not None:
+        null = {
+            "null_values": list(dialect.null),
+            "strings_can_be_null": True,
+            "quoted_strings_can_be_null": False,
+        }
+    return pa.csv.read_csv(
+        pa.BufferReader(data),
+        read_options=pa.csv.ReadOptions(
+            use_threads=False,
+            # One block, so that a record is never looked for across two.
+            block_size=len(data) + 1,
+            column_names=list(names),
+            autogenerate_column_names=not names,
+        ),
+        parse_options=pa.csv.ParseOptions(
+            delimiter=dialect.delimiter,
+            quote_char=dialect.quote or False,
+            newlines_in_values=bool(dialect.quote),
+            invalid_row_handler=on_other_width,
+        ),
+        convert_options=pa.csv.ConvertOptions(
+            column_types=schema,
+            include_columns=None if wanted is None else list(wanted),
+            include_missing_columns=wanted is not None,
+            **null,
+        ),
+    )
+
+
+def parse_json_lines(data: bytes, schema: pa.Schema | None, takes_new_fields: bool) -> pa.Table:
+    """Whole JSON records as a table; `ArrowInvalid` if they do not fit the schema."""
+    return pa.json.read_json(
+        pa.BufferReader(data),
+        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        parse_options=pa.json.ParseOptions(
+            explicit_schema=schema,
+            newlines_in_values=False,
+            unexpected_field_behavior="infer" if takes_new_fields else "error",
+        ),
+    )
+
+
+class RecordParser:
+    """Parses records of one file; `names` are the columns of its header, if it is CSV with one."""
+
+    def __init__(self, layout: SourceLayout, names: Sequence[str] | None) -> None:
+        self._layout = layout
+        self._names = list(layout.schema.names if names is None else names)
+        # A missing value is looked for here, where the column can be told.
+        self._nullable = pa.schema([field.with_nullable(True) for field in layout.schema])
+        # The order and all else of what is read is left to the reader; only names count here.
+        stored = set(layout.schema.names)
+        self._wanted = [name for name in layout.output_schema.names if name in stored]
+        self._required = [name for name in self._wanted if not layout.schema.field(name).nullable]
+        self._instants = [
+            name
+            for name in self._wanted
+            if pa.types.is_timestamp(layout.schema.field(name).type)
+            and layout.schema.field(name).type.tz is not None
+        ]
+
+    def parse(self, text: bytes) -> pa.Table:
+        """Whole records in UTF-8 as a table.
+
+        Raises pyarrow's ArrowInvalid or ValueInvalid if one does not fit.
+        """
+        layout = self._layout
+        if layout.format == "csv":
+            table = self._csv(text)
+        else:
+            table = parse_json_lines(text, self._nullable, layout.takes_new_fields)
+        for name in self._required:
+            if table.column(name).null_count:
+                raise ValueInvalid(name, MISSING)
+        return table
+
+    def explain(self, error: Exception, text: str) -> tuple[str | None, str]:
+        """The column, if it is one column's fault, and what is wrong with this one record."""
+        message = str(error)
+        if isinstance(error, ValueInvalid):
+            return error.column, error.reason
+        if self._layout.format == "csv":
+            return self._explain_csv(message, text)
+        if match := _JSON_COLUMN.search(message):
+            name, change = match[1].split("/")[0], match[2]
+            return name, f"{change} ({self._type_of(name)})"
+        if self._is_unexpected(message):
+            return None, (
+                "it has a field that the schema lacks; start with --schema-evolution add "
+                "(schema_evolution in Python) to take new fields as columns"
+            )
+        match = _JSON_ELSE.search(message)
+        return None, match[1] if match else message
+
+    def _csv(self, text: bytes) -> pa.Table:
+        layout = self._layout
+        try:
+            return parse_csv(text, self._names, layout.dialect, layout.schema, self._wanted)
+        except pa.ArrowInvalid as error:
+            if "zone offset" not in str(error):
+                raise
+        as_text = pa.schema(
+            [
+                pa.field(field.name, pa.string()) if field.name in self._instants else field
+                for field in layout.schema
+            ]
+        )
+        table = parse_csv(text, self._names, layout.dialect, as_text, self._wanted)
+        null = layout.dialect.null
+        nothing = pa.csv.ConvertOptions().null_values if null is None else list(null)
+        for name in self._instants:
+            if name in self._names:
+                column = instants_of(
+                    name, table.column(name), layout.schema.field(name).type, nothing
+                )
+                table = table.set_column(table.schema.get_field_index(name), name, column)
+        return table
+
+    def _explain_csv(self, message: str, text: str) -> tuple[str | None, str]:
+        if match := _CSV_VALUE.search(message):
+            name = self._names[int(match[1])]
+            if conversion := _CSV_CONVERSION.search(match[2]):
+                advice = ""
+                if conversion[2] == "" and self._layout.dialect.null is not None:
+                    advice = "; give --null '' as well (null in Python) if it means no value"
+                return name, f"{conversion[2][:_SHOWN_MAX]!r} is no {conversion[1]}{advice}"
+            return name, f"{match[2]} ({self._type_of(name)})"
+        if match := _CSV_FIELDS.search(message):
+            return None, (
+                f"{_counted(match[2])}, expected {match[1]} ({', '.join(self._names)})"
+                f"{delimiter_advice(text, self._layout.dialect)}"
+            )
+        return None, message
+
+    def _type_of(self, name: str) -> str:
+        index = self._layout.schema.get_field_index(name)
+        kind = self._layout.schema.field(index).type if index >= 0 else "unknown"
+        return f"the column is {kind}"
+
+    def _is_unexpected(self, message: str) -> bool:
+        return "unexpected field" in message
+
+
+def instants_of(
+    name: str, texts: pa.ChunkedArray, kind: pa.TimestampType, nothing: Sequence[str]
+) -> pa.ChunkedArray:
+    """Points in time from texts of which some may have no zone: those are UTC.
+
+    Raises ValueInvalid.
+    """
+    none = pa.scalar(None, pa.string())
+    there = pc.if_else(pc.is_in(texts, value_set=pa.array(nothing, pa.string())), none, texts)
+    has_zone = pc.match_substring_regex(there, _WITH_ZONE)
+    try:
+        zoned = pc.if_else(has_zone, there, none).cast(kind)
+        plain = pc.if_else(has_zone, none, there).cast(pa.timestamp(kind.unit))
+        return pc.coalesce(zoned, pc.assume_timezone(plain, "UTC").cast(kind))
+    except pa.ArrowInvalid as error:
+        found = re.search(r"'(.*?)'", str(error))
+        raise ValueInvalid(name, f"{found[0] if found else error} is no {kind}") from error
+
+
+def delimiter_advice(text: str, dialect: Dialect) -> str:
+    """What to add to a message about a record of one field, if it has another delimiter."""
+    other = other_delimiter(text, dialect)
+    if other is None:
+        return ""
+    return (
+        f"; if the fields are separated by {show_delimiter(other)}, say --delimiter "
+        f"{show_delimiter(other)} (delimiter in Python)"
+    )
+
+
+def _counted(fields: str) -> str:
+    return "1 field" if fields == "1" else f"{fields} fields"

@@ -1,0 +1,58 @@
+"""Rows that could not be read: what is kept of each, and as which columns.
+
+Decides the columns of the table of rejected rows. Leaves to others: what makes a row bad
+(`parsing`, `reader`), and writing the table. Pure values; used in tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+OnBadRow = Literal["fail", "reject"]
+
+REJECTED_SCHEMA = pa.schema(
+    [
+        pa.field("file", pa.string()),
+        pa.field("line", pa.int64()),
+        pa.field("column_name", pa.string()),
+        pa.field("reason", pa.string()),
+        pa.field("raw", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class RejectedRow:
+    """A row that could not be read.
+
+    line: of the file, from 1; of a Parquet file, the row. column_name: none if the fault is not one
+    column's. raw: the text without its line end, bytes that are no text escaped; of Parquet, JSON.
+    """
+
+    file: str
+    line: int
+    column_name: str | None
+    reason: str
+    raw: str
+
+
+def rejected_batch(rows: Sequence[RejectedRow]) -> pa.RecordBatch:
+    """The rows as they are written."""
+    columns = list(zip(*map(astuple, rows), strict=True)) or [()] * len(REJECTED_SCHEMA)
+    arrays = [
+        pa.array(values, field.type) for values, field in zip(columns, REJECTED_SCHEMA, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=REJECTED_SCHEMA)
+
+
+def raw_text(data: bytes, encoding: str) -> str:
+    r"""A record as text; what is no text in this encoding is escaped.
+
+    >>> raw_text(b"1,M\xfcller\r\n", "utf-8")
+    '1,M\\xfcller'
+    """
+    return data.rstrip(b"\r\n").decode(encoding, "backslashreplace")
