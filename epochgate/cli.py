@@ -20,8 +20,20 @@ from typing import Protocol, cast
 from epochgate import __version__
 from epochgate.errors import EpochgateError
 
-COMMANDS = ("demo", "ingest", "status", "soak", "bench", "draw", "check", "fuzz")
-"""The commands in the order in which help lists them; `epochgate.commands.<name>` holds each."""
+COMMANDS = (
+    "demo",
+    "ingest",
+    "status",
+    "soak",
+    "bench",
+    "draw",
+    "check",
+    "fuzz",
+    "certify-sink",
+)
+"""The commands in the order in which help lists them; `epochgate.commands` has the module of each,
+with _ for -.
+"""
 
 SUCCESS, NEGATIVE, MISUSE, INTERRUPTED, NO_READER = 0, 1, 2, 130, 141
 
@@ -53,7 +65,7 @@ class Command(Protocol):
 
 def command(name: str) -> Command:
     """Return the module of one command."""
-    return cast(Command, import_module(f"epochgate.commands.{name}"))
+    return cast(Command, import_module(f"epochgate.commands.{name.replace('-', '_')}"))
 
 
 def parser() -> argparse.ArgumentParser:

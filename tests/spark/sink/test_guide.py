@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from epochgate.runtime import SinkOperator, SinkStart
-from epochgate.runtime.testing.simulation import SimulatedJob
-from tests.runtime.counting import (
-    DISTURBANCES,
-    CountingProgram,
-    assert_disturbed,
-    configuration,
-    disturbed,
-    run_to_the_end,
-)
+from epochgate.runtime import Sink, SinkStart
+from epochgate.testing import SinkCase, certify_sink
 
 GUIDE = Path(__file__).parents[3] / "docs" / "sinks.md"
 
@@ -36,22 +28,29 @@ def shown(target: Path) -> list[int]:
     return [json.loads(line)["x"] for file in files for line in file.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("disturb", DISTURBANCES)
-def test_every_row_arrives_once(tmp_path: Path, disturb: str) -> None:
-    sink = example()[1]["JsonLines"](str(tmp_path))
-    starts = iter(range(100))
-    job = SimulatedJob(
-        lambda start: configuration(),
-        lambda subtask: CountingProgram(
-            sink=SinkOperator(sink), record=lambda x: pa.RecordBatch.from_pydict({"x": [x]})
-        ),
-        committer=lambda: sink.create_committer(SinkStart("job", f"run-{next(starts)}")),
-    )
-    disturbed(job, disturb)
-    run_to_the_end(job)
-    assert job.result.state == "finished", job.result.reason
-    assert shown(tmp_path) == list(range(20))
-    assert_disturbed(job, disturb)
+class GuideCase(SinkCase):
+    """The sink of the guide, as its reader sees it."""
+
+    def sink(self, place: Path) -> Sink:
+        sink: Sink = example()[1]["JsonLines"](str(place / "out"))
+        return sink
+
+    def rows(self, place: Path) -> Iterator[Any]:
+        for file in sorted(place.glob("out/*.jsonl")):
+            yield from map(json.loads, file.read_text().splitlines())
+
+    def staged(self, place: Path) -> list[str]:
+        return [path.name for path in place.glob("out/.staged/*")]
+
+
+def test_it_is_certified() -> None:
+    assert certify_sink(GuideCase(), stride=17).points > 100
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+def test_it_is_certified_at_every_point() -> None:
+    assert certify_sink(GuideCase()).schedules > 800
 
 
 def test_a_commit_that_comes_again_changes_nothing(tmp_path: Path) -> None:
@@ -60,8 +59,9 @@ def test_a_commit_that_comes_again_changes_nothing(tmp_path: Path) -> None:
     for _ in range(2):
         committer.commit(7, {0: ["part"]})
     committer.commit(8, {0: []})
+    committer.close()
     assert shown(tmp_path) == [1]
 
 
-def test_it_has_about_sixty_lines() -> None:
-    assert 40 < len(example()[0].splitlines()) < 75
+def test_it_has_about_eighty_lines() -> None:
+    assert 60 < len(example()[0].splitlines()) < 95

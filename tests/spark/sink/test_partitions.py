@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from epochgate.errors import UsageError
 from epochgate.runtime.testing.faulty_filesystem import Fault
 from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
+from epochgate.spark.ingest.targets import sink_of
 from epochgate.spark.parquet_sink import Committable, ParquetTarget, StagingWriter
 from epochgate.spark.parquet_sink.partitions import (
     PartitioningChanged,
@@ -135,6 +137,12 @@ def test_a_start_with_other_partitions_is_refused_and_leaves_the_target_free(
 def test_a_partitioned_target_keeps_its_columns(tmp_path: Path) -> None:
     with pytest.raises(IngestMisconfigured, match="Leave one of them out"):
         options_for(tmp_path, partition_by=("name",), schema_evolution="add")
+
+
+def test_only_parquet_files_are_partitioned(tmp_path: Path) -> None:
+    options = options_for(tmp_path, target=f"delta:{tmp_path}/out", partition_by=("name",))
+    with pytest.raises(UsageError, match="partition_by is for Parquet files"):
+        sink_of(options, None, Memory().open)
 
 
 def with_parity(batch: pa.RecordBatch) -> pa.Table:

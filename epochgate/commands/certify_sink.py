@@ -1,0 +1,112 @@
+"""`epochgate certify-sink`: strikes a sink with every failure at every call and every write, and
+says which guarantee does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epochgate.commands.named_class import named_class
+from epochgate.console import progress
+from epochgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from epochgate.testing import SinkCase
+
+EPILOG = """\
+examples:
+  epochgate certify-sink my_package.my_case:Case
+                                         every call and every write, struck by every failure
+  epochgate certify-sink my_case:Case --first
+                                         stop at the first guarantee that does not hold
+  epochgate certify-sink my_case:Case --allow-leftovers --json certificate.json
+                                         staged remains are a warning; the report as a file
+
+The case says how to make the sink and how a reader sees its rows; docs/certifying.md writes one.
+
+Exit codes: 0 every guarantee holds, 1 one does not, 2 misuse."""
+
+
+class NoSinkCase(UsageError):
+    """What is named is no case of a sink."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "certify-sink",
+        help="certify a sink of your own: errors, lost answers, deaths and zombies at every write",
+        description="Run a sink in a simulated job, once for every failure at every call and every "
+        "write, and name the guarantee that does not hold with the shortest schedule that breaks "
+        "it.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("case", metavar="MODULE:CASE", help="a SinkCase, or a function that returns one")
+    add("--first", action="store_true", help="stop at the first guarantee that does not hold")
+    add(
+        "--allow-leftovers",
+        action="store_true",
+        help="what is staged and left behind is a warning, not a failure",
+    )
+    add(
+        "--stride", type=_stride, default=1, metavar="N", help="play one schedule in N (default: 1)"
+    )
+    add("--json", type=Path, metavar="FILE", help="write the report as JSON; - is stdout")
+
+
+def _stride(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Certify, and return 1 when a guarantee does not hold."""
+    from epochgate.runtime.testing.certification import certify, report, to_json
+
+    case = case_named(arguments.case)
+    with progress("schedules") as bars:
+        task = bars.add_task(arguments.case, total=None)
+        certificate = certify(
+            case,
+            allows_leftovers=arguments.allow_leftovers,
+            first_only=arguments.first,
+            stride=arguments.stride,
+            progress=lambda done, total: bars.update(task, completed=done, total=total),
+        )
+    if arguments.json is not None:
+        text = json.dumps(to_json(certificate), indent=2)
+        if str(arguments.json) == "-":
+            print(text)
+        else:
+            arguments.json.write_text(text + "\n", encoding="utf-8")
+    print(report(certificate), file=sys.stderr if str(arguments.json) == "-" else sys.stdout)
+    return 0 if certificate.has_passed else 1
+
+
+def case_named(name: str) -> SinkCase:
+    """Import and make the case that is named as module:Case. Raises NoSinkCase."""
+    from epochgate.testing import SinkCase
+
+    module_name, attribute, named = named_class(name, NoSinkCase)
+    case: Any = named
+    if callable(named) and not isinstance(named, SinkCase):
+        try:
+            case = named()
+        except TypeError as error:
+            raise NoSinkCase(
+                f"{attribute!r} in module {module_name!r} cannot be made without arguments: {error}"
+            ) from error
+    if not isinstance(case, SinkCase):
+        raise NoSinkCase(
+            f"{attribute!r} in module {module_name!r} is no SinkCase; derive a class from "
+            "epochgate.testing.SinkCase with the methods `sink` and `rows`, or name a function "
+            "that returns one"
+        )
+    return case

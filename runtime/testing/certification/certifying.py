@@ -1,0 +1,226 @@
+"""Which schedules a sink is certified by, the shortest first, and what they came to.
+
+A run without a fault finds the points, then each of them is struck by each kind of fault, in the
+order in which they were reached; so the first schedule that breaks a guarantee is a shortest one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from epochgate.runtime.testing.certification.case import SinkCase
+from epochgate.runtime.testing.certification.claims import Broken, Guarantee
+from epochgate.runtime.testing.certification.points import Fault, Kind, Point, Wake
+from epochgate.runtime.testing.certification.run import CHECKPOINTS, Plan, Played, Run
+
+MANY, FEW, VERY_MANY = 40, 20, 200
+LONG = (*CHECKPOINTS[:2], *(((1, 1),) * MANY), CHECKPOINTS[-1])
+Progress = Callable[[int, int], None]
+"""Is told how many schedules have been played, and how many there are."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One plan with at most one fault."""
+
+    plan: Plan
+    fault: Fault | None = None
+    peeks: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The shortest schedule that breaks a guarantee, and how many do."""
+
+    broken: Broken
+    story: tuple[str, ...]
+    schedules: int = 1
+
+
+@dataclass
+class Certificate:
+    """What is known of a sink: `failures` by guarantee, the first found of each."""
+
+    name: str
+    points: int = 0
+    calls: int = 0
+    schedules: int = 0
+    seconds: float = 0.0
+    tried: dict[Guarantee, int] = field(default_factory=dict)
+    failures: dict[Guarantee, Failure] = field(default_factory=dict)
+    warnings: dict[Guarantee, Failure] = field(default_factory=dict)
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether every guarantee held in every schedule."""
+        return not self.failures
+
+
+def certify(
+    case: SinkCase,
+    *,
+    allows_leftovers: bool = False,
+    first_only: bool = False,
+    about: Collection[Guarantee] = tuple(Guarantee),
+    stride: int = 1,
+    progress: Progress = lambda done, total: None,
+) -> Certificate:
+    """Play every schedule and return what was found.
+
+    allows_leftovers: staged remains are a warning. first_only: stop at the first failure. about:
+    play the schedules of these guarantees alone. stride: play one in so many of them.
+    Raises UnknownClient, and whatever the case's own `rows`, `staged` and `kept` raise.
+    """
+    began_s = time.monotonic()
+    session = _Session(case, allows_leftovers, first_only)
+    session.play_all(about, stride, progress)
+    session.certificate.seconds = time.monotonic() - began_s
+    return session.certificate
+
+
+class _Session:
+    def __init__(self, case: SinkCase, allows_leftovers: bool, first_only: bool) -> None:
+        self._case, self._allows_leftovers, self._first_only = case, allows_leftovers, first_only
+        self.certificate = Certificate(type(case).__name__)
+
+    def play_all(self, about: Collection[Guarantee], stride: int, progress: Progress) -> None:
+        """Play the runs without a fault, then the schedules that strike what these have reached."""
+        found = self.certificate
+        plain, lagging = Plan(Guarantee.COMPLETE), Plan(Guarantee.REPLAY, is_lagging=True)
+        points = self._play(Schedule(plain, peeks=True)).points
+        found.points, found.calls = len(points), sum(point.is_call for point in points)
+        if self._is_done() or Guarantee.RECOVERY in found.failures:
+            return  # nothing else is worth telling of a sink that does not work without failures
+        of_lagging = self._play(Schedule(lagging, peeks=True)).points
+        schedules = [s for s in schedules_for(points, of_lagging) if s.plan.guarantee in about]
+        for number, schedule in enumerate(schedules[::stride], 1):
+            if self._is_done():
+                return
+            self._play(schedule)
+            progress(number, len(schedules[::stride]))
+        if Guarantee.HISTORY in about:
+            self._compare_histories()
+
+    def _is_done(self) -> bool:
+        return self._first_only and bool(self.certificate.failures)
+
+    def _play(self, schedule: Schedule) -> Played:
+        place = Path(tempfile.mkdtemp(prefix="certify-sink-"))
+        try:
+            played = Run(
+                self._case, place, schedule.plan, schedule.fault, peeks=schedule.peeks
+            ).play()
+        finally:
+            self._case.remove(place)
+        found = self.certificate
+        found.schedules += 1
+        self._count(schedule, played)
+        if played.broken is not None:
+            self._fail(played.broken, played.story)
+        elif played.left:
+            staged = ", ".join(played.left[:5])
+            left = Broken(Guarantee.TIDY, "something staged is left", staged, "nothing staged")
+            self._fail(left, played.story, is_warning=self._allows_leftovers)
+        return played
+
+    def _count(self, schedule: Schedule, played: Played) -> None:
+        tried = self.certificate.tried
+        everywhere = {Guarantee.COMPLETE, Guarantee.ATOMIC, Guarantee.EARLY, Guarantee.ORDER}
+        if schedule.fault is not None:
+            everywhere.add(Guarantee.RECOVERY)
+        if self._case.staged(Path()) is not None:
+            everywhere.add(Guarantee.TIDY)
+        for guarantee in {schedule.plan.guarantee, *everywhere}:
+            tried[guarantee] = tried.get(guarantee, 0) + 1
+
+    def _fail(self, broken: Broken, story: list[str], *, is_warning: bool = False) -> None:
+        kept = self.certificate.warnings if is_warning else self.certificate.failures
+        before, new = kept.get(broken.guarantee), Failure(broken, tuple(story))
+        if before is not None:
+            shorter = min(before, new, key=lambda failure: len(failure.story))
+            new = replace(shorter, schedules=before.schedules + 1)
+        kept[broken.guarantee] = new
+
+    def _compare_histories(self) -> None:
+        """Fail a sink that keeps more and more, where the case counts what it keeps."""
+        kept: dict[int, int] = {}
+        for count in (FEW, VERY_MANY):
+            plan = Plan(Guarantee.HISTORY, checkpoints=((1, 1),) * count)
+            played = self._play(Schedule(plan))
+            if played.kept is None:
+                return
+            kept[count] = played.kept
+        if kept[VERY_MANY] - kept[FEW] > FEW:
+            seen = f"{kept[FEW]} after {FEW} checkpoints, {kept[VERY_MANY]} after {VERY_MANY}"
+            broken = Broken(
+                Guarantee.HISTORY, "what is kept grows with every checkpoint", seen, "a bound"
+            )
+            self._fail(broken, [f"the job takes {VERY_MANY} checkpoints"])
+
+
+def schedules_for(points: list[Point], of_lagging: list[Point]) -> Iterator[Schedule]:
+    """Every schedule, given the points of the run without a fault, and of the lagging one."""
+    yield from _of_lagging(of_lagging)
+    yield from _of_failures(points)
+    yield from _of_pauses(points)
+    yield from _of_older_checkpoints()
+    yield from _of_second_commit(points)
+
+
+def _of_failures(points: list[Point]) -> Iterator[Schedule]:
+    for at, point in enumerate(points):
+        kinds = [Kind.DIE, Kind.FAIL]  # a call has no answer of its own to be lost
+        if not point.is_call:
+            kinds.append(Kind.LOSE)
+        if point.can_tear:
+            kinds.append(Kind.TEAR)
+        for kind in kinds:
+            yield Schedule(Plan(Guarantee.REPLAY), Fault(at, kind))
+    for checkpoint in range(1, len(CHECKPOINTS)):
+        for is_stored in (False, True):
+            yield Schedule(Plan(Guarantee.REPLAY, unsaved=checkpoint, is_stored=is_stored))
+
+
+def _of_lagging(points: list[Point]) -> Iterator[Schedule]:
+    lagging = Plan(Guarantee.REPLAY, is_lagging=True)
+    for at, point in enumerate(points):
+        if point.is_driver and "commit(" in point.call:
+            for kind in (Kind.DIE, Kind.FAIL):
+                yield Schedule(lagging, Fault(at, kind))
+
+
+def _of_pauses(points: list[Point]) -> Iterator[Schedule]:
+    fencing = Plan(Guarantee.FENCING)
+    for at, point in enumerate(points):
+        if point.call == "close":
+            continue
+        for wake in Wake:
+            yield Schedule(fencing, Fault(at, Kind.PAUSE, wake))
+            if not point.is_driver and wake is not Wake.BEGUN:
+                yield Schedule(fencing, Fault(at, Kind.PAUSE, wake, takes_driver=True))
+
+
+def _of_older_checkpoints() -> Iterator[Schedule]:
+    for may_withdraw in (True, False):
+        for back_to in (2, 1):
+            yield Schedule(Plan(Guarantee.BACK, back_to=back_to, may_withdraw=may_withdraw))
+        yield Schedule(Plan(Guarantee.HISTORY, LONG, back_to=2, may_withdraw=may_withdraw))
+
+
+def _of_second_commit(points: list[Point]) -> Iterator[Schedule]:
+    """A driver that stops in its second commit while another begins from an older checkpoint, or
+    for a long time; or that dies there, and starts with another parallelism.
+    """
+    behind = Plan(Guarantee.FENCING, back_to=1, may_withdraw=True, loses_newest=True)
+    for at, point in enumerate(points):
+        if point.call == "commit(2)" and point.is_driver:
+            for wake in Wake:
+                yield Schedule(behind, Fault(at, Kind.PAUSE, wake))
+            yield Schedule(Plan(Guarantee.HISTORY, LONG), Fault(at, Kind.PAUSE, Wake.ENDED))
+            for parallelism in (1, 3):
+                plan = Plan(Guarantee.RESCALING, parallelism=parallelism)
+                yield Schedule(plan, Fault(at, Kind.DIE))

@@ -1,0 +1,162 @@
+"""A certificate for a person to read, and as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any, Final
+
+from epochgate.runtime.testing.certification.certifying import Certificate, Failure
+from epochgate.runtime.testing.certification.claims import Guarantee
+
+WIDTH: Final = 100
+STEPS_MAX, STEPS_NEAR = 40, 8
+_TITLE: Final = max(len(guarantee.title) for guarantee in Guarantee)
+
+
+def report(certificate: Certificate) -> str:
+    """Return the table of guarantees, and the shortest schedule of each that fails."""
+    lines = [
+        f"{certificate.name}: {certificate.points} fault points, "
+        f"{_schedules(certificate.schedules)} in {certificate.seconds:.1f} s",
+        "",
+    ]
+    lines += [f"  {g.title:{_TITLE}}  {_verdict(certificate, g)}" for g in Guarantee]
+    for word, found in (("FAILS", certificate.failures), ("warning", certificate.warnings)):
+        for guarantee in Guarantee:
+            if guarantee in found:
+                lines += ["", *_told(word, guarantee, found[guarantee])]
+    verdict = "certified" if certificate.has_passed else "not certified"
+    lines += ["", f"{certificate.name} is {verdict}."]
+    return "\n".join(lines)
+
+
+def _verdict(certificate: Certificate, guarantee: Guarantee) -> str:
+    tried = certificate.tried.get(guarantee, 0)
+    if guarantee in certificate.failures:
+        return f"FAILS in {_schedules(certificate.failures[guarantee].schedules)}"
+    if guarantee in certificate.warnings:
+        return f"not held in {_schedules(certificate.warnings[guarantee].schedules)}, a warning"
+    if not tried:
+        reason = ": the case has no `staged`" if guarantee is Guarantee.TIDY else ""
+        return f"not tried{reason}"
+    return f"holds in {_schedules(tried)}"
+
+
+def _schedules(count: int) -> str:
+    return "1 schedule" if count == 1 else f"{count} schedules"
+
+
+def _told(word: str, guarantee: Guarantee, failure: Failure) -> list[str]:
+    broken = failure.broken
+    lines = _wrapped(f"{word}: ", f"{guarantee.title} ({guarantee.sentence})")
+    lines += _wrapped("  found     ", broken.finding)
+    lines += _wrapped("  seen      ", broken.seen)
+    lines += _wrapped("  expected  ", broken.expected)
+    lines.append("  the shortest schedule that shows it:")
+    steps = merged(failure.story)
+    width, before = len(str(len(steps))), 0
+    for number, step in shortened(steps):
+        if number > before + 1:
+            lines.append(f"    {'':{width}}  ... {number - before - 1} steps without a failure")
+        mark, text = ("*", step[2:]) if step.startswith("* ") else (" ", step)
+        lines += _wrapped(f"  {mark} {number:{width}}. ", text)
+        before = number
+    return lines
+
+
+def _wrapped(lead: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=lead,
+        subsequent_indent=" " * len(lead),
+        break_on_hyphens=False,
+    ) or [lead.rstrip()]
+
+
+def merged(story: tuple[str, ...]) -> list[str]:
+    """Put the calls of each actor in one step, as long as no other kind of step comes between.
+
+    >>> merged(("run-0 subtask 0: write", "run-0 subtask 0: write", "checkpoint 1 is complete"))
+    ['run-0 subtask 0: write twice', 'checkpoint 1 is complete']
+    """
+    steps: list[str] = []
+    block: dict[str, list[str]] = {}
+    kind = ""
+
+    def end_block() -> None:
+        steps.extend(f"{actor}: {_counted(calls)}" for actor, calls in block.items())
+        block.clear()
+
+    for line in story:
+        actor, colon, call = line.partition(": ")
+        kind_of_line = actor.partition(" ")[0] if colon and not line.startswith("* ") else ""
+        is_call = kind_of_line == "driver" or kind_of_line.startswith("run-")
+        if not is_call or kind_of_line != kind:
+            end_block()
+        kind = kind_of_line
+        if is_call:
+            block.setdefault(actor, []).append(call)
+        else:
+            steps.append(line)
+    end_block()
+    return steps
+
+
+def shortened(steps: list[str]) -> list[tuple[int, str]]:
+    """Return the steps with their numbers, from 1; of a long row of steps that are as always, those
+    in the middle are left out.
+    """
+    numbered = list(enumerate(steps, 1))
+    marks = [number for number, step in numbered if step.startswith("* ")]
+    near = [*marks, 1, len(steps)]
+    return [
+        (number, step)
+        for number, step in numbered
+        if len(steps) <= STEPS_MAX or min(abs(number - mark) for mark in near) <= STEPS_NEAR
+    ]
+
+
+def _counted(calls: list[str]) -> str:
+    counted: list[list[Any]] = []
+    for call in calls:
+        if counted and counted[-1][0] == call:
+            counted[-1][1] += 1
+        else:
+            counted.append([call, 1])
+    return ", ".join(
+        call if times == 1 else f"{call} {'twice' if times == 2 else f'{times} times'}"
+        for call, times in counted
+    )
+
+
+def to_json(certificate: Certificate) -> dict[str, Any]:
+    """Return plain values: the figures, and each guarantee with its verdict."""
+    return {
+        "sink": certificate.name,
+        "passed": certificate.has_passed,
+        "points": certificate.points,
+        "schedules": certificate.schedules,
+        "seconds": round(certificate.seconds, 3),
+        "guarantees": [_guarantee_to_json(certificate, guarantee) for guarantee in Guarantee],
+    }
+
+
+def _guarantee_to_json(certificate: Certificate, guarantee: Guarantee) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "name": guarantee.title,
+        "sentence": guarantee.sentence,
+        "schedules": certificate.tried.get(guarantee, 0),
+    }
+    for verdict, found in (("fails", certificate.failures), ("warning", certificate.warnings)):
+        if guarantee in found:
+            failure = found[guarantee]
+            return told | {
+                "verdict": verdict,
+                "failed": failure.schedules,
+                "finding": failure.broken.finding,
+                "seen": failure.broken.seen,
+                "expected": failure.broken.expected,
+                "schedule": list(failure.story),
+            }
+    return told | {"verdict": "holds" if told["schedules"] else "not tried"}
