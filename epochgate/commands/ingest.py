@@ -107,14 +107,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "by the annotation of its first parameter, else a RecordBatch)",
     )
     add("--follow", action="store_true", help="go on looking for new files until Ctrl-C")
-    add(
-        "--file-size",
-        default="256MiB",
-        metavar="SIZE",
-        help="end a file of the target once it is as large, such as 64MB; each checkpoint ends its "
-        "files too (default: 256MiB)",
-    )
     _add_how_it_runs(parser)
+    _add_what_is_written(parser)
     _add_what_may_fail(parser)
     _add_what_is_said(parser)
 
@@ -131,6 +125,22 @@ def _add_how_it_runs(parser: argparse.ArgumentParser) -> None:
     )
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
     add_reading(parser)
+
+
+def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--partition-by",
+        metavar="A,B,...",
+        help="put rows into directories by the values of these columns, below each checkpoint",
+    )
+    add(
+        "--file-size",
+        default="256MiB",
+        metavar="SIZE",
+        help="end a file of the target once it is as large, such as 64MB; each checkpoint ends its "
+        "files too (default: 256MiB)",
+    )
 
 
 def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
@@ -269,6 +279,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         transform=None if arguments.transform is None else load_transform(arguments.transform),
         transform_takes=arguments.transform_takes,
         follow=arguments.follow,
+        partition_by=() if arguments.partition_by is None else _names(arguments.partition_by),
         **reading_from(arguments),
         file_bytes=parse_size_bytes(arguments.file_size),
         on_changed_file=arguments.on_changed_file,
@@ -280,6 +291,10 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         port=arguments.port,
         metrics_port=arguments.metrics_port,
     )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
 
 
 def _announce(plan: IngestPlan, master: str, *, is_quiet: bool) -> None:

@@ -56,7 +56,9 @@ class IngestOptions:
     encoding: of CSV and JSON lines files. delimiter, quote, header, null: of CSV files, see
     `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
     none to infer it. schema_evolution: "none", "add" for new columns, "widen" for wider types as
-    well. file_bytes: a file of the target ends once it is as large, or with its checkpoint.
+    well. partition_by: columns whose values are in the names of directories below each checkpoint;
+    not together with a schema that changes. file_bytes: a file of the target ends once it is as
+    large, or with its checkpoint.
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
     in the table `rejected_path`. on_bad_file: "fail", or "skip" to leave it out and record it in
     the file `bad_files_path`. on_changed_file: of a file whose content is
@@ -84,6 +86,7 @@ class IngestOptions:
     format: Format | None = None
     encoding: str = UTF_8
     columns: tuple[str, ...] | None = None
+    partition_by: tuple[str, ...] = ()
     schema: str | pa.Schema | None = None
     schema_evolution: SchemaEvolution = "none"
     delimiter: str = ","
@@ -169,6 +172,11 @@ class IngestOptions:
             raise IngestMisconfigured(
                 "--no-header (header=False in Python) leaves the columns without names for "
                 "--columns (columns); name them by --schema (schema)"
+            )
+        if self.partition_by and self.schema_evolution != "none":
+            raise IngestMisconfigured(
+                "partition_by and schema_evolution are given together, and a partitioned target "
+                "has the same columns in all files. Leave one of them out"
             )
 
     def _expect_one_of(self, name: str, known: tuple[str, ...]) -> None:

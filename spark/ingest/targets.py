@@ -82,6 +82,11 @@ def sink_of(
 ) -> CountingSink:
     """The sink of an ingestion; `files` and `open_objects`: with what it writes, for tests."""
     target = options.parsed_target
+    if options.partition_by and target.scheme in ("delta", POSTGRES):
+        raise UsageError(
+            f"partition_by is for Parquet files, and the target is {options.target!r}. Leave "
+            "--partition-by (partition_by in Python) out"
+        )
     if target.scheme == "delta":
         from epochgate.spark.delta_sink import DeltaSink
 
@@ -94,5 +99,10 @@ def sink_of(
     from epochgate.spark.parquet_sink import ParquetSink
 
     return ParquetSink(
-        options.target_path, options.file_bytes, files, open_objects, options.schema_evolution
+        options.target_path,
+        options.file_bytes,
+        files,
+        open_objects,
+        options.schema_evolution,
+        partition_by=options.partition_by,
     )

@@ -30,6 +30,7 @@ from epochgate.spark.parquet_sink.errors import (
 )
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.ownership import working_directory_of
+from epochgate.spark.parquet_sink.partitions import PartitioningChanged, PartitionUnusable
 from epochgate.spark.parquet_sink.sink import ParquetSink
 from epochgate.spark.parquet_sink.staging import StagingWriter, StagingWriterBroken
 from epochgate.spark.parquet_sink.target import ParquetTarget
@@ -48,6 +49,8 @@ __all__ = [
     "ParquetCommitter",
     "ParquetSink",
     "ParquetTarget",
+    "PartitionUnusable",
+    "PartitioningChanged",
     "ReservedColumn",
     "StagingWriter",
     "StagingWriterBroken",

@@ -30,6 +30,7 @@ _STAGED = re.compile(
     r"staged/(?P<run>[0-9A-Za-z-]+)/part-\d+-\d+-\d+-(?P=run)\.parquet\.staged"
     r"|data/(?P<place>[0-9A-Za-z-]+)/part-\d+-\d+-\d+-(?P=place)\.parquet"
 )
+_DIRECTORY = re.compile(r"([^/=]+=[^/=]+(/[^/=]+=[^/=]+)*)?")
 _FOOTER_END_BYTES = 8
 _SCHEMA_KEY = "epochgate.schema"
 
@@ -40,7 +41,7 @@ class Committable:
 
     path: relative to the target's working directory, or to the URL of a target on an object store.
     footer_crc32: of the Parquet footer, which holds every column chunk's place and size. schema_id:
-    names the schema, see `schema_id`.
+    names the schema, see `schema_id`. directory: that of its partition, such as `country=DE`.
     """
 
     subtask: int
@@ -51,11 +52,17 @@ class Committable:
     size_bytes: int
     footer_crc32: int
     schema_id: str
+    directory: str = ""
 
     @property
     def file_name(self) -> str:
-        """The file's name once it is visible."""
+        """The file's name once it is visible, without the partition's."""
         return self.path.rpartition("/")[2].removesuffix(STAGED_SUFFIX)
+
+    @property
+    def visible_path(self) -> str:
+        """Where the file lies in its checkpoint's directory."""
+        return f"{self.directory}/{self.file_name}" if self.directory else self.file_name
 
     def to_list(self) -> list[Any]:
         """A list of plain values, for msgpack and JSON."""
@@ -68,18 +75,30 @@ class Committable:
             self.size_bytes,
             self.footer_crc32,
             self.schema_id,
+            *([self.directory] if self.directory else []),
         ]
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> Committable:
         """Inverse of `to_list`; `ValueError` for anything else, such as a path that leads out."""
-        subtask, attempt, sequence, path, rows, size_bytes, footer_crc32, schema = values
+        subtask, attempt, sequence, path, rows, size_bytes, footer_crc32, schema, *more = values
+        (directory,) = more or [""]
         if not isinstance(path, str) or _STAGED.fullmatch(path) is None:
             raise ValueError(f"not the path of a staged file: {path!r}")
+        if not isinstance(directory, str) or _DIRECTORY.fullmatch(directory) is None:
+            raise ValueError(f"not the directory of a partition: {directory!r}")
         numbers = [int(value) for value in (subtask, attempt, sequence, rows, size_bytes)]
         subtask, attempt, sequence, rows, size_bytes = numbers
         return cls(
-            subtask, attempt, sequence, path, rows, size_bytes, int(footer_crc32), str(schema)
+            subtask,
+            attempt,
+            sequence,
+            path,
+            rows,
+            size_bytes,
+            int(footer_crc32),
+            str(schema),
+            directory,
         )
 
 

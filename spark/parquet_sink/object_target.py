@@ -51,6 +51,7 @@ from epochgate.spark.parquet_sink.errors import (
     TargetTakenOver,
     TargetUnreachable,
 )
+from epochgate.spark.parquet_sink.partitions import columns_of
 
 PRODUCT: Final = "epochgate parquet target"
 REMEMBERED: Final = 100
@@ -59,7 +60,9 @@ INITIAL: Final[State] = {"epoch": 0, "last": None, "commits": {}, "files": {}}
 
 
 def fold(state: State, entry: Entry) -> State:
-    """The state of a target's log: files by path, as [checkpoint, rows, bytes, schema]."""
+    """The state of a target's log: files by path, as [checkpoint, rows, bytes, schema,
+    directory of the partition].
+    """
     if entry["kind"] == "claim":
         return {**state, **{name: entry[name] for name in ("job", "product", "epoch", "run")}}
     if entry["kind"] == "withdraw":
@@ -145,6 +148,11 @@ class ObjectTarget:
         schemas = [self._schema_of(path) for path in of_each.values()]
         return merged(schemas, "widen") if schemas else None
 
+    def partition_columns(self) -> list[str] | None:
+        """The columns that the visible files are partitioned by; none if nothing is visible."""
+        one = next(iter(self._log.state["files"].values()), None)
+        return None if one is None else columns_of(one[4])
+
     def commit(self, checkpoint: int, committables: Iterable[Committable]) -> CommitResult:
         """Make the files of a completed checkpoint visible, all at once; repeat it after any error.
 
@@ -167,7 +175,9 @@ class ObjectTarget:
             self._require_one_schema(wanted)
             for one in wanted:
                 self._require_intact(one, checkpoint)
-            files = {c.path: [checkpoint, c.rows, c.size_bytes, c.schema_id] for c in wanted}
+            files = {
+                c.path: [checkpoint, c.rows, c.size_bytes, c.schema_id, c.directory] for c in wanted
+            }
             entry = {"kind": "commit", "checkpoint": checkpoint, "run": self._run_id}
             self._log.append({**entry, "digest": digest, "files": files})
         except LogTakenOver as error:

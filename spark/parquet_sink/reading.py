@@ -21,7 +21,9 @@ from epochgate.errors import UsageError
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.log import ObjectLog
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
+from epochgate.spark.parquet_sink.committable import written_schema
 from epochgate.spark.parquet_sink.object_target import INITIAL, PRODUCT, fold
+from epochgate.spark.parquet_sink.partitions import with_columns
 
 FETCHES: Final = 8
 """So many files are fetched at once."""
@@ -52,29 +54,37 @@ def read(target: str, *, spark: Any = None) -> Any:
     if spark is not None:
         return _frame(spark, target, files, fetch(*next(iter(files.items()))).schema)
     with ThreadPoolExecutor(FETCHES) as pool:
-        return pa.concat_tables(pool.map(fetch, files, files.values()))
+        tables = list(pool.map(fetch, files, files.values()))
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
-def visible_files(objects: ObjectStore) -> dict[str, int]:
-    """The files that are visible now, and the checkpoint of each. Raises NotATarget or OSError."""
+def visible_files(objects: ObjectStore) -> dict[str, tuple[int, str]]:
+    """The files that are visible now, each with its checkpoint and its partition's directory.
+
+    Raises NotATarget or OSError.
+    """
     log = ObjectLog(objects, fold, INITIAL)
     log.refresh()
     files: Mapping[str, list[Any]] = log.state["files"]
     if log.state.get("product") != PRODUCT or not files:
         raise NotATarget(objects.url)
-    return {path: one[0] for path, one in files.items()}
+    return {path: (one[0], one[4]) for path, one in files.items()}
 
 
-def _fetch(objects: ObjectStore, path: str, checkpoint: int) -> pa.Table:
-    table = pq.read_table(pa.BufferReader(objects.get(path)))
+def _fetch(objects: ObjectStore, path: str, place: tuple[int, str]) -> pa.Table:
+    checkpoint, directory = place
+    data = pa.py_buffer(objects.get(path))
+    schema = written_schema(pa.BufferReader(data))
+    table = with_columns(pq.read_table(pa.BufferReader(data)), directory, schema)
     numbers = pa.array([checkpoint] * table.num_rows, pa.int64())
     return table.append_column(CHECKPOINT_COLUMN, numbers)
 
 
-def _frame(spark: Any, target: str, files: dict[str, int], schema: pa.Schema) -> Any:
+def _frame(spark: Any, target: str, files: dict[str, tuple[int, str]], schema: pa.Schema) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    listed = spark.createDataFrame(list(files.items()), "path string, checkpoint bigint")
+    rows = [(path, *place) for path, place in files.items()]
+    listed = spark.createDataFrame(rows, "path string, checkpoint bigint, directory string")
     spread = listed.repartition(min(len(files), spark.sparkContext.defaultParallelism))
     return spread.mapInArrow(partial(_fetch_listed, target), from_arrow_schema(schema))
 
@@ -83,4 +93,5 @@ def _fetch_listed(target: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     objects = open_url(target)
     for batch in batches:
         for row in batch.to_pylist():
-            yield from _fetch(objects, row["path"], row["checkpoint"]).to_batches()
+            place = (row["checkpoint"], row["directory"])
+            yield from _fetch(objects, row["path"], place).to_batches()

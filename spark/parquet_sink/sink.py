@@ -29,6 +29,7 @@ from epochgate.spark.parquet_sink.committable import require_free_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.ownership import working_directory_of
+from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require_partitionable
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES, ROW_GROUP_BYTES, StagingWriter
 from epochgate.spark.parquet_sink.target import ParquetTarget
@@ -40,12 +41,13 @@ class ParquetSinkWriter(SinkWriter):
     def __init__(
         self,
         make_staging: Callable[[pa.Schema], StagingWriter],
+        partition_by: tuple[str, ...],
         context: OperatorContext,
         schema: pa.Schema | None,
         evolution: SchemaEvolution,
     ) -> None:
         self._make_staging, self._context = make_staging, context
-        self._evolution = evolution
+        self._partition_by, self._evolution = partition_by, evolution
         self._staging = None if schema is None else make_staging(schema)
         self._asked: pa.Schema | None = None
         self._fitting: pa.Schema | None = None
@@ -54,12 +56,13 @@ class ParquetSinkWriter(SinkWriter):
         """Whether a schema is agreed that holds `batch`; if not, ask for one that does: the answer
         is an event.
 
-        Raises ReservedColumn for columns that no target can hold.
+        Raises ReservedColumn or PartitionUnusable for columns that no target can hold.
         """
         if self._staging is not None and self._is_held(self._staging, batch.schema):
             return True
         if batch.schema != self._asked:
             require_free_columns(batch.schema)
+            require_partitionable(batch.schema, self._partition_by)
             self._asked = batch.schema
             schema = pa.schema([pa.field(field.name, field.type) for field in batch.schema])
             self._context.send_to_coordinator(["schema", schema.serialize().to_pybytes()])
@@ -108,6 +111,7 @@ class ParquetSinkWriter(SinkWriter):
 class ParquetSink(CountingSink):
     """Writes to `target`, a directory or the URL of a place in an object store.
 
+    partition_by: columns whose values are in the names of directories below each checkpoint.
     file_bytes: a file ends once it is as large, or with its checkpoint. `files` and
     `open_objects`: with what, for tests. evolution: how the columns may change while there are
     files already. schema: that of all batches, if it is known before. may_begin_late: whether the
@@ -121,6 +125,7 @@ class ParquetSink(CountingSink):
     evolution: SchemaEvolution = "none"
     schema: pa.Schema | None = None
     may_begin_late: bool = False
+    partition_by: tuple[str, ...] = ()
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> ParquetSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
@@ -137,13 +142,16 @@ class ParquetSink(CountingSink):
                 roll_bytes=self.file_bytes,
                 row_group_bytes=min(ROW_GROUP_BYTES, self.file_bytes),
                 in_place=is_object,
+                partition_by=self.partition_by,
             )
 
-        return ParquetSinkWriter(make_staging, context, self.schema, self.evolution)
+        return ParquetSinkWriter(
+            make_staging, self.partition_by, context, self.schema, self.evolution
+        )
 
     def create_committer(self, start: SinkStart) -> ParquetCommitter:
-        """Claim the target; raises what `ParquetTarget.claim` or `ObjectTarget.claim` raises, or
-        CommittableDamaged.
+        """Claim the target; raises what `ParquetTarget.claim` or `ObjectTarget.claim` raises,
+        PartitioningChanged or CommittableDamaged.
         """
         target: ParquetTarget | ObjectTarget
         if is_url(self.target):
@@ -157,6 +165,9 @@ class ParquetSink(CountingSink):
             may_begin_late=self.may_begin_late,
         )
         try:
+            columns = target.partition_columns()
+            if columns is not None and columns != list(self.partition_by):
+                raise PartitioningChanged(target.path, columns, self.partition_by)
             return ParquetCommitter(target)
         except BaseException:
             target.release()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,6 +37,11 @@ from epochgate.spark.parquet_sink.errors import (
     DiskFull,
     OutputSchemaChanged,
 )
+from epochgate.spark.parquet_sink.partitions import (
+    partitioned,
+    require_partitionable,
+    without,
+)
 
 ROLL_BYTES = 256 << 20
 ROW_GROUP_BYTES = 32 << 20
@@ -53,7 +58,8 @@ class StagingWriter:
     '-'. attempt: unique within the run. schema: what the target's files already have, or none if
     this writer's first batch is to fix it. roll_bytes: a file ends once it has that many bytes.
     row_group_bytes: so much of Arrow data is gathered for a row group. in_place: files have the
-    names that they keep when they are committed.
+    names that they keep when they are committed. partition_by: columns whose values are in the
+    names of directories, and not in the files.
     """
 
     def __init__(
@@ -69,6 +75,7 @@ class StagingWriter:
         row_group_bytes: int = ROW_GROUP_BYTES,
         compression: str = "snappy",
         in_place: bool = False,
+        partition_by: Sequence[str] = (),
     ) -> None:
         staged_path(run_id, subtask, attempt, 0)
         self._working_directory = os.fspath(working_directory)
@@ -81,11 +88,13 @@ class StagingWriter:
         self._row_group_bytes = row_group_bytes
         self._compression = compression
         self._in_place = in_place
+        self._partition_by = tuple(partition_by)
 
         self._sequence = 0
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
-        self._open: _OpenFile | None = None
+        self._open: dict[str, _OpenFile] = {}
+        """By the partition's directory."""
         self._finished: list[Committable] = []
         self._broken = ""
 
@@ -99,11 +108,12 @@ class StagingWriter:
 
         Raises `OutputSchemaChanged`, `DiskFull` or `CommittableDamaged` (a file is not as it was
         written), which leave the writer useless, and `StagingWriterBroken` when it is; and
-        `ReservedColumn` for a first batch that no target can hold.
+        `ReservedColumn` or `PartitionUnusable` for a first batch that no target can hold.
         """
         self._require_usable()
         if self._schema is None:
             require_free_columns(batch.schema)
+            require_partitionable(batch.schema, self._partition_by)
             self._schema = batch.schema
         elif schema_id(batch.schema) != schema_id(self._schema):
             self._broken = "it was given a batch of another schema"
@@ -118,7 +128,7 @@ class StagingWriter:
                 self._write_row_group()
 
     def change_schema(self, schema: pa.Schema) -> None:
-        """Finish the file that is being written, and take batches of this schema from now on.
+        """Finish the files that are being written, and take batches of this schema from now on.
 
         Raises `DiskFull` or `CommittableDamaged`, which leave the writer useless, and
         `StagingWriterBroken` when it is.
@@ -127,8 +137,8 @@ class StagingWriter:
         with self._failing():
             if self._gathered:
                 self._write_row_group()
-            if self._open is not None:
-                self._finish_file(self._open)
+            for directory in list(self._open):
+                self._finish_file(directory)
         self._schema = schema
 
     def prepare_commit(self, checkpoint: int) -> list[Committable]:
@@ -141,8 +151,8 @@ class StagingWriter:
         with self._failing():
             if self._gathered:
                 self._write_row_group()
-            if self._open is not None:
-                self._finish_file(self._open)
+            for directory in list(self._open):
+                self._finish_file(directory)
             if self._finished:
                 self._files.fsync_directory(self._staging_directory())
         handed_over, self._finished = self._finished, []
@@ -152,48 +162,54 @@ class StagingWriter:
         """Close and remove what has not been handed over; errors of removing do not matter."""
         self._broken = self._broken or "it was abandoned"
         left = [committable.path for committable in self._finished]
-        if self._open is not None:
-            left.append(self._open.path)
+        for file in self._open.values():
+            left.append(file.path)
             with contextlib.suppress(OSError):
-                self._open.drop()
+                file.drop()
         for path in left:
             with contextlib.suppress(OSError):
                 self._files.remove(os.path.join(self._working_directory, path))
-        self._open, self._finished, self._gathered = None, [], []
+        self._open, self._finished, self._gathered = {}, [], []
 
     def _write_row_group(self) -> None:
-        if self._open is None:
-            self._open = self._start_file()
+        """Write what was gathered: one row group for each partition that is in it."""
+        schema = self._gathered[0].schema
+        # Whether values may be missing is not part of the agreed schema, so any may be.
+        bare = pa.schema([pa.field(field.name, field.type) for field in schema])
         table = pa.Table.from_batches(
-            [
-                pa.RecordBatch.from_arrays(batch.columns, schema=self._open.schema)
-                for batch in self._gathered
-            ]
+            [pa.RecordBatch.from_arrays(batch.columns, schema=bare) for batch in self._gathered]
         )
-        self._open.write_table(table)
+        for directory, part in partitioned(table, self._partition_by):
+            if directory not in self._open:
+                self._open[directory] = self._start_file(bare)
+            file = self._open[directory]
+            file.write_table(part)
+            if file.size_bytes >= self._roll_bytes:
+                self._finish_file(directory)
         self._gathered, self._gathered_bytes = [], 0
-        if self._open.size_bytes >= self._roll_bytes:
-            self._finish_file(self._open)
 
-    def _start_file(self) -> _OpenFile:
+    def _start_file(self, schema: pa.Schema) -> _OpenFile:
         self._files.make_directory(self._staging_directory())
+        number = self._sequence
         path = staged_path(
-            self._run_id, self._subtask, self._attempt, self._sequence, in_place=self._in_place
+            self._run_id, self._subtask, self._attempt, number, in_place=self._in_place
         )
         self._sequence += 1
         absolute = os.path.join(self._working_directory, path)
         file = self._files.open_for_writing(absolute)
         try:
-            return _OpenFile(path, file, self._gathered[0].schema, self._compression)
+            written = without(schema, self._partition_by)
+            return _OpenFile(path, number, file, written, schema, self._compression)
         except Exception:
             file.close()
             with contextlib.suppress(OSError):
                 self._files.remove(absolute)
             raise
 
-    def _finish_file(self, file: _OpenFile) -> None:
+    def _finish_file(self, directory: str) -> None:
+        file = self._open[directory]
         file.finish()
-        self._open = None
+        del self._open[directory]
         absolute = os.path.join(self._working_directory, file.path)
         size_bytes = self._files.size(absolute)
         crc32 = footer_crc32(self._files, absolute, size_bytes)
@@ -205,12 +221,13 @@ class StagingWriter:
             Committable(
                 self._subtask,
                 self._attempt,
-                self._sequence - 1,
+                file.number,
                 file.path,
                 file.rows,
                 size_bytes,
                 crc32,
-                schema_id(file.schema),
+                schema_id(file.agreed),
+                directory,
             )
         )
 
@@ -236,12 +253,21 @@ class StagingWriter:
 
 
 class _OpenFile:
-    """A Parquet file being written; also the file object that pyarrow writes to."""
+    """A Parquet file being written; also the file object that pyarrow writes to.
 
-    def __init__(self, path: str, file: WritableFile, schema: pa.Schema, compression: str) -> None:
-        self.path = path
-        # Whether values may be missing is not part of the agreed schema, so any may be.
-        self.schema = pa.schema([pa.field(field.name, field.type) for field in schema])
+    `schema` is what it holds, `agreed` the output's, with the columns of partitions.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        number: int,
+        file: WritableFile,
+        schema: pa.Schema,
+        agreed: pa.Schema,
+        compression: str,
+    ) -> None:
+        self.path, self.number, self.agreed = path, number, agreed
         self.rows = 0
         self.size_bytes = 0
         self.closed = False
@@ -249,11 +275,11 @@ class _OpenFile:
         self._dropped = False
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self, mode="w"),
-            self.schema,
+            schema,
             compression=compression,
             write_page_checksum=True,
         )
-        self._writer.add_key_value_metadata(with_written_schema(self.schema))
+        self._writer.add_key_value_metadata(with_written_schema(agreed))
 
     def write(self, data: bytes) -> int:
         """Called by pyarrow, also by a writer that is being thrown away: that has no effect."""

@@ -8,7 +8,7 @@ was interrupted anywhere is completed by asking for it again.
 
     TARGET/_common_metadata                      the schema of all files, once it has grown
     TARGET/checkpoint=000000000007/              what readers see: whole checkpoints only
-        part-....parquet
+        part-....parquet                         or country=DE/part-....parquet
     TARGET/_epochgate/                           empty: the target has a marker
     .TARGET.epochgate/                           beside the target: the working directory
         target.json                              the marker: job and format version
@@ -73,6 +73,7 @@ from epochgate.spark.parquet_sink.errors import (
     TargetNotWritable,
 )
 from epochgate.spark.parquet_sink.ownership import TargetOwnership
+from epochgate.spark.parquet_sink.partitions import columns_of
 
 COMMON_SCHEMA_NAME = "_common_metadata"
 """A Parquet file without rows that has the schema of all, where files differ: Spark reads by it."""
@@ -154,7 +155,17 @@ class ParquetTarget:
             return written_schema(pa.BufferReader(self._files.read_bytes(common)))
         for checkpoint in reversed(self._committed):
             for committable in self._manifest(checkpoint)[1]:
-                return written_schema(self._visible(checkpoint, committable.file_name))
+                return written_schema(self._visible(checkpoint, committable.visible_path))
+        return None
+
+    def partition_columns(self) -> list[str] | None:
+        """The columns that the visible files are partitioned by; none if nothing is visible.
+
+        Raises `CommittableDamaged` for a manifest that cannot be read.
+        """
+        for checkpoint in reversed(self._committed):
+            for committable in self._manifest(checkpoint)[1]:
+                return columns_of(committable.directory)
         return None
 
     def require_one_schema(
@@ -286,8 +297,9 @@ class ParquetTarget:
         """Gather the files in one directory, durably; each step may have been done before."""
         prepared = self._prepared(checkpoint)
         self._files.make_directory(prepared)
-        names = {committable.file_name for committable in wanted}
-        for name in self._files.list_directory(prepared):
+        names = {committable.visible_path for committable in wanted}
+        directories = {prepared}
+        for name in self._files_in(prepared):
             # An earlier version that was interrupted has left its manifest here.
             if name.endswith(TEMPORARY_SUFFIX) or name == EARLIER_MANIFEST_NAME:
                 self._files.remove(os.path.join(prepared, name))
@@ -296,7 +308,9 @@ class ParquetTarget:
         if (grown := self.require_one_schema(wanted, checkpoint)) is not None:
             self._note_schema(grown)
         for committable in wanted:
-            gathered = self._prepared(checkpoint, committable.file_name)
+            gathered = self._prepared(checkpoint, committable.visible_path)
+            self._files.make_directory(os.path.dirname(gathered))
+            directories.add(os.path.dirname(gathered))
             if self._files.exists(gathered):
                 self._require_intact(gathered, committable, checkpoint)
                 continue
@@ -311,8 +325,18 @@ class ParquetTarget:
         self._files.write_bytes_durably(
             self._manifest_path(checkpoint), json.dumps(manifest).encode()
         )
-        self._files.fsync_directory(prepared)
+        for directory in sorted(directories):
+            self._files.fsync_directory(directory)
         return prepared
+
+    def _files_in(self, directory: str, below: str = "") -> Iterator[str]:
+        """The paths of the files below `directory`, relative to it."""
+        for name in self._files.list_directory(os.path.join(directory, below)):
+            path = os.path.join(below, name)
+            if self._files.is_directory(os.path.join(directory, path)):
+                yield from self._files_in(directory, path)
+            else:
+                yield path
 
     def _note_schema(self, schema: pa.Schema) -> None:
         """Let readers know a schema that holds all files, before those with more are visible."""
@@ -378,15 +402,14 @@ class ParquetTarget:
                 continue
             for directory in self._files.list_directory(parent):
                 directory_path = os.path.join(parent, directory)
-                for name in self._files.list_directory(directory_path):
-                    path = os.path.join(directory_path, name)
-                    if is_orphan(name.removesuffix(STAGED_SUFFIX)) and self._files.remove(path):
+                for relative in list(self._files_in(directory_path)):
+                    path = os.path.join(directory_path, relative)
+                    name = os.path.basename(relative).removesuffix(STAGED_SUFFIX)
+                    if is_orphan(name) and self._files.remove(path):
                         removed.append(path)
                 # A directory of this run may be in use by a writer that has just made it.
-                is_left = directory != self._run_id and not self._files.list_directory(
-                    directory_path
-                )
-                if is_left:
+                is_left = not any(self._files_in(directory_path))
+                if directory != self._run_id and is_left:
                     self._files.remove_tree(directory_path)
         return removed
 

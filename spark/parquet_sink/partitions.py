@@ -1,0 +1,121 @@
+"""Rows by the values of columns, for directories in Hive's manner: `country=DE/day=3`.
+
+Decides which columns can be partitioned by, how a value is written in a directory's name, and how
+it comes back. Readers show the columns, which are in no file, and infer their types: a text `07`
+comes back as the number 7 from most of them. Spark's rules: a value that is missing, or an empty
+text, is `__HIVE_DEFAULT_PARTITION__`, which readers show as missing. Used in tasks and by `read`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+
+from epochgate.errors import UsageError
+
+MISSING: Final = "__HIVE_DEFAULT_PARTITION__"
+VALUE_BYTES_MAX: Final = 200
+"""Of a value as it is written; file systems take names of 255 bytes."""
+
+
+class PartitionUnusable(UsageError):
+    """The output cannot be partitioned like this: column, reason."""
+
+    def __str__(self) -> str:
+        return f"cannot partition by {self.args[0]!r}: {self.args[1]}."
+
+
+def require_partitionable(schema: pa.Schema, columns: Sequence[str]) -> None:
+    """Raise PartitionUnusable unless rows of `schema` can be partitioned by `columns`."""
+    for name in columns:
+        if schema.get_all_field_indices(name) == []:
+            raise PartitionUnusable(name, f"the output has {', '.join(schema.names)}")
+        kind = schema.field(name).type
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        if not (is_text or any(is_kind(kind) for is_kind in _KINDS)):
+            reason = f"it is {kind}; take a text, an integer, a boolean or a date"
+            raise PartitionUnusable(name, reason)
+    if columns and len(set(columns)) == len(schema.names):
+        raise PartitionUnusable(columns[-1], "no column would be left for the files")
+
+
+_KINDS = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date)
+
+
+def without(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """What is in the files."""
+    return pa.schema([field for field in schema if field.name not in columns])
+
+
+def partitioned(table: pa.Table, columns: Sequence[str]) -> list[tuple[str, pa.Table]]:
+    """The rows of each directory, in the order of the first row of each; without `columns`: all.
+
+    Raises PartitionUnusable for a value that is too long.
+
+    >>> table = pa.table({"c": ["b", None, "b"], "x": [1, 2, 3]})
+    >>> [(name, part["x"].to_pylist()) for name, part in partitioned(table, ["c"])]
+    [('c=b', [1, 3]), ('c=__HIVE_DEFAULT_PARTITION__', [2])]
+    """
+    if not columns:
+        return [("", table)]
+    keys = zip(*(table[name].to_pylist() for name in columns), strict=True)
+    rows: dict[str, list[int]] = {}
+    named: dict[tuple[Any, ...], str] = {}
+    for number, values in enumerate(keys):
+        if values not in named:
+            pairs = zip(columns, values, strict=True)
+            named[values] = "/".join(_directory(name, value) for name, value in pairs)
+        rows.setdefault(named[values], []).append(number)
+    kept = table.drop_columns(list(columns))
+    return [(name, kept.take(pa.array(numbers))) for name, numbers in rows.items()]
+
+
+def with_columns(table: pa.Table, directory: str, schema: pa.Schema) -> pa.Table:
+    """The rows of a file in `directory`, with the columns and in the order of `schema`."""
+    values = dict(one.split("=", 1) for one in directory.split("/") if one)
+    for name, written in values.items():
+        kind = schema.field(unquote(name)).type
+        value = None if written == MISSING else unquote(written)
+        array = pa.array([value] * table.num_rows, pa.string()).cast(kind)
+        table = table.append_column(unquote(name), array)
+    return table.select(schema.names)
+
+
+def columns_of(directory: str) -> list[str]:
+    """The columns that a directory names, in their order.
+
+    >>> columns_of("country=DE/day=3")
+    ['country', 'day']
+    """
+    return [unquote(one.partition("=")[0]) for one in directory.split("/") if one]
+
+
+class PartitioningChanged(UsageError):
+    """The target is partitioned by other columns: path, its columns, those asked for."""
+
+    def __str__(self) -> str:
+        path, found, asked = self.args
+        return (
+            f"target {path!r} is partitioned by {', '.join(found) or 'nothing'}, and this start "
+            f"asks for {', '.join(asked) or 'nothing'}: readers would find directories of two "
+            "kinds. Give the same --partition-by (partition_by in Python), or a new target."
+        )
+
+
+def _directory(name: str, value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str).strip('"')
+    written = MISSING if value is None or text == "" else _escaped(text)
+    if len(written.encode()) > VALUE_BYTES_MAX:
+        raise PartitionUnusable(name, f"the value {text[:40]!r}... is too long for a directory")
+    return f"{_escaped(name)}={written}"
+
+
+def _escaped(text: str) -> str:
+    """Characters of ASCII that a path may not hold as %2F; others stay, since Spark reads each
+    escape as one character.
+    """
+    return "".join(one if one > "\x7f" else quote(one, safe=" ,;@&()!~") for one in text)
