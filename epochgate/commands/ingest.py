@@ -71,11 +71,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add = parser.add_argument
     add("source", metavar="SOURCE", help="a directory, a file, or a pattern in quotes")
-    add(
-        "target",
-        metavar="TARGET",
-        help="the directory, URL or table to write; see below",
-    )
+    add("target", metavar="TARGET", help="the directory, URL or table to write; see below")
     add("--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)")
     add(
         "--checkpoint-every",

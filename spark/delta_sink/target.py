@@ -51,6 +51,7 @@ from epochgate.spark.parquet_sink.errors import (
 WORKING = "_epochgate"
 """The directory in a table for what no reader sees: staged files, by run, and a lock."""
 TRIES_MAX = 5
+RUNS_REMEMBERED = 16
 _WRITABLE = {"appendOnly", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 _FORGETS = "delta.setTransactionRetentionDuration"
 
@@ -109,7 +110,7 @@ class DeltaTarget:
             self._known = self._read_known()
             self._require_continued(restored_checkpoint, is_there=is_there)
             runs = [*self._known.get("runs", ()), self._run_id]
-            self._write_known(runs=runs)
+            self._write_known(runs=runs[-RUNS_REMEMBERED:])
             if is_there:
                 self._enter(restored_checkpoint)
         except BaseException:
@@ -133,7 +134,7 @@ class DeltaTarget:
     def remove_orphans(self, keep: Iterable[Committable]) -> list[str]:
         """Remove what earlier runs have staged and is not in `keep`; returns their paths.
 
-        For use after `claim`; looks at the runs since the last time, of which there is mostly one.
+        For use after `claim`; looks at several runs again, whose tasks may have written on since.
         """
         removed = []
         kept = {os.path.join(self.working_directory, file.path) for file in keep}
@@ -142,7 +143,6 @@ class DeltaTarget:
             names = self._files.list_directory(directory) if self._files.exists(directory) else []
             orphans = {os.path.join(directory, name) for name in names} - kept
             removed += [path for path in sorted(orphans) if self._files.remove(path)]
-        self._write_known(runs=[self._run_id])
         return removed
 
     def require_one_schema(self, committables: Sequence[Committable]) -> None:

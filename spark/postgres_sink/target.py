@@ -40,6 +40,8 @@ _COLUMNS = """
     order by attname"""
 
 
+RUNS_REMEMBERED = 16
+"""Of so many runs, what their tasks have staged is looked for at each start."""
 _NOTHING = sql.SQL("")
 Run = Callable[..., Any]
 
@@ -94,10 +96,6 @@ class PostgresTarget:
                 " and split_part({part}, '/', 1) <> %(run)s and {part} <> all(%(keep)s)",
                 keep=[part.name for part in keep],
             ).rowcount
-            run(
-                "update {ledger} set runs = array[%(run)s] where job = %(job)s"
-                " and target = %(target)s and driver = %(driver)s"
-            )
         return removed
 
     def commit(self, checkpoint: int, parts: Sequence[Part]) -> bool:
@@ -167,8 +165,10 @@ class PostgresTarget:
             "insert into {ledger} as known (job, target, rows, driver, runs)"
             " values (%(job)s, %(target)s, 0, 1, array[%(run)s])"
             " on conflict (job, target) do update"
-            " set driver = known.driver + 1, runs = known.runs || excluded.runs"
-            " returning driver, checkpoint, rows"
+            " set driver = known.driver + 1, runs ="
+            " (known.runs || excluded.runs)[greatest(cardinality(known.runs) + 2 - %(most)s, 1):]"
+            " returning driver, checkpoint, rows",
+            most=RUNS_REMEMBERED,
         ).fetchone()
         assert claimed is not None, "an upsert returns its row"
         driver, last, rows = claimed

@@ -239,6 +239,17 @@ def test_what_a_dead_run_has_staged_is_removed_and_what_a_checkpoint_holds_is_no
     successor.release()
 
 
+def test_what_a_task_of_a_run_before_stages_late_is_removed_by_a_later_start(
+    target: DeltaTarget, table: Path
+) -> None:
+    target.release()
+    claimed(table, "r2").release()
+    late = stage(table, "r1", [1])
+    last = claimed(table, "r3")
+    assert [Path(path).name for path in last.remove_orphans([])] == [Path(late[0].path).name]
+    last.release()
+
+
 def test_files_of_another_schema_are_refused_before_their_checkpoint_is_stored(
     target: DeltaTarget, table: Path
 ) -> None:

@@ -219,6 +219,12 @@ def test_what_a_dead_run_has_staged_is_removed_and_what_a_checkpoint_holds_is_no
     mine = attempt(sink, "r2", [4])
     successor.open("r2", {2: {0: held}})
     assert query(dsn, "select x from epochgate_staged_events order by x") == [(1,), (3,), (4,)]
+    attempt(sink, "r1", [5], number=2)  # by a task that is given up and writes on
+    claimed(sink, "r3", 2).open("r3", {2: {0: held}, 3: {0: mine}})
+    assert query(dsn, "select x from epochgate_staged_events order by x") == [(1,), (3,), (4,)]
+    for number in range(4, 30):
+        successor = claimed(sink, f"r{number}", 2)
+    assert query(dsn, "select cardinality(runs), runs[16] from epochgate_ledger") == [(16, "r29")]
     successor.commit(2, {0: held})
     successor.commit(3, {0: mine})
     assert rows(dsn) == [1, 4]
