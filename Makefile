@@ -17,7 +17,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-h
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check check-deep conformance venv bench bench-checker soak fuzz draw format lock
-.PHONY: versions clean
+.PHONY: versions clean postgres
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -25,7 +25,7 @@ help: ## say what each target does
 run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
 	@$(RUN) -m epochgate demo
 
-test: $(STAMP) $(CLASSES) ## run the tests (nine to ten minutes on two cores)
+test: $(STAMP) $(CLASSES) postgres ## run the tests (nine to ten minutes on two cores)
 	@$(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
 check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
@@ -43,7 +43,7 @@ bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it in
 bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed if it is missing
 	@$(RUN) -m epochgate bench checker --write
 
-check-deep: $(STAMP) $(CLASSES) ## every system at its full bounds, and whatever else takes a while
+check-deep: $(STAMP) $(CLASSES) postgres ## every system at its full bounds, and whatever else takes a while
 	@$(RUN) -m pytest -m deep --timeout 1800 $(SHARED)
 
 conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2.3.0 (needs a JDK)
@@ -68,7 +68,7 @@ format: $(STAMP) ## format the code and repair what lint can repair
 
 lock: ## resolve the dependencies again (needs uv)
 	$(LOCK) --upgrade requirements/build.in --output-file requirements/build.txt
-	$(LOCK) --upgrade pyproject.toml $(addprefix --extra ,spark objects fuzz draw demo check dev) \
+	$(LOCK) --upgrade pyproject.toml $(addprefix --extra ,spark metrics objects delta postgres fuzz draw demo check dev) \
 		--constraint requirements/build.txt --output-file requirements/locked.txt
 
 clean: ## remove .venv and what tools have left behind
@@ -93,6 +93,17 @@ $(STAMP): pyproject.toml $(LOCKS)
 	@$(PIP) --require-hashes --no-build-isolation --requirement requirements/locked.txt
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# Tests of the PostgreSQL sink start servers of their own, so the package need not start one. Where
+# it can neither be found nor installed, those tests are skipped, and say so.
+postgres:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || { \
+		test "$$(id -u)" = 0 && command -v apt-get >/dev/null 2>&1 && \
+		echo "installing PostgreSQL for the tests of its sink (once)" && \
+		mkdir -p /etc/postgresql-common/createcluster.d && \
+		echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.d/epochgate.conf && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends postgresql >/dev/null; \
+	} || echo "PostgreSQL is not installed, and cannot be by this user: tests of its sink are skipped" >&2
 
 # From an archive of the classes that Spark loads, its JVMs start in half the time.
 $(CLASSES): tests/spark/class_archive.py $(STAMP)

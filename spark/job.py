@@ -25,7 +25,7 @@ from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.reports import JobReport, JobResult
 from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.collect import CollectedRows, collect
-from epochgate.runtime.observing.listening import all_listeners
+from epochgate.runtime.observing.listening import Listening
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.job_master import JobMaster
@@ -69,8 +69,16 @@ class JobStatus:
 class JobHandle:
     """A running job. As a context manager it cancels, at the end of the block, what still runs."""
 
-    def __init__(self, master: JobMaster, loop: JobLoop, transport: SparkTransport) -> None:
+    def __init__(
+        self,
+        master: JobMaster,
+        loop: JobLoop,
+        transport: SparkTransport,
+        metrics_url: str | None = None,
+    ) -> None:
         self._master, self._loop, self._transport = master, loop, transport
+        self.metrics_url = metrics_url
+        """Where figures are served for Prometheus; none unless that was asked for."""
 
     def __enter__(self) -> Self:
         return self
@@ -182,6 +190,7 @@ def run_job(
     process_timeout_s: float = 60.0,
     listeners: Sequence[JobListener] = (),
     has_history: bool = True,
+    metrics_port: int | None = None,
     in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
     """Start a job on `spark`, a session with its driver in this process; returns once submitted.
@@ -190,28 +199,56 @@ def run_job(
     cloudpickle, and with it what it needs of the user's own modules; installed packages must be
     installed on the executors as well, unless their modules are in `by_value`. `port`: on which the
     driver listens, 0 for a free one; its address is spark.driver.bindAddress, and tasks connect to
-    spark.driver.host; with a local master both are the loopback address.
-    `batch_states`: operator id -> what `JobHandle.request_batch_snapshot` gave in an earlier job.
-    While there is no checkpoint, that operator's coordinator begins from it and goes back to it,
-    and its tasks begin from nothing. Source: batch snapshots of Flink's OperatorCoordinatorHolder.
+    spark.driver.host; with a local master both are the loopback address. `batch_states`: operator
+    id -> what `JobHandle.request_batch_snapshot` gave in an earlier job; while there is no
+    checkpoint, its coordinator begins from that, and its tasks from nothing.
     A worker says every `heartbeat_interval_s` seconds that it is there; one that is silent for
     `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark brings up no
-    process for a subtask within this many seconds. `listeners` hear what happens, each on a thread
-    of its own, and the loggers `epochgate.job…` say it; `has_history`: it is kept beside the
-    checkpoints of a `DirectoryCheckpointStore`, for `epochgate status`. `in_front` puts another
-    transport between Spark's and the job, for tests: see `epochgate.runtime.testing`.
+    process for a subtask within this many seconds. `listeners` hear what happens, as the loggers
+    `epochgate.job…` do, and the history beside the checkpoints of a `DirectoryCheckpointStore`
+    (`has_history`). `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0 for a
+    free one. `in_front` puts another transport between Spark's and the job, for tests.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
-    `validate_session` and the committer's `open` raise, ProgramNotPicklable, TooFewSlots,
-    JobMisconfigured, CannotBind; then `store` was not closed unless the job had begun to start.
+    `validate_session`, MetricsPage and the committer's `open` raise, ProgramNotPicklable,
+    TooFewSlots, JobMisconfigured, CannotBind; then `store` was not closed unless the job had begun
+    to start.
     """
     concurrent = configuration.concurrent_attempts_max
     warnings = validate_session(spark, concurrent_attempts_max=concurrent)
     context = spark.sparkContext
     program = pickled(program_factory, by_value)
     _check_slots(context, configuration.parallelism)
+    transport = _transport(
+        context,
+        configuration,
+        program,
+        port=port,
+        heartbeat_interval_s=heartbeat_interval_s,
+        heartbeat_timeout_s=heartbeat_timeout_s,
+        process_timeout_s=process_timeout_s,
+    )
+    heard_by = Listening(listeners, store, has_history=has_history, metrics_port=metrics_port)
+    with heard_by.closed_on_error():
+        master = JobMaster(
+            configuration,
+            transport=transport if in_front is None else in_front(transport),
+            store=store,
+            clock=MonotonicClock(),
+            blocking=ThreadedWork,
+            committer=committer,
+            batch_states=batch_states,
+            listeners=heard_by.listeners,
+        )
+        loop = _begun(master, transport, warnings)
+    return JobHandle(master, loop, transport, heard_by.metrics_url)
+
+
+def _transport(
+    context: Any, configuration: JobConfiguration, program: bytes, **settings: Any
+) -> SparkTransport:
     bind_host, advertised_host = _addresses(context)
-    transport = SparkTransport(
+    return SparkTransport(
         context,
         program=program,
         parallelism=configuration.parallelism,
@@ -220,25 +257,11 @@ def run_job(
         job_id=configuration.job_id,
         bind_host=bind_host,
         advertised_host=advertised_host,
-        port=port,
-        heartbeat_interval_s=heartbeat_interval_s,
-        heartbeat_timeout_s=heartbeat_timeout_s,
-        process_timeout_s=process_timeout_s,
+        **settings,
     )
-    master = JobMaster(
-        configuration,
-        transport=transport if in_front is None else in_front(transport),
-        store=store,
-        clock=MonotonicClock(),
-        blocking=ThreadedWork,
-        committer=committer,
-        batch_states=batch_states,
-        listeners=all_listeners(listeners, store, has_history=has_history),
-    )
-    return _begun(master, transport, warnings)
 
 
-def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]) -> JobHandle:
+def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]) -> JobLoop:
     transport.on_broken = master.fail
     for warning in warnings:
         master.queue.post(master.warn, warning)
@@ -248,7 +271,7 @@ def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]
     except BaseException:
         master.close()
         raise
-    return JobHandle(master, loop, transport)
+    return loop
 
 
 def _addresses(context: Any) -> tuple[str, str]:

@@ -25,6 +25,7 @@ from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.reports import JobResult
 from epochgate.runtime.api.sink import Sink, SinkStart
 from epochgate.runtime.api.sink_operator import SinkOperator
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.pipeline import (
     MAP,
     SINK,
@@ -38,23 +39,33 @@ from epochgate.runtime.pipeline import (
     Setting,
 )
 from epochgate.runtime.source import Source, SourceOperator, SourceProvider
-from epochgate.runtime.store import DirectoryCheckpointStore
+from epochgate.runtime.store import (
+    CheckpointStore,
+    DirectoryCheckpointStore,
+    ObjectCheckpointStore,
+)
 from epochgate.spark.job import JobHandle, run_job
 from epochgate.spark.session import validate_session
 
 OWN = (SOURCE, MAP, SINK)
 RUN_OPTIONS = (
     "by_value",
+    "has_history",
     "heartbeat_interval_s",
     "heartbeat_timeout_s",
     "in_front",
     "listeners",
+    "metrics_port",
     "port",
 )
 
 
 class PipelineMisconfigured(UsageError):
     """The parts of a pipeline do not fit together."""
+
+
+class UrlNotSupported(UsageError):
+    """Checkpoints cannot be kept at this URL."""
 
 
 class PipelineFailed(EpochgateError):
@@ -204,14 +215,13 @@ class Pipeline:
     ) -> JobHandle:
         """Start the job on `spark`; returns once it is submitted.
 
-        `checkpoints`: the directory of this job's checkpoints, from which another start goes on.
-        `job_id`: by default the directory's name. `options`: further fields of `JobConfiguration`,
-        such as `checkpoint_interval_s`, and those of `run_job` (`by_value`, `listeners`, `port`,
-        heartbeats).
-        Raises JobMisconfigured, TypeError for an unknown option, and what `run_job`, the
-        sink's `create_committer` and `DirectoryCheckpointStore` raise.
+        `checkpoints`: the directory of this job's checkpoints, or the URL of a place in an object
+        store, from which another start goes on. `job_id`: by default the last part of that.
+        `options`: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and those
+        of `run_job` (`by_value`, `listeners`, `port`, `metrics_port`, `has_history`, heartbeats).
+        Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, and what
+        `run_job`, the sink's `create_committer` and the checkpoint store raise.
         """
-        folder = os.path.abspath(checkpoints)
         run = {name: options.pop(name) for name in RUN_OPTIONS if name in options}
         known = {field.name for field in fields(JobConfiguration)} - {
             "job_id",
@@ -224,8 +234,7 @@ class Pipeline:
                 f"{', '.join(sorted({*known, *RUN_OPTIONS}))}"
             )
         validate_session(spark)
-        job_id = job_id or os.path.basename(folder) or "pipeline"
-        store = DirectoryCheckpointStore(folder, job_id=job_id)
+        store = open_checkpoints(os.fspath(checkpoints), job_id)
         prepared: PreparedJob | None = None
         try:
             prepared = self.prepared(
@@ -263,11 +272,34 @@ class Pipeline:
         return result
 
 
-def _start_on(store: DirectoryCheckpointStore, run_id: str) -> SinkStart:
+def open_checkpoints(
+    place: str,
+    job_id: str | None = None,
+    *,
+    open_objects: Callable[[str], ObjectStore] = open_url,
+) -> CheckpointStore:
+    """Open the checkpoints of a job in a directory, or at the URL of an object store, which
+    `open_objects` opens.
+
+    Raises UrlNotSupported for another URL, and what the stores raise.
+    """
+    if is_url(place):
+        named = job_id or place.rstrip("/").rpartition("/")[2]
+        return ObjectCheckpointStore(open_objects(place), job_id=named)
+    if "://" in place:
+        raise UrlNotSupported(
+            f"the checkpoints {place!r} are at a URL of no object store that epochgate knows; give "
+            "a directory, or s3://, gs:// or abfss://"
+        )
+    folder = os.path.abspath(place)
+    return DirectoryCheckpointStore(folder, job_id=job_id or os.path.basename(folder) or "pipeline")
+
+
+def _start_on(store: CheckpointStore, run_id: str) -> SinkStart:
     restored = store.latest()
     restored_id = None if restored is None else restored.checkpoint_id
     has_lost = restored_id is not None and (store.last_id or 0) > restored_id
-    return SinkStart(store.job_id, run_id, restored_id, may_withdraw=has_lost)
+    return SinkStart(store.job_id, run_id, restored_id, may_withdraw=has_lost, epoch=store.epoch)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
 from epochgate.errors import EpochgateError
-from epochgate.runtime.api.operator import FatalTaskError, Program, Work
+from epochgate.runtime.api.operator import FatalTaskError, Program, Work, metrics_of
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
 from epochgate.runtime.api.transport import Message
@@ -191,7 +191,7 @@ class Attempt:
         self._outgoing.append(message)
 
     def _say_metrics(self, program: Program) -> None:
-        self._outgoing.append(["metrics", dict(program.metrics())])
+        self._outgoing.append(["metrics", metrics_of(program)])
 
     def _flush(self) -> None:
         if self._outgoing:

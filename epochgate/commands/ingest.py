@@ -1,4 +1,4 @@
-"""`epochgate ingest`: files into a Parquet directory, each row exactly once, whatever is killed."""
+"""`epochgate ingest`: files into Parquet or a table, each row exactly once, whatever is killed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
 DESCRIPTION = """\
 Read the files of SOURCE (Parquet, CSV or JSON lines) in a Spark job and write
-their rows to Parquet files in TARGET, each row exactly once, whatever is killed
-on the way. Rows become visible in TARGET checkpoint by checkpoint, by one rename
-each. The same command again goes on where the last run ended, and takes files
-that are new by then."""
+their rows to TARGET, each row exactly once, whatever is killed on the way. TARGET
+is a directory for Parquet files, or a table of a kind named below. Rows become
+visible in it checkpoint by checkpoint, all of a checkpoint at once. The same
+command again goes on where the last run ended, and takes files that are new by
+then."""
 
 EPILOG = """\
 examples:
@@ -46,6 +47,13 @@ examples:
   epochgate ingest incoming table --master spark://host:7077
   epochgate ingest incoming table --chaos 5  kill five of its own processes on the way
 
+targets (docs/tables.md):
+  PATH        a directory of Parquet files; made if missing; or a URL, s3://...
+  delta:PATH  a Delta Lake table in a directory; made if missing (epochgate[delta])
+  postgres:DSN#TABLE
+              a table of PostgreSQL that is there, with --checkpoint-dir; DSN as for
+              psql, such as postgresql://host/database (epochgate[postgres])
+
 Ctrl-C takes a last checkpoint and leaves; a second Ctrl-C leaves at once. Nothing
 is lost either way. Source and target must be the same paths on all machines.
 Exit codes: 0 finished or stopped, 3 the same and rows or files were left out
@@ -56,7 +64,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "ingest",
-        help="read files and write Parquet, each row exactly once",
+        help="read files and write Parquet or tables, each row exactly once",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -66,7 +74,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "target",
         metavar="TARGET",
-        help="the directory to write, made if missing; or a URL, s3://...",
+        help="the directory, URL or table to write; see below",
     )
     add("--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)")
     add(
@@ -78,7 +86,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "--checkpoint-dir",
         metavar="DIR",
-        help="where checkpoints are kept (default: in a hidden directory beside TARGET)",
+        help="where checkpoints are kept (default: in a hidden directory beside TARGET; a database "
+        "has no such place)",
     )
     add(
         "--master",
@@ -99,19 +108,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--follow", action="store_true", help="go on looking for new files until Ctrl-C")
     add(
-        "--settle-s",
-        type=float,
-        metavar="SECONDS",
-        help="take a file once it has been unmodified for so long (default: 5 with --follow, "
-        "else 0)",
-    )
-    add(
         "--file-size",
         default="256MiB",
         metavar="SIZE",
         help="end a file of the target once it is as large, such as 64MB; each checkpoint ends its "
         "files too (default: 256MiB)",
     )
+    _add_how_it_runs(parser)
+    _add_what_may_fail(parser)
+    _add_what_is_said(parser)
+
+
+def _add_how_it_runs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--port",
         type=int,
@@ -122,7 +131,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
     add_reading(parser)
-    _add_what_may_fail(parser)
 
 
 def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
@@ -133,6 +141,13 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         help="end the job at a file whose content is another than when it was taken, or leave the "
         "new content out and record it, or take all of it as another file's (default: as "
         "--on-bad-file); a file with the same content is known, whatever its time stamp",
+    )
+    add(
+        "--settle-s",
+        type=float,
+        metavar="SECONDS",
+        help="take a file once it has been unmodified for so long (default: 5 with --follow, "
+        "else 0)",
     )
     add(
         "--forget-after",
@@ -161,11 +176,26 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         metavar="KILLS",
         help="kill (-9) this many of the job's own workers and executors while it runs",
     )
+    add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
+    # For `epochgate soak`: stopped workers among the kills, and a record of them.
+    add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
+    add("--chaos-log", help=argparse.SUPPRESS)
+
+
+def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--log-level",
         choices=("error", "warn", "info"),
         default="error",
         help="what Spark and epochgate log on stderr beside the progress (default: error)",
+    )
+    add(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="serve figures for Prometheus at http://127.0.0.1:PORT/metrics; 0 for a free port, "
+        "which is printed",
     )
     add("--quiet", action="store_true", help="say nothing but warnings and errors")
     add(
@@ -173,10 +203,6 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the result as one JSON object on stdout; everything else goes to stderr",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
-    # For `epochgate soak`: stopped workers among the kills, and a record of them.
-    add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
-    add("--chaos-log", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -203,6 +229,8 @@ def run(arguments: argparse.Namespace) -> int:
         progress = Progress(is_followed=options.follow, is_quiet=arguments.quiet)
         stack.enter_context(logging_to(progress, arguments.log_level))
         handle = stack.enter_context(start_plan(spark, plan, listeners=[progress]))
+        if handle.job.metrics_url is not None:
+            progress.note(f"metrics: {handle.job.metrics_url}", is_needed=True)
         interrupts.begin()
         result, chaos = _watched(handle, progress, arguments, interrupts)
     if arguments.json:
@@ -250,6 +278,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         rows_per_second=arguments.rows_per_second,
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
         port=arguments.port,
+        metrics_port=arguments.metrics_port,
     )
 
 
@@ -348,9 +377,10 @@ def _summarize(
     from epochgate.spark.ingest.plan import checkpoint_directory_of
 
     elapsed_s = progress.elapsed_s
+    in_files = f" in {result.files_committed} files" if result.files_committed else ""
     print(
-        f"{result.state}: {result.rows_committed:,} rows committed in {result.files_committed} "
-        f"files in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
+        f"{result.state}: {result.rows_committed:,} rows committed{in_files} "
+        f"in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
         f"{plan.options.target_path} holds {result.rows_visible:,} rows"
     )
     print(result.report.summary())

@@ -121,9 +121,10 @@ class Progress(JobListener):
         rate = (rows - before) / max(now_s - before_s, RATE_SPAN_S_MIN)
         last = self._checkpoint
         took = "" if last is None else f"{last.duration_s:.2f} s, {size(last.stored_bytes)}; "
+        rejected = int(event.figures.get("rows_rejected", 0))
         self.note(
             f"checkpoint {event.checkpoint_ids[-1]}: {took}{self.files}, {rows:,} rows committed, "
-            f"{rate:,.0f} rows/s"
+            f"{rate:,.0f} rows/s" + (f", {rejected:,} rows rejected" if rejected else "")
         )
 
     # what is shown, on the command's thread

@@ -1,8 +1,8 @@
 """A landing zone as suppliers leave it: files arrive, are touched, delivered again and rewritten.
 
-Decides what happens to which file, by chance, and keeps a ledger of Parquet files, one for each
-content that was ever delivered: what has to arrive, each row once. A file is rewritten or taken
-away only when all of its rows have arrived, since what was not read of an old content is gone.
+Decides what happens to which file, by chance, and keeps a ledger of what was ever delivered: each
+row has to arrive once, and each bad row has to be rejected once. A file is rewritten or taken away
+only when all of its rows have arrived, since what was not read of an old content is gone.
 """
 
 from __future__ import annotations
@@ -22,18 +22,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROWS_MAX: Final = 3_000
+BAD_MAX: Final = 2
 EPOCH: Final = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of files: how the row of a number looks, of what schema, and how rows are written."""
+    """A kind of files: how the row of a number looks, of what schema, and how rows are written.
+
+    bad_row: the text of a bad one; none where there can be none. options: of `epochgate ingest`.
+    """
 
     extension: str
     schema: pa.Schema
     row: Callable[[int], dict[str, Any]]
-    write: Callable[[Rows, Path], None]
+    write: Callable[[Rows, list[str], Path], None]
+    bad_row: Callable[[int], str] | None = None
+    options: tuple[str, ...] = ()
 
 
 def _nested_row(number: int) -> dict[str, Any]:
@@ -86,25 +92,46 @@ LINE_SCHEMA = pa.schema(
 )
 
 
-def _write_nested(rows: Rows, path: Path) -> None:
+def _write_nested(rows: Rows, bad: list[str], path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows, NESTED_SCHEMA), path, row_group_size=500)
 
 
-def _write_text(rows: Rows, path: Path) -> None:
+def _write_text(rows: Rows, bad: list[str], path: Path) -> None:
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, TEXT_SCHEMA.names)
         writer.writeheader()
-        writer.writerows(rows)
+        for number, row in enumerate(rows):
+            writer.writerow(row)
+            file.writelines(f"{text}\r\n" for text in bad[number : number + 1])
 
 
-def _write_lines(rows: Rows, path: Path) -> None:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+def _write_lines(rows: Rows, bad: list[str], path: Path) -> None:
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    path.write_text("".join(f"{line}\n" for line in [*lines, *bad]))
 
 
+REJECTING = ("--on-bad-row", "reject", "--schema")
 KINDS: Final = {
     "parquet": Kind("parquet", NESTED_SCHEMA, _nested_row, _write_nested),
-    "csv": Kind("csv", TEXT_SCHEMA, _text_row, _write_text),
-    "jsonl": Kind("jsonl", LINE_SCHEMA, _line_row, _write_lines),
+    "csv": Kind(
+        "csv",
+        TEXT_SCHEMA,
+        _text_row,
+        _write_text,
+        lambda number: f"{number},bad row {number},not a number,2026-01-01",
+        (*REJECTING, "id BIGINT, name STRING, score DOUBLE, day DATE"),
+    ),
+    "jsonl": Kind(
+        "jsonl",
+        LINE_SCHEMA,
+        _line_row,
+        _write_lines,
+        lambda number: f'{{"id": {number}, "name": "bad row", "tags": "none"}}',
+        (
+            *REJECTING,
+            "id BIGINT, name STRING, spot STRUCT<x: DOUBLE, label: STRING>, tags ARRAY<BIGINT>",
+        ),
+    ),
 }
 
 
@@ -119,6 +146,8 @@ class LandingZone:
         have_arrived: Callable[[int, int], bool],
     ) -> None:
         self.source, self.ledger = place / "source", place / "ledger"
+        self.bad_rows: list[str] = []
+        """The text of each bad row that was ever delivered."""
         self._kind, self._chance, self._have_arrived = kind, chance, have_arrived
         self._next_id = 0
         self._contents: dict[Path, tuple[int, int]] = {}
@@ -193,14 +222,18 @@ class LandingZone:
 
     def _write(self, path: Path) -> None:
         first = self._next_id
-        self._next_id += self._chance.randint(1, ROWS_MAX)
+        self._next_id += self._chance.randint(BAD_MAX, ROWS_MAX)
         rows = [self._kind.row(number) for number in range(first, self._next_id)]
         pq.write_table(
             pa.Table.from_pylist(rows, self._kind.schema), self.ledger / f"{first:09}.parquet"
         )
+        bad: list[str] = []
+        if self._kind.bad_row is not None:
+            bad = [self._kind.bad_row(first + n) for n in range(self._chance.randint(0, BAD_MAX))]
         staged = path.with_name(f".{path.name}")
-        self._kind.write(rows, staged)
+        self._kind.write(rows, bad, staged)
         staged.rename(path)
+        self.bad_rows += bad
         self._contents[path] = first, self._next_id
 
     def _put(self, path: Path, content: bytes) -> None:

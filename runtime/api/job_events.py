@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
-from epochgate.runtime.api.reports import counted, one_line, size
+from epochgate.runtime.api.reports import JobReport, counted, one_line, size
 
 Outcome = Literal["completed", "aborted", "unknown"]
 Number = int | float
@@ -330,12 +330,19 @@ class JobListener(ABC):
     time and in order, so that it may take its time; what it raises is logged and changes nothing.
     """
 
+    def begin(self, report: JobReport) -> None:
+        """The job is about to start, and `report` holds its figures from now on; called once,
+        before the first event, on the thread that starts the job.
+        """
+
     @abstractmethod
     def on_event(self, event: JobEvent) -> None:
         """Something has happened."""
 
     def close(self) -> None:
-        """Nothing will happen any more; called once, after the last event."""
+        """Nothing will happen any more; called once, after the last event, and also for a job that
+        could not be started.
+        """
 
 
 def _plain(value: Any) -> Any:

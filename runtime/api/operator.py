@@ -116,6 +116,12 @@ class Operator(ABC):
         checkpoint if the store cannot tell whether it exists.
         """
 
+    def metrics(self) -> Mapping[str, int | float]:
+        """This operator's counters since the attempt began, by name; shown with those of the
+        program, as `OPERATOR_ID.NAME`.
+        """
+        return {}
+
     def close(self) -> None:
         """Release everything; also called when the attempt fails or is canceled."""
 
@@ -140,6 +146,15 @@ class Program(ABC):
         as of every second, each checkpoint and the end.
         """
         return {}
+
+
+def metrics_of(program: Program) -> dict[str, int | float]:
+    """The counters of a program and of its operators."""
+    counters = dict(program.metrics())
+    for operator_id, operator in program.operators.items():
+        for name, value in operator.metrics().items():
+            counters[f"{operator_id}.{name}"] = value
+    return counters
 
 
 class FatalTaskError(Exception):

@@ -1,4 +1,5 @@
-"""Who listens to a job that `run_job` starts: the user's listeners, the log, and the history.
+"""Who listens to a job that `run_job` starts: the user's listeners, the log, the history, and a
+page of metrics where one is wanted.
 
 Decides that each is heard on a thread of its own, and that the history lies beside the checkpoints
 where these are in a directory; elsewhere there is none.
@@ -6,21 +7,48 @@ where these are in a directory; elsewhere there is none.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from epochgate.runtime.api.job_events import JobListener
 from epochgate.runtime.observing.history import FOLDER, History
 from epochgate.runtime.observing.log import JobLog
+from epochgate.runtime.observing.metrics_page import MetricsPage
 from epochgate.runtime.observing.own_thread import OnOwnThread
 from epochgate.runtime.store import CheckpointStore, DirectoryCheckpointStore
 
 
-def all_listeners(
-    listeners: Sequence[JobListener], store: CheckpointStore, *, has_history: bool
-) -> list[JobListener]:
-    """The user's listeners, and those that every job has."""
-    everyone: list[JobListener] = [*listeners, JobLog()]
-    if has_history and isinstance(store, DirectoryCheckpointStore):
-        everyone.append(History(os.path.join(store.path, FOLDER), epoch=store.epoch))
-    return [OnOwnThread(one) for one in everyone]
+class Listening:
+    """All listeners of one job; `metrics_url`: where its page of metrics is, if it has one.
+
+    Raises MetricsUnavailable.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[JobListener],
+        store: CheckpointStore,
+        *,
+        has_history: bool = True,
+        metrics_port: int | None = None,
+    ) -> None:
+        everyone: list[JobListener] = [*listeners, JobLog()]
+        self.metrics_url: str | None = None
+        if metrics_port is not None:
+            page = MetricsPage(metrics_port)
+            self.metrics_url = page.url
+            everyone.append(page)
+        if has_history and isinstance(store, DirectoryCheckpointStore):
+            everyone.append(History(os.path.join(store.path, FOLDER), epoch=store.epoch))
+        self.listeners: list[JobListener] = [OnOwnThread(one) for one in everyone]
+
+    @contextlib.contextmanager
+    def closed_on_error(self) -> Iterator[None]:
+        """Close all if the block raises: there is no job then that would."""
+        try:
+            yield
+        except BaseException:
+            for listener in self.listeners:
+                listener.close()
+            raise

@@ -14,6 +14,7 @@ import threading
 from typing import Final
 
 from epochgate.runtime.api.job_events import JobEvent, JobListener
+from epochgate.runtime.api.reports import JobReport
 from epochgate.runtime.shell.observers import Guarded
 
 WAITING_MAX: Final = 10_000
@@ -40,6 +41,10 @@ class OnOwnThread(JobListener):
         self._thread = threading.Thread(target=self._run, name="epochgate-listener", daemon=True)
         self._is_started = False
 
+    def begin(self, report: JobReport) -> None:
+        """Pass it on at once."""
+        self._listener.begin(report)
+
     def on_event(self, event: JobEvent) -> None:
         """Let it be heard soon; never waits."""
         if not self._is_started:
@@ -52,6 +57,8 @@ class OnOwnThread(JobListener):
 
     def close(self) -> None:
         """Wait until everything was heard, for `patience_s` seconds."""
+        if self._is_closing.is_set():
+            return
         self._is_closing.set()
         if not self._is_started:
             self._listener.close()

@@ -65,6 +65,12 @@ def checkpoint_directory_in(path: str) -> str:
     """Where the checkpoints are that belong to `path`: an ingestion's target, the working directory
     beside it, or the directory of checkpoints itself. Raises NothingToSee.
     """
+    if "://" in path:
+        raise NothingToSee(
+            f"{path} is a URL: a job whose checkpoints are in an object store keeps no history. "
+            "Its log, and its page of metrics (--metrics-port), tell how it is. If its checkpoints "
+            "are in a directory (--checkpoint-dir), name that"
+        )
     path = os.path.abspath(path)
     parent, name = os.path.split(path)
     beside = os.path.join(parent, f".{name}.epochgate", CHECKPOINTS)

@@ -100,6 +100,7 @@ class JobMaster:
 
     def start(self) -> None:
         """Open the transport and begin, from the store's latest checkpoint if it has one."""
+        self.observers.begin(self.report)
         self.transport.open(self.tasks)
         latest = self.checkpoints.latest
         self.observers.tell(

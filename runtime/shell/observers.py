@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from epochgate.runtime.api.job_events import JobEvent, JobListener
+from epochgate.runtime.api.reports import JobReport
 
 _log = logging.getLogger(__name__)
 
@@ -23,6 +24,10 @@ class Guarded(JobListener):
         self._listener = listener
         self.name = type(listener).__qualname__
         self._has_raised = False
+
+    def begin(self, report: JobReport) -> None:
+        """Pass it on."""
+        self._call(partial(self._listener.begin, report))
 
     def on_event(self, event: JobEvent) -> None:
         """Pass it on."""
@@ -52,6 +57,11 @@ class Observers:
     def are_there(self) -> bool:
         """Whether anything is heard; what is dear to find out is left out otherwise."""
         return bool(self._listeners)
+
+    def begin(self, report: JobReport) -> None:
+        """The job is about to start."""
+        for listener in self._listeners:
+            listener.begin(report)
 
     def tell(self, kind: type[JobEvent], **values: Any) -> None:
         """Let each listener hear of an event that has happened now."""

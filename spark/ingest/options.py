@@ -25,6 +25,7 @@ from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
+from epochgate.spark.ingest.targets import PARQUET, Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 
@@ -45,8 +46,9 @@ class IngestOptions:
     """One ingestion of the files of `source` into `target`.
 
     source: a directory, a file or a glob pattern. target, checkpoint_directory: a directory, or a
-    URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. checkpoint_directory:
-    none for one beside the target.
+    URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. target: also
+    "delta:PATH", a Delta table, or "postgres:DSN#TABLE". checkpoint_directory: none for one beside
+    the target, unless that is a database.
     transform: from a RecordBatch, Table or frame of pandas or polars to one, to several batches, or
     None for no rows. transform_takes: which of these it is given: "arrow", "table", "pandas" or
     "polars"; none to go by the annotation of its first parameter.
@@ -65,9 +67,10 @@ class IngestOptions:
     taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
     long is replaced. port: on which the driver listens for its tasks, 0 for a free one.
+    metrics_port: on which figures are served for Prometheus, 0 for a free one, none for none.
 
-    Raises IngestMisconfigured, InvalidRestartStrategy, TransformNotCallable, EncodingUnusable,
-    DialectUnusable, SchemaUnreadable or TransformUnclear.
+    Raises IngestMisconfigured, TargetUnreadable, InvalidRestartStrategy, TransformNotCallable,
+    EncodingUnusable, DialectUnusable, SchemaUnreadable or TransformUnclear.
     """
 
     source: str
@@ -97,6 +100,7 @@ class IngestOptions:
     rows_per_second: float | None = None
     heartbeat_timeout_s: float = 10.0
     port: int = 0
+    metrics_port: int | None = None
     batch_rows: int = BATCH_ROWS
     split_bytes_target: int = SPLIT_BYTES_TARGET
     checkpoint_timeout_s: float = 600.0
@@ -113,16 +117,16 @@ class IngestOptions:
                 raise IngestMisconfigured(f"{name} is {getattr(self, name)}; it must be 1 or more")
         if self.rows_per_second is not None:
             self._expect_positive("rows_per_second")
-        if not 0 <= self.port <= PORT_MAX:
-            raise IngestMisconfigured(
-                f"port is {self.port}; choose one from 1024 to {PORT_MAX}, or 0 for a free one"
-            )
+        self._expect_port("port")
+        if self.metrics_port is not None:
+            self._expect_port("metrics_port")
         if self.settle_s is not None and not (math.isfinite(self.settle_s) and self.settle_s >= 0):
             raise IngestMisconfigured(f"settle_s is {self.settle_s}; it must be 0 or more")
         self._expect_one_of("format", get_args(Format))
         self._expect_one_of("on_bad_file", get_args(OnBadFile))
         self._expect_one_of("on_bad_row", get_args(OnBadRow))
         self._expect_one_of("schema_evolution", get_args(SchemaEvolution))
+        self._expect_target()
         self._expect_schema()
         self._expect_one_of("on_changed_file", get_args(OnChangedFile))
         usable_encoding(self.encoding)
@@ -131,6 +135,26 @@ class IngestOptions:
             self._expect_one_of("transform_takes", get_args(Takes))
             takes_of(self.transform, self.transform_takes)
         parse_restart_strategy(self.restart)
+
+    def _expect_port(self, name: str) -> None:
+        port = getattr(self, name)
+        if not 0 <= port <= PORT_MAX:
+            raise IngestMisconfigured(
+                f"{name} is {port}; choose one from 1024 to {PORT_MAX}, or 0 for a free one"
+            )
+
+    def _expect_target(self) -> None:
+        target = self.parsed_target
+        if not target.is_directory and self.checkpoint_directory is None:
+            raise IngestMisconfigured(
+                "a database has no directory beside it for checkpoints: give a --checkpoint-dir "
+                "(checkpoint_directory in Python) that stays the same over all starts"
+            )
+        if target.scheme != PARQUET and self.schema_evolution != "none":
+            raise IngestMisconfigured(
+                f"--schema-evolution (schema_evolution) works with Parquet targets; change the "
+                f"columns of {self.target_path!r} with its own tools, between two runs"
+            )
 
     def _expect_schema(self) -> None:
         """Refuse a dialect or a schema that cannot be read, or that does not have the columns."""
@@ -176,14 +200,21 @@ class IngestOptions:
         return parse_schema(self.schema) if isinstance(self.schema, str) else self.schema
 
     @property
+    def _companion(self) -> str:
+        """What the names of things beside the target begin with."""
+        if self.checkpoint_directory is not None and not self.parsed_target.is_directory:
+            return absolute(self.checkpoint_directory).rstrip("/")
+        return self.target_path.rstrip("/")
+
+    @property
     def rejected_path(self) -> str:
         """The table of rejected rows, beside the target."""
-        return self.target_path.rstrip("/") + ".rejected"
+        return self._companion + ".rejected"
 
     @property
     def bad_files_path(self) -> str:
         """The list of files that were left out, as JSON lines, beside the target."""
-        return self.target_path.rstrip("/") + ".bad-files.jsonl"
+        return self._companion + ".bad-files.jsonl"
 
     @property
     def source_path(self) -> str:
@@ -192,8 +223,17 @@ class IngestOptions:
 
     @property
     def target_path(self) -> str:
-        """The target as an absolute path."""
-        return absolute(self.target)
+        """The target as an absolute path or a URL, without its scheme; a database's name.
+
+        Raises ExtraMissing.
+        """
+        target = self.parsed_target
+        return absolute(target.place) if target.is_directory else target.database
+
+    @property
+    def parsed_target(self) -> Target:
+        """The target's sink and place. Raises TargetUnreadable."""
+        return parse_target(self.target)
 
     @property
     def job_id(self) -> str:
@@ -205,7 +245,8 @@ class IngestOptions:
         paths = (self.source_path, self.target_path)
         names = "-to-".join(os.path.basename(path) or "root" for path in paths)
         kept = re.sub(r"[^0-9A-Za-z_.-]", "_", names)
-        pair = f"{self.source_path}\0{self.target_path}".encode()
+        scheme = "delta:" if self.parsed_target.scheme == "delta" else ""
+        pair = f"{self.source_path}\0{scheme}{self.target_path}".encode()
         return f"ingest-{kept[:SOURCE_SHOWN_MAX]}-{hashlib.sha256(pair).hexdigest()[:8]}"
 
 

@@ -35,6 +35,7 @@ from epochgate.runtime.store import (
     DirectoryCheckpointStore,
     ObjectCheckpointStore,
 )
+from epochgate.spark.counting_sink import CountingCommitter, CountingSink
 from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
@@ -48,7 +49,8 @@ from epochgate.spark.ingest.file_enumerator import (
 )
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
-from epochgate.spark.ingest.rejects import IngestCommitter, reject_sink
+from epochgate.spark.ingest.rejects import IngestCommitter, claim_both, reject_sink
+from epochgate.spark.ingest.targets import sink_of
 from epochgate.spark.parquet_sink import (
     ParquetCommitter,
     ParquetSink,
@@ -81,7 +83,7 @@ class IngestPlan:
     configuration: JobConfiguration
     program_factory: IngestProgramFactory
     store: CheckpointStore
-    committer: ParquetCommitter
+    committer: CountingCommitter
     rejects: ParquetCommitter | None
     job_committer: IngestCommitter
     bad_files: BadFilesList
@@ -125,21 +127,18 @@ def plan_ingest(
     `files` and `open_objects`: what store, target and sinks write with. Raises TargetInSource,
     CheckpointsMisplaced, JobMisconfigured for checkpoints of another job, and what
     `FileEnumeration`, `DirectoryCheckpointStore`, `ObjectCheckpointStore` and
-    `ParquetSink.create_committer` raise; nothing stays claimed then.
+    the sink's `create_committer` raise; nothing stays claimed then.
     """
     _require_apart(options)
     run_id = run_id or uuid.uuid4().hex
     directory = checkpoint_directory_of(options)
-    sink = ParquetSink(
-        options.target_path, options.file_bytes, files, open_objects, options.schema_evolution
-    )
+    sink = sink_of(options, files, open_objects)
     rejecting = reject_sink(options, files, open_objects)
 
     def open_store() -> CheckpointStore:
         return _open_store(directory, options, files or LocalFileSystem(), open_objects)
 
-    committer: ParquetCommitter | None = None
-    rejects: ParquetCommitter | None = None
+    claimed: IngestCommitter | None = None
     store: CheckpointStore | None = None
     try:
         if is_url(directory) or is_url(options.target_path) or os.path.isdir(directory):
@@ -151,20 +150,7 @@ def plan_ingest(
         if restored is not None:
             enumeration.restore(_files_in(restored))
         enumeration.discover()
-        restored_id = None if restored is None else restored.checkpoint_id
-        has_fallen_back = (
-            store is not None and restored_id is not None and (store.last_id or 0) > restored_id
-        )
-        start = SinkStart(
-            options.job_id,
-            run_id,
-            restored_id,
-            may_withdraw=has_fallen_back,
-            epoch=0 if store is None else store.epoch,
-        )
-        committer = sink.create_committer(start)
-        if rejecting is not None:
-            rejects = rejecting.create_committer(start)
+        claimed = claim_both(sink, rejecting, _sink_start(options, run_id, store, restored))
         # Only now, so that a target which is refused has nothing made beside it.
         store = store or open_store()
         enumeration.seal()
@@ -172,8 +158,8 @@ def plan_ingest(
         return _assembled(
             options,
             run_id,
-            (sink, committer),
-            (rejecting, rejects),
+            (sink, rejecting),
+            claimed,
             store,
             restored,
             fresh,
@@ -182,12 +168,28 @@ def plan_ingest(
             _bad_files(options.bad_files_path, files, open_objects),
         )
     except BaseException:
-        for one in (committer, rejects):
-            if one is not None:
-                one.close()
+        if claimed is not None:
+            claimed.close()
         if store is not None:
             store.close()
         raise
+
+
+def _sink_start(
+    options: IngestOptions,
+    run_id: str,
+    store: CheckpointStore | None,
+    restored: CompletedCheckpoint | None,
+) -> SinkStart:
+    if store is None or restored is None:
+        return SinkStart(options.job_id, run_id, epoch=0 if store is None else store.epoch)
+    return SinkStart(
+        options.job_id,
+        run_id,
+        restored.checkpoint_id,
+        may_withdraw=(store.last_id or 0) > restored.checkpoint_id,
+        epoch=store.epoch,
+    )
 
 
 def enumeration_factory(
@@ -221,8 +223,8 @@ def enumeration_factory(
 def _assembled(
     options: IngestOptions,
     run_id: str,
-    rows: tuple[ParquetSink, ParquetCommitter],
-    rejected: tuple[ParquetSink | None, ParquetCommitter | None],
+    sinks: tuple[CountingSink, ParquetSink | None],
+    claimed: IngestCommitter,
     store: CheckpointStore,
     restored: CompletedCheckpoint | None,
     fresh: Callable[[], FileEnumeration],
@@ -230,7 +232,7 @@ def _assembled(
     segments: KnownSegments,
     bad_files: BadFilesList,
 ) -> IngestPlan:
-    (sink, committer), (rejecting, rejects) = rows, rejected
+    sink, rejecting = sinks
     source = EnumeratedFileSource(
         fresh,
         FirstLook(0 if restored is None else restored.checkpoint_id, enumeration.snapshot()),
@@ -239,12 +241,13 @@ def _assembled(
         bad_files=bad_files,
     )
     rate = options.rows_per_second
+    agreeing = sink.create_coordinator(SINK, claimed.rows)
     return IngestPlan(
         options=options,
         configuration=JobConfiguration(
             job_id=options.job_id,
             parallelism=options.parallelism,
-            providers=(SourceProvider(SOURCE, source), sink.create_coordinator(SINK, committer)),
+            providers=(SourceProvider(SOURCE, source), *([] if agreeing is None else [agreeing])),
             run_id=run_id,
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,
@@ -263,9 +266,9 @@ def _assembled(
             None if rate is None else rate / options.parallelism,
         ),
         store=store,
-        committer=committer,
-        rejects=rejects,
-        job_committer=IngestCommitter(committer, rejects),
+        committer=claimed.rows,
+        rejects=claimed.rejects,
+        job_committer=claimed,
         bad_files=bad_files,
         source=source,
         restored=restored,

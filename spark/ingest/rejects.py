@@ -11,9 +11,10 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from epochgate.runtime import CommitterOfSinks
+from epochgate.runtime import CommitterOfSinks, SinkStart
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url
+from epochgate.spark.counting_sink import CountingCommitter, CountingSink
 from epochgate.spark.files.rejected import REJECTED_SCHEMA
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.parquet_sink import ParquetCommitter, ParquetSink, working_directory_of
@@ -46,11 +47,25 @@ def reject_sink(
 class IngestCommitter(CommitterOfSinks):
     """The job's committer: of the rows, and of rejected ones where there is a table of them."""
 
-    def __init__(self, rows: ParquetCommitter, rejects: ParquetCommitter | None) -> None:
+    def __init__(self, rows: CountingCommitter, rejects: ParquetCommitter | None) -> None:
         super().__init__({ROWS: rows} if rejects is None else {ROWS: rows, REJECTS: rejects})
-        self._rows, self._rejects = rows, rejects
+        self.rows, self.rejects = rows, rejects
 
     def metrics(self) -> dict[str, int | float]:
         """The figures of the rows, and how many this run has rejected."""
-        rejected = 0 if self._rejects is None else self._rejects.rows_committed
-        return {**self._rows.metrics(), "rows_rejected": rejected}
+        rejected = 0 if self.rejects is None else self.rejects.rows_committed
+        return {**self.rows.metrics(), "rows_rejected": rejected}
+
+
+def claim_both(
+    rows: CountingSink, rejects: ParquetSink | None, start: SinkStart
+) -> IngestCommitter:
+    """Claim the target, and the table if there is one; nothing stays claimed if one is refused."""
+    committer = rows.create_committer(start)
+    try:
+        return IngestCommitter(
+            committer, None if rejects is None else rejects.create_committer(start)
+        )
+    except BaseException:
+        committer.close()
+        raise

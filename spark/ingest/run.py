@@ -164,6 +164,7 @@ def start_plan(
             heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
             heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),
             listeners=listeners,
+            metrics_port=plan.options.metrics_port,
         )
     except BaseException:
         plan.release()

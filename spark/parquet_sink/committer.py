@@ -5,14 +5,15 @@ Leaves every rule of the commit to the target. Runs on the job's commit thread.
 
 from __future__ import annotations
 
-from epochgate.runtime import Committables, Committer, RetryLater
+from epochgate.runtime import Committables, RetryLater
+from epochgate.spark.counting_sink import CountingCommitter
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.errors import DiskFull, TargetUnreachable
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.target import ParquetTarget
 
 
-class ParquetCommitter(Committer):
+class ParquetCommitter(CountingCommitter):
     """Commits to a target that was claimed before; counts what is visible, and what it added."""
 
     def __init__(self, target: ParquetTarget | ObjectTarget) -> None:
@@ -20,8 +21,6 @@ class ParquetCommitter(Committer):
         visible = target.committed()
         self.rows_visible = sum(result.rows for result in visible)
         self.files_visible = sum(result.files for result in visible)
-        self.rows_committed = 0
-        self.files_committed = 0
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
         """Remove what dead attempts have staged and no checkpoint refers to."""
@@ -35,18 +34,7 @@ class ParquetCommitter(Committer):
         except (DiskFull, TargetUnreachable) as error:
             raise RetryLater(str(error)) from error
         if not result.already_committed:
-            self.rows_committed += result.rows
-            self.rows_visible += result.rows
-            self.files_committed += result.files
-            self.files_visible += result.files
-
-    def metrics(self) -> dict[str, int]:
-        """What this run has made visible, and all runs together."""
-        return {
-            "rows_committed": self.rows_committed,
-            "files_committed": self.files_committed,
-            "rows_visible": self.rows_visible,
-        }
+            self.count(result.rows, result.files)
 
     def close(self) -> None:
         """Let the next run have the target."""

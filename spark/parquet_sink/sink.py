@@ -17,13 +17,13 @@ from epochgate.runtime import (
     Committer,
     CoordinatorProvider,
     OperatorContext,
-    Sink,
     SinkStart,
     SinkWriter,
 )
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.files import ObjectFiles
+from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.files.evolution import SchemaEvolution, can_hold, fitted
 from epochgate.spark.parquet_sink.committable import require_free_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
@@ -105,7 +105,7 @@ class ParquetSinkWriter(SinkWriter):
 
 
 @dataclass(frozen=True)
-class ParquetSink(Sink):
+class ParquetSink(CountingSink):
     """Writes to `target`, a directory or the URL of a place in an object store.
 
     file_bytes: a file ends once it is as large, or with its checkpoint. `files` and

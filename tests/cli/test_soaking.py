@@ -20,7 +20,7 @@ def zone_at(place: Path, kind: str) -> LandingZone:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_that_was_ever_delivered_is_in_the_ledger_once(tmp_path: Path, kind: str) -> None:
     zone = zone_at(tmp_path, kind)
-    for _ in range(60):
+    for _ in range(120):
         zone.act()
     ids = [i for path in zone.ledger.iterdir() for i in pq.read_table(path)["id"].to_pylist()]
     assert sorted(ids) == list(range(zone.rows))
@@ -32,6 +32,8 @@ def test_every_row_that_was_ever_delivered_is_in_the_ledger_once(tmp_path: Path,
         "take away",
         "bring back",
     }
+    assert len(zone.bad_rows) == len(set(zone.bad_rows))
+    assert bool(zone.bad_rows) == (kind != "parquet")
     assert {path.suffix for path in zone.source.iterdir()} == {f".{kind}"}
 
 

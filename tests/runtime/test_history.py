@@ -65,7 +65,7 @@ def completed(number: int, at: float = 0.0) -> CheckpointEnded:
 
 
 def committed(number: int) -> Committed:
-    figures = {"rows_committed": 90 * number, "rows_visible": 900}
+    figures = {"rows_committed": 90 * number, "rows_visible": 900, "rows_rejected": 7}
     return Committed(10.0 + number, (number,), 0.01, 0, 2, figures)
 
 
@@ -287,6 +287,11 @@ def test_a_job_is_found_by_target_working_directory_or_checkpoints(
     assert checkpoint_directory_in(str(tmp_path / named)) == str(checkpoints)
 
 
+def test_a_url_is_refused_with_what_else_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "s3://bucket/table"]) == 2
+    assert "an object store keeps no history" in capsys.readouterr().err
+
+
 def test_a_place_without_a_job_is_misuse_with_a_hint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,11 +315,12 @@ def test_the_text_answers_what_a_person_asks(
     shown = capsys.readouterr().out
     for part in (
         "job: failed after 40.0 s: no space left",
-        "files        5 of 9, 5.0 kB to go",
-        "rows         180 committed, 900 in the target",
-        "checkpoints  2 completed, 1 aborted; the last ",
-        "failovers    1 of one subtask, 0 of all",
-        "warnings     1\n             the disk is slow",
+        "files          5 of 9, 5.0 kB to go",
+        "rows           180 committed, 900 in the target",
+        "rows rejected  7",
+        "checkpoints    2 completed, 1 aborted; the last ",
+        "failovers      1 of one subtask, 0 of all",
+        "warnings       1\n               the disk is slow",
         "aborted: too late",
         "subtask  its part of checkpoint 2  attempt",
         "1        0.200 s                   1",

@@ -12,7 +12,18 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ("build.txt", "locked.txt")
-INSTALLED_EXTRAS = ("spark", "fuzz", "draw", "demo", "check", "dev")
+INSTALLED_EXTRAS = (
+    "spark",
+    "metrics",
+    "objects",
+    "delta",
+    "postgres",
+    "fuzz",
+    "draw",
+    "demo",
+    "check",
+    "dev",
+)
 
 
 def locked(lock: str) -> dict[str, list[str]]:

@@ -95,7 +95,7 @@ def make(combination: Combination, python: str) -> None:
         subprocess.run([python, "-m", "venv", str(combination.folder)], check=True)
     wheel = str(pyspark_wheel(combination.spark))
     pip(combination.interpreter, "install", wheel, *TOOLS)
-    pip(combination.interpreter, "install", "--editable", ".[spark,check,demo]")
+    pip(combination.interpreter, "install", "--editable", ".[spark,check,demo,objects]")
     stamp.touch()
 
 

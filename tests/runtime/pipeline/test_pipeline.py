@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -31,6 +32,8 @@ from epochgate.runtime.pipeline import FunctionCommitter, SettingRefused
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.testing.scripted import ScriptedCoordinator, ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob
+from epochgate.spark.pipeline import UrlNotSupported, open_checkpoints
+from tests.runtime.objects.stores import Memory
 
 Committed = dict[int, list[Any]]
 
@@ -305,6 +308,29 @@ def test_parts_that_do_not_fit_are_refused_before_anything_runs(
     fitting = {"source": FunctionSource(look, read), "sink": writing_to({})}
     with pytest.raises(PipelineMisconfigured, match=told):
         Pipeline(**{**fitting, **parts})
+
+
+@pytest.mark.parametrize(
+    ("place", "job_id", "named"),
+    [
+        ("orders", None, "orders"),
+        ("orders/", "bills", "bills"),
+        ("s3://shop/orders/", None, "orders"),
+    ],
+)
+def test_checkpoints_are_named_for_their_place_unless_the_job_has_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, job_id: str | None, named: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_checkpoints(place, job_id, open_objects=Memory().open)
+    assert store.job_id == named
+    assert (tmp_path / "orders").is_dir() is not place.startswith("s3")
+    store.close()
+
+
+def test_checkpoints_at_a_url_that_is_no_object_stores_are_refused() -> None:
+    with pytest.raises(UrlNotSupported, match="'hdfs://a/b' are at a URL of no object store"):
+        open_checkpoints("hdfs://a/b")
 
 
 @pytest.mark.parametrize("value", [0, -1, float("inf"), True, "fast"])

@@ -31,10 +31,15 @@ ROUND_S = 0.0005
 
 
 class SimulatedIngest(SimulatedJob):
-    """`faults` gives the fault of each start, by its number from 0; none strikes after those."""
+    """`faults` gives the fault of each start, by its number from 0; none strikes after those.
 
-    def __init__(self, options: IngestOptions, faults: Iterable[Fault | None] = ()) -> None:
-        self.options = options
+    `name`: begins the ids of its runs, of which no two of a job may be the same.
+    """
+
+    def __init__(
+        self, options: IngestOptions, faults: Iterable[Fault | None] = (), *, name: str = "run"
+    ) -> None:
+        self.options, self.name = options, name
         self.clock = VirtualClock()
         self.starts = 0
         self._faults = list(faults)
@@ -55,7 +60,7 @@ class SimulatedIngest(SimulatedJob):
             return
 
     def _open(self) -> None:
-        self.plan = plan_ingest(self.options, run_id=f"run-{self.starts}", files=self.files)
+        self.plan = plan_ingest(self.options, run_id=f"{self.name}-{self.starts}", files=self.files)
         configuration = self.plan.configuration
         self.transport = InProcessTransport(
             self.plan.program_factory,

@@ -28,6 +28,7 @@ from epochgate.spark.ingest.transform_function import (
     TransformNotFound,
     load_transform,
 )
+from epochgate.spark.parquet_sink import ParquetCommitter
 from tests.spark.ingest.simulated import (
     SimulatedIngest,
     make_older,
@@ -332,16 +333,16 @@ def test_a_transform_that_raises_ends_the_job_with_file_and_rows(tmp_path: Path)
     assert visible(tmp_path / "out") == rows
 
 
-def null_or_text(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """As pandas does: a column without a value has another type."""
+def number_or_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """As a rule does that is not meant: a column of another type where its values are others."""
     values = batch["x"].to_pylist()
-    column = pa.array([None if x < 10 else str(x) for x in values])
+    column = pa.array([x if x < 10 else str(x) for x in values])
     return pa.record_batch({"x": batch["x"], "note": column})
 
 
 def test_an_output_schema_that_changes_never_gets_into_a_checkpoint(tmp_path: Path) -> None:
     rows = write_source(tmp_path)
-    simulated = SimulatedIngest(options_for(tmp_path, transform=null_or_text))
+    simulated = SimulatedIngest(options_for(tmp_path, transform=number_or_text))
     simulated.run()
     result = simulated.leave()
     assert result.state == "failed"
@@ -356,8 +357,10 @@ def test_an_output_schema_that_changes_never_gets_into_a_checkpoint(tmp_path: Pa
 
 
 def _with_note(batch: pa.RecordBatch, before: SimulatedIngest) -> pa.RecordBatch:
-    schema = before.plan.committer.target.schema()
-    note = pa.null() if schema is None else schema.field("note").type
+    committer = before.plan.committer
+    assert isinstance(committer, ParquetCommitter)
+    schema = committer.target.schema()
+    note = pa.int64() if schema is None else schema.field("note").type
     return pa.record_batch({"x": batch["x"], "note": pa.nulls(batch.num_rows, note)})
 
 

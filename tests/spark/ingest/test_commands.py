@@ -89,6 +89,12 @@ def test_a_followed_source_with_nothing_new_is_one_line_however_long_it_lasts() 
     assert told(progress)[0].startswith("checkpoint 50: ")
 
 
+def test_rejected_rows_are_told_with_the_commit() -> None:
+    progress = Progress()
+    progress.on_event(Committed(0.0, (1,), 0.01, 0, 1, {"rows_committed": 9, "rows_rejected": 2}))
+    assert told(progress)[0].endswith(", 2 rows rejected")
+
+
 def test_quiet_leaves_warnings_alone() -> None:
     progress = Progress(is_quiet=True)
     progress.on_event(SubtaskFailed(0.0, 3, 1, "killed", 0.2))

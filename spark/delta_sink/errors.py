@@ -1,0 +1,104 @@
+"""What can be wrong with a Delta table as a target, one exception type per cause.
+
+Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
+What a target of Parquet files can suffer too has the types of `epochgate.spark.parquet_sink`.
+"""
+
+from __future__ import annotations
+
+from epochgate.errors import EpochgateError, UsageError
+
+
+class TableUnusable(UsageError):
+    """The table has a property that this sink cannot honour: path, the property, the way on."""
+
+    def __str__(self) -> str:
+        path, found, way_on = self.args
+        return f"cannot write to the Delta table {path!r}: {found}. {way_on}"
+
+
+class TableAhead(UsageError):
+    """The table holds checkpoints newer than the restored: path, its last, restored."""
+
+    def __str__(self) -> str:
+        path, last, restored = self.args
+        known = "no checkpoint" if restored is None else f"checkpoint {restored}"
+        return (
+            f"the Delta table {path!r} already holds checkpoint {last} of this job, which starts "
+            f"from {known}: going on would write the rows since then twice. Give the "
+            f"--checkpoint-dir (checkpoint_directory in Python) that holds checkpoint {last}, or a "
+            "new table."
+        )
+
+
+class TableBehind(UsageError):
+    """The restored state belongs to a table that is gone: path, restored checkpoint."""
+
+    def __str__(self) -> str:
+        path, restored = self.args
+        return (
+            f"this job goes on from checkpoint {restored}, and {path!r} is not the Delta table to "
+            "which it has committed: the rows of before would be missing. Put that table back "
+            "(with its working directory, which lies beside it), or start afresh with a new "
+            "--checkpoint-dir (checkpoint_directory in Python)."
+        )
+
+
+class TableTakenOver(EpochgateError):
+    """A later driver of the job has claimed the table: path, this run."""
+
+    def __str__(self) -> str:
+        path, run = self.args
+        return (
+            f"run {run} may not commit to the Delta table {path!r}: a later driver of this job has "
+            "claimed it. This driver was taken for dead and replaced; let it end. Nothing was "
+            "changed."
+        )
+
+
+class TypeNotInDelta(EpochgateError):
+    """Delta Lake has no type for a column: its name, its type."""
+
+    def __str__(self) -> str:
+        name, kind = self.args
+        return (
+            f"Delta Lake has no type for column {name!r}, which is {kind}. Cast it in the "
+            "transform, for example to text or to a whole number, or leave it out."
+        )
+
+
+class ValueMissing(EpochgateError):
+    """A column of the table may not be null, and a row is: column, where."""
+
+    def __str__(self) -> str:
+        column, where = self.args
+        return (
+            f"column {column!r} of the Delta table is declared not null, and a row without a value "
+            f"came ({where}). Fill it in or leave the row out in the transform. Nothing of it has "
+            "become visible."
+        )
+
+
+class ValueDoesNotFit(EpochgateError):
+    """A column of a batch cannot be written as the table's type: column, type, reason, where."""
+
+    def __str__(self) -> str:
+        column, kind, reason, where = self.args
+        return (
+            f"column {column!r} cannot be written as {kind} ({where}): {reason}. Convert it in the "
+            "transform. Nothing of it has become visible."
+        )
+
+
+class LogOvertaken(EpochgateError):
+    """Another commit has come between the look at the log and this one: path, reason."""
+
+    def __str__(self) -> str:
+        return f"the log of the Delta table {self.args[0]!r} has changed: {self.args[1]}"
+
+
+class LogFailed(EpochgateError):
+    """The library could not read or write the log: path, reason."""
+
+    def __str__(self) -> str:
+        return f"the log of the Delta table {self.args[0]!r}: {self.args[1]}"

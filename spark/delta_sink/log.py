@@ -1,0 +1,172 @@
+"""A table's log, as the library `deltalake` reads and writes it.
+
+Decides nothing: creates, reads and appends on the snapshot that was read, and makes the log's files
+survive a power cut, which the library does not. Runs on the driver, one call at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken
+from epochgate.spark.extras import library
+from epochgate.spark.parquet_sink.committable import Committable
+
+
+class DeltaLog:
+    """The log of the table in the directory `path`; `read` it before anything else."""
+
+    def __init__(self, path: str) -> None:
+        """Raises ExtraMissing without the library."""
+        self.path = path
+        self._delta = library("deltalake", what="writing to Delta tables", extra="delta")
+        self._actions = library("deltalake.transaction", what="a Delta table", extra="delta")
+        self._table: Any = None
+
+    def read(self) -> bool:
+        """Read the newest snapshot; false if there is no table.
+
+        Raises LogFailed or LogOvertaken.
+        """
+        with self._translating():
+            if self._table is not None:
+                self._table.update_incremental()
+            elif self._delta.DeltaTable.is_deltatable(self.path):
+                self._table = self._delta.DeltaTable(self.path)
+        return self._table is not None
+
+    def transaction(self, application: str) -> int | None:
+        """The last number that an application has put into the snapshot; none without one."""
+        return self._table.transaction_version(application)  # type: ignore[no-any-return]
+
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the snapshot."""
+        return pa.schema(self._table.schema().to_arrow())
+
+    def metadata(self) -> Any:
+        """The snapshot's metadata: `id`, `partition_columns`, `configuration`."""
+        return self._table.metadata()
+
+    def column_rules(self) -> set[str]:
+        """The keys of what the columns demand, such as "delta.generationExpression"."""
+        return {key for field in self._table.schema().fields for key in field.metadata}
+
+    def writer_features(self) -> set[str]:
+        """What the table demands of a writer beyond version 2, by name."""
+        protocol = self._table.protocol()
+        if protocol.writer_features is not None:
+            return set(protocol.writer_features)
+        return (
+            set()
+            if protocol.min_writer_version <= 2
+            else {f"writer version {protocol.min_writer_version}"}
+        )
+
+    def rows(self) -> int:
+        """The rows of the snapshot, of the files that say how many they have."""
+        counts = pa.table(self._table.get_add_actions(flatten=True))["num_records"]
+        return sum(count or 0 for count in counts.to_pylist())
+
+    def create(
+        self,
+        schema: pa.Schema,
+        files: Sequence[Committable],
+        transactions: Mapping[str, int],
+        metadata: Mapping[str, str],
+    ) -> None:
+        """Make the table, with its first files.
+
+        Raises LogFailed or LogOvertaken, also if there is one by now.
+        """
+        with self._translating():
+            self._create(schema, files, transactions, metadata)
+        self._make_durable(-1)
+
+    def _create(
+        self,
+        schema: pa.Schema,
+        files: Sequence[Committable],
+        transactions: Mapping[str, int],
+        metadata: Mapping[str, str],
+    ) -> None:
+        self._actions.create_table_with_add_actions(
+            self.path,
+            self._delta.Schema.from_arrow(schema),
+            [self._added(file) for file in files],
+            mode="error",
+            commit_properties=self._properties(transactions, metadata),
+        )
+        self._table = self._delta.DeltaTable(self.path)
+
+    def append(
+        self,
+        files: Sequence[Committable],
+        transactions: Mapping[str, int],
+        metadata: Mapping[str, str],
+    ) -> None:
+        """Add files to the snapshot that was read, and numbers of applications.
+
+        Raises LogOvertaken if one of these applications has come before, and LogFailed.
+        """
+        before = self._table.version()
+        with self._translating():
+            self._table.create_write_transaction(
+                [self._added(file) for file in files],
+                "append",
+                self._table.schema(),
+                commit_properties=self._properties(transactions, metadata),
+            )
+            self._table.update_incremental()
+        self._make_durable(before)
+
+    def _properties(self, transactions: Mapping[str, int], metadata: Mapping[str, str]) -> Any:
+        return self._delta.CommitProperties(
+            custom_metadata=dict(metadata),
+            app_transactions=[self._delta.Transaction(*item) for item in transactions.items()],
+        )
+
+    def _added(self, file: Committable) -> Any:
+        return self._actions.AddAction(
+            path=file.file_name,
+            size=file.size_bytes,
+            partition_values={},
+            modification_time=int(time.time() * 1000),
+            data_change=True,
+            stats=json.dumps({"numRecords": file.rows}),
+        )
+
+    @contextlib.contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, self._delta.exceptions.CommitFailedError):
+                raise LogOvertaken(self.path, str(error)) from error
+            if isinstance(error, self._delta.exceptions.DeltaError):
+                raise LogFailed(self.path, str(error)) from error
+            raise
+
+    def _make_durable(self, after: int) -> None:
+        log = os.path.join(self.path, "_delta_log")
+        names = ["_last_checkpoint", ""]
+        for version in range(after + 1, self._table.version() + 1):
+            names += [f"{version:020d}.json", f"{version:020d}.checkpoint.parquet"]
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                _fsync(os.path.join(log, name))
+        _fsync(self.path)
+
+
+def _fsync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,313 @@
+"""A Delta table as the target of one run of one job: who may commit, and what was committed.
+
+Decides every rule of the commit, by two numbers that the table's log keeps for an application: that
+of the last checkpoint, and that of the driver. Each commit carries both, on the snapshot in which
+they were read, and the log refuses a second commit of one application on one snapshot. So of two
+drivers one is refused by the table itself, whichever of them is late. Runs on the driver.
+
+    claim: driver 4 -> 5            every commit on a snapshot with driver 4 fails from now on
+    commit(7): checkpoint 6 -> 7    with the files, in one entry of the log, or not at all
+
+Before there is a table, a file in the working directory stands for the second number, with a lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from epochgate.errors import UsageError
+from epochgate.runtime import RetryLater
+from epochgate.runtime.filesystem import FileLock, FileSystem, LocalFileSystem
+from epochgate.spark.delta_sink.errors import (
+    LogFailed,
+    LogOvertaken,
+    TableAhead,
+    TableBehind,
+    TableTakenOver,
+    TableUnusable,
+)
+from epochgate.spark.delta_sink.log import DeltaLog
+from epochgate.spark.files.layout import describe
+from epochgate.spark.parquet_sink.committable import (
+    Committable,
+    footer_crc32,
+    schema_id,
+    written_schema,
+)
+from epochgate.spark.parquet_sink.errors import (
+    CommittableDamaged,
+    CommittableMissing,
+    OutputSchemaChanged,
+    TargetLocked,
+    TargetNotEmpty,
+)
+
+WORKING = "_epochgate"
+"""The directory in a table for what no reader sees: staged files, by run, and a lock."""
+TRIES_MAX = 5
+_WRITABLE = {"appendOnly", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+_FORGETS = "delta.setTransactionRetentionDuration"
+
+
+class DeltaTarget:
+    """The table in the directory `path`; `claim` it first."""
+
+    def __init__(
+        self,
+        path: str,
+        job_id: str,
+        run_id: str,
+        *,
+        log: Callable[[str], DeltaLog] = DeltaLog,
+        files: FileSystem | None = None,
+    ) -> None:
+        """Raises UsageError for a URL, and ExtraMissing."""
+        if "://" in path:
+            raise UsageError(
+                f"target {path!r} is a URL; this sink writes Delta tables in directories of "
+                "mounted file systems"
+            )
+        self.path = os.path.abspath(path)
+        self._job_id, self._run_id = job_id, run_id
+        self._files: FileSystem = LocalFileSystem() if files is None else files
+        self._log = log(self.path)
+        self.working_directory = os.path.join(self.path, WORKING)
+        name = f"job-{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
+        self._own = os.path.join(self.working_directory, name)
+        self._lock: FileLock | None = None
+        self._driver: int | None = None
+        self._known: dict[str, Any] = {}
+        self._agreed: pa.Schema | None = None
+
+    def claim(self, restored_checkpoint: int | None) -> None:
+        """Take the table for this run, which starts from `restored_checkpoint` (none: afresh).
+
+        A table that is there is written to; one that is not is made by the first commit of rows.
+        Raises TargetLocked, TargetNotEmpty, TableUnusable, TableAhead, TableBehind or LocksRefused,
+        and TableTakenOver where others claim it all the time; the table is not changed then.
+        """
+        is_there = self._log.read()
+        is_first = not self._files.exists(self._known_path)
+        if is_first and not is_there and self._files.exists(self.path):
+            foreign = [name for name in self._files.list_directory(self.path) if name != WORKING]
+            if foreign:
+                raise TargetNotEmpty(self.path, foreign[0])
+        if is_there:
+            self._require_usable()
+        self._files.make_directory(self.working_directory)
+        lock = f"{self._own}.lock"
+        self._lock = self._files.try_lock(lock)
+        if self._lock is None:
+            raise TargetLocked(self.path, lock)
+        try:
+            self._known = self._read_known()
+            self._require_continued(restored_checkpoint, is_there=is_there)
+            runs = [*self._known.get("runs", ()), self._run_id]
+            self._write_known(runs=runs)
+            if is_there:
+                self._enter(restored_checkpoint)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Give the lock back; the process's end does the same."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def schema(self) -> pa.Schema | None:
+        """The table's schema, for new writers to keep to; none if there is no table."""
+        return self._log.schema() if self._driver is not None else None
+
+    def rows(self) -> int:
+        """The rows that are visible."""
+        return self._log.rows() if self._driver is not None else 0
+
+    def remove_orphans(self, keep: Iterable[Committable]) -> list[str]:
+        """Remove what earlier runs have staged and is not in `keep`; returns their paths.
+
+        For use after `claim`; looks at the runs since the last time, of which there is mostly one.
+        """
+        removed = []
+        kept = {os.path.join(self.working_directory, file.path) for file in keep}
+        for run in self._known["runs"][:-1]:
+            directory = os.path.join(self.working_directory, "staged", run)
+            names = self._files.list_directory(directory) if self._files.exists(directory) else []
+            orphans = {os.path.join(directory, name) for name in names} - kept
+            removed += [path for path in sorted(orphans) if self._files.remove(path)]
+        self._write_known(runs=[self._run_id])
+        return removed
+
+    def require_one_schema(self, committables: Sequence[Committable]) -> None:
+        """OutputSchemaChanged if these could not be committed together with what is visible.
+
+        Call it before their checkpoint completes: afterwards the job could only be stuck.
+        """
+        agreed = self._agreed or self.schema()
+        for file in committables:
+            found = written_schema(self._place(file))
+            if agreed is None:
+                agreed = found
+            elif schema_id(found) != schema_id(agreed):
+                where = f"subtask {file.subtask}, attempt {file.attempt}"
+                raise OutputSchemaChanged(describe(agreed), describe(found), where)
+        self._agreed = agreed
+
+    def commit(self, checkpoint: int, committables: Sequence[Committable]) -> bool:
+        """Add a completed checkpoint's files to the table, all at once; false if that was done.
+
+        A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
+        CommittableMissing, CommittableDamaged, or RetryLater.
+        """
+        for _ in range(TRIES_MAX):
+            try:
+                return self._commit(checkpoint, sorted(committables))
+            except LogOvertaken:
+                continue  # who has come before tells the next look
+            except LogFailed as error:
+                raise RetryLater(str(error)) from error
+        raise RetryLater(
+            f"the Delta table {self.path!r} has changed under each of {TRIES_MAX} tries"
+        )
+
+    def _commit(self, checkpoint: int, files: list[Committable]) -> bool:
+        is_there = self._log.read()
+        if is_there:
+            self._require_driver()
+            if (self._log.transaction(self._job_id) or 0) >= checkpoint:
+                return False
+        else:
+            self._require_known()
+        self._move_into_place(files, checkpoint)
+        metadata = {"epochgate.run": self._run_id, "epochgate.checkpoint": str(checkpoint)}
+        if is_there:
+            assert self._driver is not None
+            numbers = {self._job_id: checkpoint, self._driver_id: self._driver}
+            self._log.append(files, numbers, metadata)
+        elif files:
+            numbers = {self._job_id: checkpoint, self._driver_id: 1, self._maker_id: 1}
+            schema = written_schema(self._place(files[0]))
+            self._log.create(schema, files, numbers, metadata)
+            self._require_driver()
+        return True
+
+    @property
+    def _driver_id(self) -> str:
+        return f"{self._job_id}/driver"
+
+    @property
+    def _maker_id(self) -> str:
+        """Tells a driver whose answer was lost that the table is of its own making."""
+        return f"{self._job_id}/made-by/{self._run_id}"
+
+    def _enter(self, restored_checkpoint: int | None) -> None:
+        for _ in range(TRIES_MAX):
+            last = self._log.transaction(self._job_id)
+            if last is not None and last > (restored_checkpoint or 0):
+                raise TableAhead(self.path, last, restored_checkpoint)
+            driver = (self._log.transaction(self._driver_id) or 0) + 1
+            try:
+                self._log.append([], {self._driver_id: driver}, {"epochgate.run": self._run_id})
+            except LogOvertaken:
+                self._log.read()
+                continue
+            self._driver = driver
+            self._write_known(table=self._log.metadata().id)
+            return
+        raise TableTakenOver(self.path, self._run_id)
+
+    def _require_driver(self) -> None:
+        """TableTakenOver unless the newest snapshot names this driver as the last."""
+        found = self._log.transaction(self._driver_id)
+        if self._driver is None and found == 1 and self._log.transaction(self._maker_id):
+            self._driver = 1
+            self._write_known(table=self._log.metadata().id)
+        if found is None or found != self._driver:
+            raise TableTakenOver(self.path, self._run_id)
+
+    def _require_known(self) -> None:
+        """Before there is a table: TableTakenOver unless this run is the last that claimed it."""
+        if self._read_known().get("runs", [None])[-1] != self._run_id:
+            raise TableTakenOver(self.path, self._run_id)
+
+    def _require_continued(self, restored_checkpoint: int | None, *, is_there: bool) -> None:
+        if restored_checkpoint is None:
+            return
+        table = self._known.get("table")
+        is_ours = table is None or (is_there and self._log.metadata().id == table)
+        if not self._known or not is_ours:
+            raise TableBehind(self.path, restored_checkpoint)
+
+    def _require_usable(self) -> None:
+        metadata = self._log.metadata()
+        found, way_on = "", "Give another table, or let an engine that supports it write"
+        if metadata.partition_columns:
+            found = f"it is partitioned by {', '.join(metadata.partition_columns)}"
+        elif foreign := sorted(self._log.writer_features() - _WRITABLE):
+            found = f"it demands {', '.join(foreign)} of its writers"
+        elif rules := sorted(
+            {key for key in metadata.configuration if key.startswith("delta.constraints.")}
+            | {key for key in self._log.column_rules() if key.startswith("delta.")}
+        ):
+            found = f"this sink cannot check {', '.join(rules)}"
+        elif _FORGETS in metadata.configuration:
+            found = f"it forgets its applications after a while ({_FORGETS})"
+            way_on = "The job could not tell what it has committed; remove that property"
+        if found:
+            raise TableUnusable(self.path, found, f"{way_on}.")
+
+    def _place(self, file: Committable) -> str:
+        """Where a file is: where it was staged, or where the log names it."""
+        final = os.path.join(self.path, file.file_name)
+        staged = os.path.join(self.working_directory, file.path)
+        return final if self._files.exists(final) else staged
+
+    def _move_into_place(self, files: Sequence[Committable], checkpoint: int) -> None:
+        """Give each file its name in the table, which the log refers to later; again after a crash.
+
+        So what lies in the staging area is never part of the table, not even of its past.
+        """
+        for file in files:
+            place, final = self._place(file), os.path.join(self.path, file.file_name)
+            self._require_intact(place, file, checkpoint)
+            if place != final:
+                self._files.rename(place, final)
+                self._files.fsync_directory(os.path.dirname(place))
+        if files:
+            self._files.fsync_directory(self.path)
+
+    def _require_intact(self, path: str, file: Committable, checkpoint: int) -> None:
+        try:
+            size_bytes = self._files.size(path)
+        except FileNotFoundError:
+            raise CommittableMissing(path, checkpoint) from None
+        found = footer_crc32(self._files, path, size_bytes)
+        if (size_bytes, found) != (file.size_bytes, file.footer_crc32):
+            raise CommittableDamaged(
+                path,
+                f"{file.size_bytes} bytes, footer checksum {file.footer_crc32}",
+                f"{size_bytes} bytes, footer checksum {found}",
+            )
+
+    def _read_known(self) -> dict[str, Any]:
+        try:
+            values: dict[str, Any] = json.loads(self._files.read_bytes(self._known_path))
+        except FileNotFoundError:
+            return {}
+        return values
+
+    def _write_known(self, **changes: Any) -> None:
+        self._known = {"job": self._job_id, **self._known, **changes}
+        text = json.dumps(self._known, indent=1) + "\n"
+        self._files.write_bytes_durably(self._known_path, text.encode())
+
+    @property
+    def _known_path(self) -> str:
+        return f"{self._own}.json"

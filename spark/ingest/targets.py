@@ -1,0 +1,98 @@
+"""The targets of an ingestion: which sink a TARGET names, and where it is.
+
+Decides how TARGET is written, SCHEME:PLACE or the path of a directory of Parquet files, and which
+sink each scheme stands for. The sinks are imported when they are asked for, with their libraries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from epochgate.errors import UsageError
+from epochgate.runtime.filesystem import FileSystem
+from epochgate.spark.counting_sink import CountingSink
+from epochgate.spark.extras import library
+
+if TYPE_CHECKING:
+    from epochgate.runtime.objects.client import ObjectStore
+    from epochgate.spark.ingest.options import IngestOptions
+
+PARQUET = "parquet"
+POSTGRES = "postgres"
+_FORMS = {"delta": "delta:PATH", POSTGRES: "postgres:DSN#TABLE"}
+_URL = re.compile(r"postgres(ql)?://")
+_WRITTEN = re.compile(r"([a-z]{2,}):(?!//)(.*)", re.DOTALL)
+
+
+class TargetUnreadable(UsageError):
+    """TARGET is not one that an ingestion can have."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What TARGET means: the sink's scheme, and the place as the scheme writes it."""
+
+    scheme: str
+    place: str
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory, so that something can lie beside it."""
+        return self.scheme != POSTGRES
+
+    @property
+    def database(self) -> str:
+        """The name of a database and its table, without user and password. Raises ExtraMissing."""
+        conninfo = library("psycopg.conninfo", what="writing to PostgreSQL", extra=POSTGRES)
+        dsn, _, table = self.place.rpartition("#")
+        values = conninfo.conninfo_to_dict(dsn)
+        host = ":".join(str(values[key]) for key in ("host", "port") if key in values)
+        return f"{POSTGRES}:{host}/{values.get('dbname', '')}#{table}"
+
+
+def parse_target(text: str) -> Target:
+    """Read TARGET. Raises TargetUnreadable.
+
+    >>> parse_target("delta:/data/events")
+    Target(scheme='delta', place='/data/events')
+    >>> parse_target("postgresql://db/sales#public.events")
+    Target(scheme='postgres', place='postgresql://db/sales#public.events')
+    >>> parse_target("/data/out").scheme
+    'parquet'
+    """
+    written = _WRITTEN.fullmatch(f"{POSTGRES}:{text}" if _URL.match(text) else text)
+    if written is None:
+        return Target(PARQUET, text)
+    scheme, place = written.groups()
+    if scheme not in _FORMS:
+        raise TargetUnreadable(
+            f"target {text!r}: there is no sink {scheme!r}; known are "
+            f"{' and '.join(_FORMS.values())}. A directory of that name is written as './{text}'"
+        )
+    if not all(place.rpartition("#")[::2] if scheme == POSTGRES else [place]):
+        raise TargetUnreadable(f"target {scheme}:... names no place; give {_FORMS[scheme]}")
+    return Target(scheme, place)
+
+
+def sink_of(
+    options: IngestOptions, files: FileSystem | None, open_objects: Callable[[str], ObjectStore]
+) -> CountingSink:
+    """The sink of an ingestion; `files` and `open_objects`: with what it writes, for tests."""
+    target = options.parsed_target
+    if target.scheme == "delta":
+        from epochgate.spark.delta_sink import DeltaSink
+
+        return DeltaSink(options.target_path, options.file_bytes, files=files)
+    if target.scheme == POSTGRES:
+        from epochgate.spark.postgres_sink import PostgresSink
+
+        dsn, _, table = target.place.rpartition("#")
+        return PostgresSink(dsn, table)
+    from epochgate.spark.parquet_sink import ParquetSink
+
+    return ParquetSink(
+        options.target_path, options.file_bytes, files, open_objects, options.schema_evolution
+    )

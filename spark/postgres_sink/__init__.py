@@ -1,0 +1,31 @@
+"""Writing to PostgreSQL exactly once: one transaction for each checkpoint, with its ledger row.
+
+Needs the extra `postgres` on the driver and in the tasks, once one of its connections is made.
+"""
+
+from __future__ import annotations
+
+from epochgate.spark.postgres_sink.errors import (
+    DatabaseUnreachable,
+    RelationAhead,
+    RelationBehind,
+    RelationTakenOver,
+    RelationUnusable,
+    RowsMissing,
+    RowsRefused,
+    TypeNotWritten,
+)
+from epochgate.spark.postgres_sink.sink import PostgresCommitter, PostgresSink
+
+__all__ = [
+    "DatabaseUnreachable",
+    "PostgresCommitter",
+    "PostgresSink",
+    "RelationAhead",
+    "RelationBehind",
+    "RelationTakenOver",
+    "RelationUnusable",
+    "RowsMissing",
+    "RowsRefused",
+    "TypeNotWritten",
+]

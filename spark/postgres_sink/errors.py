@@ -1,0 +1,100 @@
+"""What can be wrong with a table of PostgreSQL as a target, one exception type per cause.
+
+Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
+No message shows a password.
+"""
+
+from __future__ import annotations
+
+from epochgate.errors import EpochgateError, UsageError
+
+
+class DatabaseUnreachable(UsageError):
+    """No connection at the start of a job: the database, the driver's reason."""
+
+    def __str__(self) -> str:
+        return (
+            f"cannot connect to PostgreSQL ({self.args[0]}): {self.args[1].strip()}. Check the "
+            "connection string, and that the driver and the tasks reach the server."
+        )
+
+
+class RelationUnusable(UsageError):
+    """The table cannot be a target: its name, what was found, the way on."""
+
+    def __str__(self) -> str:
+        table, found, way_on = self.args
+        return f"cannot write to the PostgreSQL table {table}: {found}. {way_on}"
+
+
+class RelationAhead(UsageError):
+    """The table holds checkpoints newer than the restored: name, its last, restored."""
+
+    def __str__(self) -> str:
+        table, last, restored = self.args
+        known = "no checkpoint" if restored is None else f"checkpoint {restored}"
+        return (
+            f"the PostgreSQL table {table} already holds checkpoint {last} of this job, which "
+            f"starts from {known}: going on would write the rows since then twice. Give the "
+            f"--checkpoint-dir (checkpoint_directory in Python) that holds checkpoint {last}, or "
+            "another table."
+        )
+
+
+class RelationBehind(UsageError):
+    """The ledger does not know a job that goes on: name, restored checkpoint."""
+
+    def __str__(self) -> str:
+        table, restored = self.args
+        return (
+            f"this job goes on from checkpoint {restored}, and the ledger beside the PostgreSQL "
+            f"table {table} does not know it: rows of before would be missing. Connect to the "
+            "database of then, or start afresh with a new --checkpoint-dir (checkpoint_directory "
+            "in Python)."
+        )
+
+
+class RelationTakenOver(EpochgateError):
+    """A later driver of the job has claimed the table: name, this run."""
+
+    def __str__(self) -> str:
+        table, run = self.args
+        return (
+            f"run {run} may not commit to the PostgreSQL table {table}: a later driver of this job "
+            "has claimed it. This driver was taken for dead and replaced; let it end. Nothing was "
+            "changed."
+        )
+
+
+class RowsRefused(EpochgateError):
+    """The database does not take rows: name, where they come from, its reason."""
+
+    def __str__(self) -> str:
+        table, where, reason = self.args
+        return (
+            f"the PostgreSQL table {table} refuses rows of {where}: {reason.strip()}\nNothing of "
+            "them has become visible. Change the transform or the table, then start again."
+        )
+
+
+class RowsMissing(EpochgateError):
+    """Staged rows that a checkpoint promised are not there: name, checkpoint, expected, found."""
+
+    def __str__(self) -> str:
+        table, checkpoint, expected, found = self.args
+        return (
+            f"checkpoint {checkpoint} needs {expected} staged rows for the PostgreSQL table "
+            f"{table}, and {found} are there. Was the staging table emptied, or the database "
+            "restored from a backup? Nothing of this checkpoint has become visible."
+        )
+
+
+class TypeNotWritten(EpochgateError):
+    """Values of a column cannot be sent to PostgreSQL: its name, its type."""
+
+    def __str__(self) -> str:
+        name, kind = self.args
+        return (
+            f"column {name!r} is {kind}, which cannot be sent to PostgreSQL. Turn it into text "
+            "(JSON, for a jsonb column) or into columns of its own in the transform."
+        )

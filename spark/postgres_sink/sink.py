@@ -1,0 +1,114 @@
+"""The PostgreSQL sink: rows staged in the database by tasks, and moved by one transaction.
+
+Puts together what the other modules decide, and imports psycopg when it is needed. No coordinator:
+the staging table has the target's types and constraints, so each COPY is checked by itself. Runs in
+tasks and on the driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from epochgate.errors import UsageError
+from epochgate.runtime import Committables, OperatorContext, SinkStart, SinkWriter
+from epochgate.spark.counting_sink import CountingCommitter, CountingSink
+from epochgate.spark.extras import library
+from epochgate.spark.postgres_sink.part import Part
+
+if TYPE_CHECKING:
+    from epochgate.spark.postgres_sink.database import Connect
+    from epochgate.spark.postgres_sink.staging import Staging
+    from epochgate.spark.postgres_sink.target import PostgresTarget
+
+ROWS_PER_STATEMENT = 50_000
+
+
+class PostgresSinkWriter(SinkWriter):
+    """Stages record batches in the database."""
+
+    def __init__(self, staging: Staging) -> None:
+        self._staging = staging
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Stage one batch; RowsRefused and TypeNotWritten end the job."""
+        self._staging.write(batch)
+
+    def prepare_commit(self, checkpoint_id: int) -> list[Any]:
+        """Finish the last COPY."""
+        return [part.to_list() for part in self._staging.prepare_commit()]
+
+
+class PostgresCommitter(CountingCommitter):
+    """Commits to a table that was claimed before."""
+
+    def __init__(self, target: PostgresTarget) -> None:
+        self.target = target
+        self.rows_visible = target.rows_visible
+
+    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
+        """Remove what dead attempts have staged and no checkpoint refers to."""
+        self.target.remove_orphans([one for part in restored.values() for one in _parsed(part)])
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        """Show the checkpoint's rows, all at once; a broken connection is tried again."""
+        parts = _parsed(committables)
+        if self.target.commit(checkpoint_id, parts):
+            self.count(sum(part.rows for part in parts))
+
+
+@dataclass(frozen=True)
+class PostgresSink(CountingSink):
+    """Writes to the table `table` of the database that `dsn` connects to.
+
+    `dsn`: as libpq takes it; it travels to the tasks, so keep the password in a file that they have
+    (`passfile=...`). `rows_per_statement`: how many rows one COPY or INSERT has at most.
+    `open_connection`: of the driver, for tests.
+    """
+
+    dsn: str = field(repr=False)
+    table: str
+    rows_per_statement: int = ROWS_PER_STATEMENT
+    open_connection: Connect | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UsageError."""
+        if self.rows_per_statement < 1:
+            raise UsageError(
+                f"rows_per_statement is {self.rows_per_statement}; it must be 1 or more"
+            )
+
+    def create_writer(self, context: OperatorContext, state: bytes | None) -> PostgresSinkWriter:
+        """It has no state: what is not handed over is read again by the attempt that goes back."""
+        _require_library()
+        from epochgate.spark.postgres_sink.staging import Staging
+
+        identity = (context.run_id, context.subtask, context.attempt)
+        return PostgresSinkWriter(Staging(self.dsn, self.table, *identity, self.rows_per_statement))
+
+    def create_committer(self, start: SinkStart) -> PostgresCommitter:
+        """Claim the table; raises what `PostgresTarget.claim` raises, or ExtraMissing."""
+        _require_library()
+        from epochgate.spark.postgres_sink.database import connect
+        from epochgate.spark.postgres_sink.target import PostgresTarget
+
+        target = PostgresTarget(
+            self.dsn,
+            self.table,
+            start.job_id,
+            start.run_id,
+            rows_per_statement=self.rows_per_statement,
+            open_connection=self.open_connection or connect,
+        )
+        target.claim(start.restored_checkpoint)
+        return PostgresCommitter(target)
+
+
+def _require_library() -> None:
+    library("psycopg", what="writing to PostgreSQL", extra="postgres")
+
+
+def _parsed(committables: Committables) -> list[Part]:
+    return [Part.from_list(value) for items in committables.values() for value in items]

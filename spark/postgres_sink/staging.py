@@ -1,0 +1,69 @@
+"""Stages a subtask's rows in the staging table, by COPY; one writer per subtask attempt.
+
+Decides when a COPY ends, which is a transaction of its own, and what its rows are called: by run,
+subtask, attempt and sequence, so no two writers share a name. What an attempt has staged and not
+handed over is removed by a later start. Runs in a task, on its data thread.
+"""
+
+from __future__ import annotations
+
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+
+from epochgate.spark.postgres_sink.database import Relation, connect
+from epochgate.spark.postgres_sink.errors import RowsRefused
+from epochgate.spark.postgres_sink.part import Part
+from epochgate.spark.postgres_sink.rows import PART, as_csv, slices
+
+COPY_BYTES = 32 << 20
+
+
+class Staging:
+    """Rows of one attempt; a connection lasts for one COPY."""
+
+    def __init__(
+        self, dsn: str, table: str, run_id: str, subtask: int, attempt: int, rows_per_statement: int
+    ) -> None:
+        self._dsn, self._relation, self._rows_max = dsn, Relation(table), rows_per_statement
+        self._name = f"{run_id}/{subtask}/{attempt}"
+        self._where = f"subtask {subtask}, attempt {attempt}"
+        self._sequence = 0
+        self._gathered: list[pa.RecordBatch] = []
+        self._finished: list[Part] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch. Raises RowsRefused, and what psycopg raises when the connection breaks."""
+        for piece in slices(batch, self._rows_max):
+            rows = sum(one.num_rows for one in self._gathered) + piece.num_rows
+            is_other = bool(self._gathered) and piece.schema != self._gathered[0].schema
+            if rows > self._rows_max or is_other:
+                self._copy()
+            self._gathered.append(piece)
+            if sum(one.nbytes for one in self._gathered) >= COPY_BYTES:
+                self._copy()
+
+    def prepare_commit(self) -> list[Part]:
+        """Stage what is left, and name all since the last call."""
+        self._copy()
+        finished, self._finished = self._finished, []
+        return finished
+
+    def _copy(self) -> None:
+        if not self._gathered:
+            return
+        part = f"{self._name}/{self._sequence}"
+        columns = tuple(self._gathered[0].schema.names)
+        statement = sql.SQL("copy {} ({}) from stdin (format csv)").format(
+            self._relation.staged, sql.SQL(", ").join(map(sql.Identifier, [*columns, PART]))
+        )
+        try:
+            with connect(self._dsn) as connection, connection.cursor().copy(statement) as copy:
+                for batch in self._gathered:
+                    copy.write(as_csv(batch, part))
+        except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
+            raise RowsRefused(self._relation.name, self._where, str(error)) from error
+        rows = sum(batch.num_rows for batch in self._gathered)
+        self._finished.append(Part(part, rows, columns))
+        self._sequence += 1
+        self._gathered = []

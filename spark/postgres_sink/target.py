@@ -1,0 +1,239 @@
+"""A table of PostgreSQL as the target of one run of one job: its ledger row, and the commits.
+
+Decides every rule of the commit, by one row of the ledger: the last checkpoint, and the number of
+the driver that may commit. Both are compared and changed in the transaction that moves the rows, so
+that rows and record are there together or not at all, and the row's lock puts drivers in an order.
+Runs on the driver.
+
+    claim: driver 4 -> 5
+    commit(7): update ... set checkpoint = 7 where driver = 5 and checkpoint < 7     1 row, or none
+               insert into TABLE select ... from STAGED where part in (...)
+               delete from STAGED where part in (...)
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from epochgate.runtime import RetryLater
+from epochgate.spark.postgres_sink.database import Connect, Relation, connect, shown
+from epochgate.spark.postgres_sink.errors import (
+    DatabaseUnreachable,
+    RelationAhead,
+    RelationBehind,
+    RelationTakenOver,
+    RelationUnusable,
+    RowsMissing,
+    RowsRefused,
+)
+from epochgate.spark.postgres_sink.part import Part
+from epochgate.spark.postgres_sink.rows import PART
+
+_COLUMNS = """
+    select attname, format_type(atttypid, atttypmod) from pg_attribute
+    where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped and attname <> %s
+    order by attname"""
+
+
+_NOTHING = sql.SQL("")
+Run = Callable[..., Any]
+
+
+class PostgresTarget:
+    """The table as seen by one run of one job; `claim` it first."""
+
+    def __init__(
+        self,
+        dsn: str,
+        table: str,
+        job_id: str,
+        run_id: str,
+        *,
+        rows_per_statement: int,
+        open_connection: Connect = connect,
+    ) -> None:
+        self._dsn, self._relation = dsn, Relation(table)
+        self._rows_per_statement, self._open_connection = rows_per_statement, open_connection
+        self._key: dict[str, Any] = {"job": job_id, "target": table, "run": run_id}
+        self.rows_visible = 0
+
+    def claim(self, restored_checkpoint: int | None) -> None:
+        """Take the table for this run, which starts from `restored_checkpoint` (none: afresh).
+
+        Makes ledger and staging table where they are missing. Raises DatabaseUnreachable,
+        RelationUnusable, RelationAhead or RelationBehind; nothing is changed then.
+        """
+        try:
+            with self._open_connection(self._dsn) as connection:
+                self._prepare(connection)
+                self._enter(connection, restored_checkpoint)
+        except psycopg.OperationalError as error:
+            raise DatabaseUnreachable(shown(self._dsn), str(error)) from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise RelationUnusable(
+                self._relation.name,
+                str(error).strip(),
+                "The user of the connection has to write to the table, and to make tables in its "
+                "schema: a ledger and a staging table.",
+            ) from error
+
+    def remove_orphans(self, keep: Sequence[Part]) -> int:
+        """Remove the rows that earlier runs have staged and that are not in `keep`; how many.
+
+        For use after `claim`.
+        """
+        with self._transaction() as run:
+            removed: int = run(
+                "delete from {staged} where split_part({part}, '/', 1) = any("
+                "select unnest(runs) from {ledger} where job = %(job)s and target = %(target)s)"
+                " and split_part({part}, '/', 1) <> %(run)s and {part} <> all(%(keep)s)",
+                keep=[part.name for part in keep],
+            ).rowcount
+            run(
+                "update {ledger} set runs = array[%(run)s] where job = %(job)s"
+                " and target = %(target)s and driver = %(driver)s"
+            )
+        return removed
+
+    def commit(self, checkpoint: int, parts: Sequence[Part]) -> bool:
+        """Move a completed checkpoint's rows into the table, all at once; false if that was done.
+
+        A checkpoint without rows is recorded too. Raises RelationTakenOver, RelationBehind,
+        RowsMissing or RowsRefused, and RetryLater when the connection breaks.
+        """
+        rows = sum(part.rows for part in parts)
+        with self._transaction(f"checkpoint {checkpoint}") as run:
+            is_new = run(
+                "update {ledger} set checkpoint = %(checkpoint)s, rows = rows + %(rows)s"
+                " where job = %(job)s and target = %(target)s and driver = %(driver)s"
+                " and (checkpoint is null or checkpoint < %(checkpoint)s)",
+                checkpoint=checkpoint,
+                rows=rows,
+            ).rowcount
+            if not is_new:
+                self._require_driver(run, checkpoint)
+                return False
+            moved = sum(self._move(run, some) for some in self._statements(parts))
+            if moved != rows:
+                raise RowsMissing(self._relation.name, checkpoint, rows, moved)
+        return True
+
+    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
+        """Make the ledger, and a staging table with the table's columns."""
+        run = self._runner(connection)
+        # Two drivers that make the same table at once would be in each other's way.
+        run("select pg_advisory_xact_lock(hashtext('epochgate'))")
+        columns = self._columns(connection, self._relation.table)
+        if not columns:
+            raise RelationUnusable(
+                self._relation.name,
+                "there is no such table",
+                "Make it first: its columns are those that the job writes, and others that have a "
+                "default.",
+            )
+        run(
+            "create table if not exists {ledger} (job text, target text, checkpoint bigint,"
+            " rows bigint not null, driver bigint not null, runs text[] not null,"
+            " primary key (job, target))"
+        )
+        found = self._columns(connection, self._relation.staged)
+        if found and found != columns:
+            if run("select 1 from {staged} limit 1").fetchone():
+                raise RelationUnusable(
+                    self._relation.name,
+                    "its columns have changed while rows were staged",
+                    "Change them back, let the job end, then change them.",
+                )
+            run("drop table {staged}")
+        if found != columns:
+            run(
+                "create table {staged} (like {table} including defaults including constraints"
+                " including generated including identity, {part} text not null)"
+            )
+            run("create index on {staged} ({part})")
+
+    def _columns(
+        self, connection: psycopg.Connection[Any], table: sql.Identifier
+    ) -> list[tuple[str, str]]:
+        return connection.execute(_COLUMNS, [table.as_string(connection), PART]).fetchall()
+
+    def _enter(self, connection: psycopg.Connection[Any], restored: int | None) -> None:
+        claimed = self._runner(connection)(
+            "insert into {ledger} as known (job, target, rows, driver, runs)"
+            " values (%(job)s, %(target)s, 0, 1, array[%(run)s])"
+            " on conflict (job, target) do update"
+            " set driver = known.driver + 1, runs = known.runs || excluded.runs"
+            " returning driver, checkpoint, rows"
+        ).fetchone()
+        assert claimed is not None, "an upsert returns its row"
+        driver, last, rows = claimed
+        if last is not None and last > (restored or 0):
+            raise RelationAhead(self._relation.name, last, restored)
+        if driver == 1 and restored is not None:
+            raise RelationBehind(self._relation.name, restored)
+        self._key["driver"], self.rows_visible = driver, rows
+
+    def _require_driver(self, run: Run, checkpoint: int) -> None:
+        """Say why the ledger's row was left as it is, unless the checkpoint is in it."""
+        found = run(
+            "select driver from {ledger} where job = %(job)s and target = %(target)s"
+        ).fetchone()
+        if found is None:
+            raise RelationBehind(self._relation.name, checkpoint)
+        if found[0] != self._key["driver"]:
+            raise RelationTakenOver(self._relation.name, self._key["run"])
+
+    def _statements(self, parts: Sequence[Part]) -> Iterator[list[Part]]:
+        """Parts of the same columns, so many that a statement has not too many rows."""
+        some: list[Part] = []
+        for part in sorted(parts, key=lambda one: one.columns):
+            rows = sum(one.rows for one in some) + part.rows
+            if some and (rows > self._rows_per_statement or part.columns != some[0].columns):
+                yield some
+                some = []
+            some.append(part)
+        if some:
+            yield some
+
+    def _move(self, run: Run, parts: list[Part]) -> int:
+        names = sql.SQL(", ").join(map(sql.Identifier, parts[0].columns))
+        keys = [part.name for part in parts]
+        moved: int = run(
+            "insert into {table} ({names}) select {names} from {staged}"
+            " where {part} = any(%(keys)s)",
+            names,
+            keys=keys,
+        ).rowcount
+        run("delete from {staged} where {part} = any(%(keys)s)", keys=keys)
+        return moved
+
+    def _runner(self, connection: psycopg.Connection[Any]) -> Run:
+        relation = self._relation
+
+        def run(text: str, names: sql.Composable = _NOTHING, **values: Any) -> Any:
+            statement = sql.SQL(text).format(
+                table=relation.table,
+                staged=relation.staged,
+                ledger=relation.ledger,
+                part=sql.Identifier(PART),
+                names=names,
+            )
+            return connection.execute(statement, {**self._key, **values})
+
+        return run
+
+    @contextlib.contextmanager
+    def _transaction(self, where: str = "dead attempts") -> Iterator[Run]:
+        """One transaction, on a connection of its own, so that a broken one is not met again."""
+        try:
+            with self._open_connection(self._dsn) as connection:
+                yield self._runner(connection)
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise RetryLater(f"PostgreSQL ({shown(self._dsn)}): {error}") from error
+        except psycopg.Error as error:
+            raise RowsRefused(self._relation.name, where, str(error)) from error

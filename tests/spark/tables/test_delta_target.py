@@ -1,0 +1,302 @@
+"""What a Delta table's log holds together: one driver, each checkpoint once, no file too many."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pyarrow as pa
+import pytest
+
+from epochgate.runtime import SinkStart
+from epochgate.spark.delta_sink import (
+    DeltaLog,
+    DeltaSink,
+    DeltaTarget,
+    LogOvertaken,
+    TableAhead,
+    TableBehind,
+    TableTakenOver,
+    TableUnusable,
+)
+from epochgate.spark.extras import ExtraMissing
+from epochgate.spark.parquet_sink import (
+    Committable,
+    CommittableDamaged,
+    CommittableMissing,
+    OutputSchemaChanged,
+    StagingWriter,
+    TargetLocked,
+    TargetNotEmpty,
+)
+from tests.spark.tables.delta_replay import active_files, entries, numbers, rows
+
+deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+ATTEMPTS = itertools.count(10)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "table"
+
+
+def stage(table: Path, run: str, values: list[Any], subtask: int = 0) -> list[Committable]:
+    writer = StagingWriter(table / "_epochgate", run, subtask, attempt=next(ATTEMPTS))
+    writer.write(pa.RecordBatch.from_pydict({"x": values}))
+    plain = msgpack.unpackb(msgpack.packb([one.to_list() for one in writer.prepare_commit(1)]))
+    return [Committable.from_list(value) for value in plain]
+
+
+def claimed(table: Path, run: str, restored: int | None = None, **options: Any) -> DeltaTarget:
+    target = DeltaTarget(str(table), "job", run, **options)
+    target.claim(restored)
+    return target
+
+
+@pytest.fixture
+def target(table: Path) -> Iterator[DeltaTarget]:
+    target = claimed(table, "r1")
+    yield target
+    target.release()
+
+
+def test_rows_are_seen_from_their_commit_on_and_committing_again_changes_nothing(
+    target: DeltaTarget, table: Path
+) -> None:
+    files = stage(table, "r1", [1, 2]) + stage(table, "r1", [3], subtask=1)
+    assert entries(table) == []
+    assert target.commit(1, files)
+    assert rows(table) == [1, 2, 3]
+    before = entries(table)
+    assert not target.commit(1, files)
+    assert entries(table) == before
+    assert sorted(deltalake.DeltaTable(table).to_pyarrow_table()["x"].to_pylist()) == [1, 2, 3]
+
+
+def test_a_commit_without_rows_is_recorded_once_there_is_a_table(
+    target: DeltaTarget, table: Path
+) -> None:
+    target.commit(1, [])
+    assert not (table / "_delta_log").exists()
+    target.commit(2, stage(table, "r1", [1]))
+    assert target.commit(3, [])
+    assert not target.commit(3, [])
+    assert numbers(table, "job") == [2, 3]
+
+
+def test_the_library_itself_repeats_a_transaction_that_it_has_seen(
+    target: DeltaTarget, table: Path
+) -> None:
+    """Why the number is read first: the log takes the same number again on a newer snapshot."""
+    files = stage(table, "r1", [1])
+    target.commit(1, files)
+    log = DeltaLog(str(table))
+    assert log.read()
+    again = stage(table, "r2", [1])
+    shutil.copy(table / "_epochgate" / again[0].path, table / again[0].file_name)
+    log.append(again, {"job": 1}, {})
+    assert rows(table) == [1, 1]
+
+
+def test_of_two_commits_on_one_snapshot_the_log_refuses_the_second(
+    target: DeltaTarget, table: Path
+) -> None:
+    target.commit(1, stage(table, "r1", [1]))
+    first, second = DeltaLog(str(table)), DeltaLog(str(table))
+    assert first.read()
+    assert second.read()
+    first.append([], {"job": 2}, {})
+    with pytest.raises(LogOvertaken, match="Concurrent transaction"):
+        second.append([], {"job": 2}, {})
+    assert first.read()
+    assert second.read()
+    first.append([], {"other": 2}, {})
+    second.append([], {"job": 3}, {})
+    assert numbers(table, "job") == [1, 2, 3]
+
+
+def test_a_driver_that_was_replaced_cannot_commit_any_more(
+    target: DeltaTarget, table: Path
+) -> None:
+    target.commit(1, stage(table, "r1", [1]))
+    late = stage(table, "r1", [2])
+    target.release()  # as a file system does that forgets its locks
+    successor = claimed(table, "r2", 1)
+    with pytest.raises(TableTakenOver, match="run r1 may not commit"):
+        target.commit(2, late)
+    assert rows(table) == [1]
+    successor.commit(2, stage(table, "r2", [2]))
+    with pytest.raises(TableTakenOver):
+        target.commit(3, [])
+    assert rows(table) == [1, 2]
+    successor.release()
+
+
+class OvertakenLog(DeltaLog):
+    """Lets something happen between the look and the write of the next append."""
+
+    between: Any = None
+
+    def append(self, *arguments: Any) -> None:
+        between, OvertakenLog.between = OvertakenLog.between, None
+        if between is not None:
+            between()
+        super().append(*arguments)
+
+
+def test_the_log_refuses_a_driver_that_is_replaced_between_its_look_and_its_commit(
+    table: Path,
+) -> None:
+    zombie = claimed(table, "r1", log=OvertakenLog)
+    zombie.commit(1, stage(table, "r1", [1]))
+    late, successors = stage(table, "r1", [2]), []
+    zombie.release()
+    OvertakenLog.between = lambda: successors.append(claimed(table, "r2", 1))
+    with pytest.raises(TableTakenOver):
+        zombie.commit(2, late)
+    assert rows(table) == [1]
+    assert numbers(table, "job/driver") == [1, 2]
+    successors[0].release()
+
+
+def test_of_two_drivers_that_make_the_table_the_second_is_refused(table: Path) -> None:
+    zombie = claimed(table, "r1")
+    zombie.release()
+    successor = claimed(table, "r2")
+    with pytest.raises(TableTakenOver):
+        zombie.commit(1, stage(table, "r1", [1]))
+    successor.commit(1, stage(table, "r2", [1]))
+    with pytest.raises(TableTakenOver):
+        zombie.commit(1, stage(table, "r1", [7]))
+    assert rows(table) == [1]
+    successor.release()
+
+
+def test_another_writer_of_the_table_is_no_conflict(table: Path) -> None:
+    deltalake.write_deltalake(str(table), pa.table({"x": [7]}))
+    target = claimed(table, "r1", log=OvertakenLog)
+    files = stage(table, "r1", [1])
+    OvertakenLog.between = lambda: deltalake.write_deltalake(
+        str(table), pa.table({"x": [8]}), mode="append"
+    )
+    assert target.commit(1, files)
+    assert rows(table) == [1, 7, 8]
+    assert target.rows() == 3
+    target.release()
+
+
+def test_a_second_process_is_refused_while_the_first_lives(
+    target: DeltaTarget, table: Path
+) -> None:
+    with pytest.raises(TargetLocked, match=r"_epochgate/job-.*\.lock"):
+        claimed(table, "r2")
+
+
+def test_a_state_older_or_newer_than_the_table_is_refused(target: DeltaTarget, table: Path) -> None:
+    target.commit(1, stage(table, "r1", [1]))
+    target.commit(4, stage(table, "r1", [2]))
+    target.release()
+    with pytest.raises(TableAhead, match=r"checkpoint 4 .* from checkpoint 3"):
+        claimed(table, "r2", 3)
+    with pytest.raises(TableAhead, match="from no checkpoint"):
+        claimed(table, "r2")
+    shutil.rmtree(table / "_delta_log")
+    with pytest.raises(TableBehind, match="goes on from checkpoint 4"):
+        claimed(table, "r3", 4)
+    shutil.rmtree(table)
+    with pytest.raises(TableBehind):
+        claimed(table, "r3", 4)
+
+
+def test_a_job_that_had_no_rows_yet_goes_on_without_a_table(
+    target: DeltaTarget, table: Path
+) -> None:
+    target.commit(1, [])
+    target.release()
+    successor = claimed(table, "r2", 1)
+    successor.commit(2, stage(table, "r2", [5]))
+    assert rows(table) == [5]
+    successor.release()
+
+
+def test_what_a_dead_run_has_staged_is_removed_and_what_a_checkpoint_holds_is_not(
+    target: DeltaTarget, table: Path
+) -> None:
+    target.commit(1, stage(table, "r1", [1]))
+    held, orphan = stage(table, "r1", [2], subtask=1), stage(table, "r1", [3], subtask=2)
+    target.release()
+    successor = claimed(table, "r2", 2)
+    removed = successor.remove_orphans(held)
+    assert [Path(path).name for path in removed] == [Path(orphan[0].path).name]
+    successor.commit(2, held)
+    assert rows(table) == [1, 2]
+    assert sorted(table.glob("*.parquet")) == sorted(active_files(table))
+    successor.release()
+
+
+def test_files_of_another_schema_are_refused_before_their_checkpoint_is_stored(
+    target: DeltaTarget, table: Path
+) -> None:
+    first = stage(table, "r1", [1])
+    target.require_one_schema(first)
+    with pytest.raises(OutputSchemaChanged, match="subtask 1, attempt"):
+        target.require_one_schema(stage(table, "r1", ["one"], subtask=1))
+
+
+def test_a_file_that_is_gone_or_damaged_is_named_and_nothing_is_seen(
+    target: DeltaTarget, table: Path
+) -> None:
+    files = stage(table, "r1", [1]) + stage(table, "r1", [2], subtask=1)
+    staged = table / "_epochgate" / files[1].path
+    content = staged.read_bytes()
+    staged.write_bytes(content[:-1])
+    with pytest.raises(CommittableDamaged):
+        target.commit(1, files)
+    staged.unlink()
+    with pytest.raises(CommittableMissing):
+        target.commit(1, files)
+    staged.write_bytes(content)
+    target.commit(1, files)
+    assert rows(table) == [1, 2]
+
+
+def test_a_directory_of_other_files_is_refused(table: Path) -> None:
+    table.mkdir()
+    (table / "notes.txt").write_text("mine")
+    with pytest.raises(TargetNotEmpty, match=r"notes\.txt"):
+        claimed(table, "r1")
+    assert [file.name for file in table.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"partition_by": ["x"]}, "partitioned by x"),
+        (
+            {"configuration": {"delta.setTransactionRetentionDuration": "interval 1 days"}},
+            "forgets its applications",
+        ),
+        ({"configuration": {"delta.enableChangeDataFeed": "true"}}, "changeDataFeed|version 4"),
+    ],
+)
+def test_a_table_with_a_property_that_cannot_be_honoured_is_refused(
+    table: Path, options: dict[str, Any], reason: str
+) -> None:
+    deltalake.write_deltalake(str(table), pa.table({"x": [7], "y": [1]}), **options)
+    with pytest.raises(TableUnusable, match=reason):
+        claimed(table, "r1")
+    assert not (table / "_epochgate").exists()
+
+
+def test_without_the_library_the_error_names_the_extra(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    with pytest.raises(ExtraMissing, match=r"pip install epochgate\[delta\]"):
+        DeltaSink(str(table)).create_committer(SinkStart("job", "r1"))
+    assert not table.exists()

@@ -1,0 +1,69 @@
+"""Arrow types as Delta has them: what is converted, and what is refused before it is written."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from epochgate.spark.delta_sink.errors import TypeNotInDelta, ValueDoesNotFit, ValueMissing
+from epochgate.spark.delta_sink.types import conformed, delta_schema
+from epochgate.spark.parquet_sink import OutputSchemaChanged
+
+deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+
+NOON = datetime(2024, 2, 29, 12, tzinfo=UTC)
+VALUES = [
+    (pa.int8(), -7, -7),
+    (pa.uint8(), 255, 255),
+    (pa.uint32(), 2**32 - 1, 2**32 - 1),
+    (pa.uint64(), 2**64 - 1, Decimal(2**64 - 1)),
+    (pa.float16(), 0.5, 0.5),
+    (pa.large_string(), "ü", "ü"),
+    (pa.string_view(), "ü", "ü"),
+    (pa.dictionary(pa.int8(), pa.string()), "one", "one"),
+    (pa.binary(2), b"ab", b"ab"),
+    (pa.date64(), date(2024, 2, 29), date(2024, 2, 29)),
+    (pa.timestamp("s"), NOON.replace(tzinfo=None), NOON.replace(tzinfo=None)),
+    (pa.timestamp("ms", "Europe/Berlin"), NOON, NOON),
+    (pa.null(), None, None),
+    (pa.list_(pa.uint8()), [1, 255], [1, 255]),
+    (pa.list_(pa.int8(), 2), [1, 2], [1, 2]),
+    (pa.struct([("a", pa.uint16())]), {"a": 65535}, {"a": 65535}),
+    (pa.map_(pa.string(), pa.uint8()), [("a", 255)], [("a", 255)]),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "expected"), VALUES, ids=lambda one: str(one))
+def test_a_value_is_the_same_in_the_table(
+    kind: pa.DataType, value: object, expected: object
+) -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([value], kind)], names=["c"])
+    agreed = delta_schema(batch.schema)
+    assert conformed(batch, agreed, "here").to_pylist() == [{"c": expected}]
+    assert delta_schema(agreed) == agreed
+    library = deltalake.Schema.from_arrow(agreed)
+    assert pa.schema(library.to_arrow()) == agreed, "a restart reads the schema from the log"
+
+
+@pytest.mark.parametrize("kind", [pa.time64("us"), pa.duration("s"), pa.decimal256(50, 2)])
+def test_a_type_that_delta_does_not_have_is_named(kind: pa.DataType) -> None:
+    with pytest.raises(TypeNotInDelta, match=r"column 'c\.inner'"):
+        delta_schema(pa.schema([("c", pa.struct([("inner", kind)]))]))
+
+
+def test_a_value_that_does_not_fit_is_refused_and_not_changed() -> None:
+    agreed = pa.schema([pa.field("x", pa.int8()), pa.field("y", pa.string(), nullable=False)])
+
+    def of(x: object, y: object) -> pa.RecordBatch:
+        return conformed(pa.RecordBatch.from_pydict({"x": [x], "y": [y]}), agreed, "subtask 1")
+
+    assert of(1, "a").to_pylist() == [{"x": 1, "y": "a"}]
+    with pytest.raises(ValueDoesNotFit, match=r"column 'x' .* int8 \(subtask 1\)"):
+        of(1000, "a")
+    with pytest.raises(ValueMissing, match="column 'y'"):
+        of(1, None)
+    with pytest.raises(OutputSchemaChanged):
+        conformed(pa.RecordBatch.from_pydict({"x": [1]}), agreed, "subtask 1")
