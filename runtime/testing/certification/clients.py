@@ -49,6 +49,8 @@ class WatchedClient:
         is_context = hasattr(value, "__enter__") and hasattr(value, "__exit__")
         if isinstance(value, BaseException | type) or not (is_of_client or is_context):
             return value
+        # A cursor that is open holds its connection, and the locks of its transaction.
+        self._actor.at_death.append(lambda: _closed(value))
         return WatchedClient(self._stage, self._actor, name, value)
 
     def __enter__(self) -> Any:

@@ -193,7 +193,7 @@ class Actor:
     def die(self) -> None:
         """Drop all it holds, as the operating system does; on the actor's own thread."""
         self.is_dead = True
-        for release in self.at_death:
+        for release in reversed(self.at_death):
             release()
         self.at_death.clear()
 

@@ -1,0 +1,144 @@
+"""A sink that writes through a client of a database: each call of the client is a point."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from epochgate.runtime import (
+    Committables,
+    Committer,
+    OperatorContext,
+    RetryLater,
+    Sink,
+    SinkStart,
+    SinkWriter,
+)
+from epochgate.runtime.testing.certification import Guarantee, UnknownClient, certify, report
+from epochgate.testing import SinkCase
+from tests.runtime.broken_sinks import InlineWriter, all_rows
+
+TABLES = """
+create table if not exists shown (checkpoint_id integer, row text);
+create table if not exists ledger (one integer primary key, run text, last integer);
+"""
+
+
+@dataclass(frozen=True)
+class SqliteSink(Sink):
+    """Shows rows, and notes their checkpoint, in one transaction of the run that has the table."""
+
+    path: str
+    is_fenced: bool = True
+
+    def create_writer(self, context: OperatorContext, state: bytes | None) -> SinkWriter:
+        return InlineWriter()
+
+    def create_committer(self, start: SinkStart) -> Committer:
+        with closing(sqlite3.connect(self.path, timeout=0.1)) as connection:
+            connection.executescript(TABLES)
+            connection.execute("begin immediate")
+            row = connection.execute("select last from ledger").fetchone()
+            restored = start.restored_checkpoint or 0
+            if row and row[0] > restored and not start.may_withdraw:
+                raise RuntimeError(f"checkpoint {row[0]} is visible already")
+            connection.execute("delete from shown where checkpoint_id > ?", (restored,))
+            last = min(row[0], restored) if row else 0
+            connection.execute("replace into ledger values (1, ?, ?)", (start.run_id, last))
+            connection.commit()
+        return SqliteCommitter(self.path, start.run_id, self.is_fenced)
+
+
+class SqliteCommitter(Committer):
+    def __init__(self, path: str, run_id: str, is_fenced: bool) -> None:
+        self.path, self.run_id, self.is_fenced = path, run_id, is_fenced
+        self.connection: Any = None
+
+    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
+        self.connection = sqlite3.connect(self.path, timeout=0.1)
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        try:
+            with self.connection:
+                self.connection.execute("begin immediate")
+                run, last = self.connection.execute("select run, last from ledger").fetchone()
+                if self.is_fenced and run != self.run_id:
+                    raise RuntimeError(f"{run} has the table")
+                if checkpoint_id <= last:
+                    return
+                rows = [(checkpoint_id, json.dumps(row)) for row in all_rows(committables)]
+                self.connection.executemany("insert into shown values (?, ?)", rows)
+                self.connection.execute("update ledger set last = ?", (checkpoint_id,))
+        except (ConnectionError, sqlite3.OperationalError) as error:
+            raise RetryLater(str(error)) from error
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+
+
+class SqliteCase(SinkCase):
+    clients = ("sqlite3:connect",)
+    is_fenced: ClassVar[bool] = True
+
+    def batch(self, rows: list[dict[str, Any]]) -> Any:
+        return rows
+
+    def sink(self, place: Path) -> Sink:
+        return SqliteSink(str(place / "db"), self.is_fenced)
+
+    def _read(self, place: Path, query: str) -> list[Any]:
+        if not (place / "db").exists():
+            return []
+        with closing(sqlite3.connect(place / "db")) as connection:
+            tables = connection.execute("select name from sqlite_master").fetchall()
+            return connection.execute(query).fetchall() if len(tables) == 2 else []
+
+    def rows(self, place: Path) -> Iterator[Any]:
+        return (json.loads(row) for (row,) in self._read(place, "select row from shown"))
+
+    def staged(self, place: Path) -> list[str]:
+        return []
+
+    def kept(self, place: Path) -> int:
+        return len(self._read(place, "select * from ledger"))
+
+
+class UnfencedCase(SqliteCase):
+    is_fenced = False
+
+
+class NoSuchClient(SqliteCase):
+    clients = ("sqlite3:connection_of_mine",)
+
+
+def test_a_fenced_transaction_with_a_ledger_is_certified() -> None:
+    found = certify(SqliteCase(), stride=19)
+    assert found.has_passed, report(found)
+    assert found.points - found.calls > 60, "each call of a client is a point"
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(900)
+def test_it_is_certified_at_every_point() -> None:
+    found = certify(SqliteCase())
+    assert found.has_passed, report(found)
+
+
+def test_a_transaction_that_does_not_ask_whose_the_table_is_fails_in_fencing() -> None:
+    found = certify(UnfencedCase(), about=(Guarantee.FENCING,), stride=11)
+    assert list(found.failures) == [Guarantee.FENCING], report(found)
+    (failure,) = found.failures.values()
+    assert "that the job has left behind" in failure.broken.finding
+
+
+def test_a_client_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UnknownClient, match="connection_of_mine"):
+        certify(NoSuchClient())
