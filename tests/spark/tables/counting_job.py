@@ -104,7 +104,7 @@ class TableJob:
 
         def kill() -> None:
             nonlocal done
-            if done < kills and chance.random() < 0.5:
+            if done < kills and chance.random() < 0.7:
                 done += 1
                 kind = chance.choice(("worker", "worker", "driver", "declined"))
                 if kind == "driver":
