@@ -133,7 +133,7 @@ def test_it_is_certified_at_every_point() -> None:
 
 
 def test_a_transaction_that_does_not_ask_whose_the_table_is_fails_in_fencing() -> None:
-    found = certify(UnfencedCase(), about=(Guarantee.FENCING,), stride=11)
+    found = certify(UnfencedCase(), about=(Guarantee.FENCING,), stride=5)
     assert list(found.failures) == [Guarantee.FENCING], report(found)
     (failure,) = found.failures.values()
     assert "that the job has left behind" in failure.broken.finding
