@@ -68,7 +68,7 @@ class SqliteCommitter(Committer):
         try:
             with self.connection:
                 self.connection.execute("begin immediate")
-                run, last = self.connection.execute("select run, last from ledger").fetchone()
+                ((run, last),) = self.connection.execute("select run, last from ledger")
                 if self.is_fenced and run != self.run_id:
                     raise RuntimeError(f"{run} has the table")
                 if checkpoint_id <= last:
@@ -122,7 +122,7 @@ class NoSuchClient(SqliteCase):
 def test_a_fenced_transaction_with_a_ledger_is_certified() -> None:
     found = certify(SqliteCase(), stride=19)
     assert found.has_passed, report(found)
-    assert found.points - found.calls > 60, "each call of a client is a point"
+    assert found.points - found.calls > 50, "each call of a client is a point"
 
 
 @pytest.mark.deep
@@ -133,7 +133,7 @@ def test_it_is_certified_at_every_point() -> None:
 
 
 def test_a_transaction_that_does_not_ask_whose_the_table_is_fails_in_fencing() -> None:
-    found = certify(UnfencedCase(), about=(Guarantee.FENCING,), stride=11)
+    found = certify(UnfencedCase(), about=(Guarantee.FENCING,), stride=5)
     assert list(found.failures) == [Guarantee.FENCING], report(found)
     (failure,) = found.failures.values()
     assert "that the job has left behind" in failure.broken.finding

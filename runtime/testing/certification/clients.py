@@ -9,6 +9,7 @@ dies has its clients closed, as the end of a process closes its connections.
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Any
@@ -49,8 +50,11 @@ class WatchedClient:
         is_context = hasattr(value, "__enter__") and hasattr(value, "__exit__")
         if isinstance(value, BaseException | type) or not (is_of_client or is_context):
             return value
-        # A cursor that is open holds its connection, and the locks of its transaction.
-        self._actor.at_death.append(lambda: _closed(value))
+        # A cursor that is open holds its connection, and the locks of its transaction; this is not
+        # to keep one alive that the sink has let go.
+        with contextlib.suppress(TypeError):  # of a type without weak references
+            reference = weakref.ref(value)
+            self._actor.at_death.append(lambda: _closed(reference()))
         return WatchedClient(self._stage, self._actor, name, value)
 
     def __enter__(self) -> Any:
