@@ -108,16 +108,13 @@ class ResidentJob:
             tasks = numbers.mapPartitionsWithIndex(self._task).setName(self._description)
             # What Spark's UI calls the stage: `collect` would name a line of this library.
             context._jsc.setCallSite(self._description)
-            context.runJob(tasks, _nothing)
+            # By value: an executor may not have this package.
+            context.runJob(tasks, lambda results: results)
         except Exception as error:  # noqa: BLE001  whatever ended it, the driver must hear of it
             reason = _why(self._context, error)
         finally:
             self._ended.set()
         self._on_end(reason)
-
-
-def _nothing(results: Iterator[Any]) -> Iterator[Any]:
-    return results
 
 
 def _why(context: Any, error: Exception) -> str:

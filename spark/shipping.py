@@ -24,7 +24,24 @@ import epochgate
 CARRIED: Final = ("msgpack", "transitions", "six")
 CARRIED_FOLDER: Final = "epochgate_carried"
 _IMPORTED_BY_TASKS: Final = ("fsm", "models/__init__", "models/task", "runtime", "spark")
-_IMPORTED_BY_NO_TASK: Final = ("fsm/checker", "runtime/testing")
+_IMPORTED_BY_NO_TASK: Final = (
+    "fsm/checker",
+    "runtime/observing",
+    "runtime/shell/asyncio_loop",
+    "runtime/shell/batch_snapshots",
+    "runtime/shell/checkpoints",
+    "runtime/shell/coordinator",
+    "runtime/shell/fenced_context",
+    "runtime/shell/job_master",
+    "runtime/shell/task_messages",
+    "runtime/store",
+    "runtime/testing",
+    "spark/ingest/chaos",
+    "spark/ingest/file_enumerator",
+    "spark/ingest/plan",
+)
+_NOT_IN_THE_PACKAGE: Final = ("benchmarks/", "models/studies/")
+"""Folders of a checkout that the wheel does not have either."""
 _lock = threading.Lock()
 _shipped: dict[str, str] = {}
 """Spark application id -> the archive's name there."""
@@ -82,7 +99,9 @@ def _package_sources() -> dict[str, Path]:
     for folder in (path for path in root.iterdir() if path.is_dir()):
         real = folder.resolve()
         for file in (*real.rglob("*.py"), *real.rglob("__init__.pyi")):
-            sources[f"epochgate/{folder.name}/{file.relative_to(real).as_posix()}"] = file
+            name = f"{folder.name}/{file.relative_to(real).as_posix()}"
+            if not name.startswith(_NOT_IN_THE_PACKAGE):
+                sources[f"epochgate/{name}"] = file
     return sources
 
 

@@ -171,7 +171,9 @@ def test_the_command_writes_tests_that_users_keep(
 ) -> None:
     module, folder = tmp_path / "own_door.py", tmp_path / "tests"
     folder.mkdir()
-    module.write_text(DOOR.format(may_open="True", hold="self.pass_on(event)"))
+    module.write_text(
+        DOOR.format(may_open="True", hold="self.sender.held(event); self.pass_on(event)")
+    )
     monkeypatch.chdir(tmp_path)
     house, job = folder / "test_house.py", folder / "test_job.py"
     assert main(["check", "own_door:House", "--engine", "python", "--pytest", str(house)]) == 1
@@ -185,7 +187,9 @@ def test_the_command_writes_tests_that_users_keep(
     assert (
         "I2: coordinator 0 had sent 0 events to subtask 0 when it completed checkpoint 1" in shown
     )
-    module.write_text(DOOR.format(may_open="False", hold="self.held.push(event)"))
+    module.write_text(
+        DOOR.format(may_open="False", hold="self.held.push(event); self.sender.held(event)")
+    )
     code, shown = run_pytest(tmp_path)
     assert (code, "2 passed" in shown) == (0, True), shown
     assert capsys.readouterr().err == ""

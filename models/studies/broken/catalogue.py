@@ -151,9 +151,9 @@ BROKEN: dict[str, Broken] = {
     ),
     "concurrent.hasty_reset": Broken(
         concurrent.HastyReset,
-        "the subtask is reset once, when its last attempt is gone",
-        5,
-        "starter.arrive starter.arrive starter.die delay.elapse",
+        "the record is told of an attempt that another one outlives",
+        4,
+        "starter.arrive starter.arrive starter.die",
     ),
     "concurrent.missing_reset": Broken(
         concurrent.MissingReset,
