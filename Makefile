@@ -25,7 +25,7 @@ help: ## say what each target does
 run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
 	@$(RUN) -m epochgate demo
 
-test: $(STAMP) $(CLASSES) postgres ## run the tests (nine to ten minutes on two cores)
+test: $(STAMP) $(CLASSES) postgres ## run the tests (about thirteen minutes on two cores)
 	@$(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
 check: $(STAMP) ## formatting, lint, types, import order, stale diagrams

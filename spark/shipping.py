@@ -26,22 +26,44 @@ CARRIED_FOLDER: Final = "epochgate_carried"
 _IMPORTED_BY_TASKS: Final = ("fsm", "models/__init__", "models/task", "runtime", "spark")
 _IMPORTED_BY_NO_TASK: Final = (
     "fsm/checker",
+    "fsm/closed",
+    "runtime/api/job_events",
+    "runtime/api/recreate_on_reset",
+    "runtime/collect/coordinator",
+    "runtime/filtering/coordinator",
     "runtime/observing",
     "runtime/shell/asyncio_loop",
     "runtime/shell/batch_snapshots",
+    "runtime/shell/blocking_work",
     "runtime/shell/checkpoints",
+    "runtime/shell/client_requests",
+    "runtime/shell/commits",
+    "runtime/shell/concurrent_attempts",
     "runtime/shell/coordinator",
     "runtime/shell/fenced_context",
     "runtime/shell/job_master",
-    "runtime/shell/task_messages",
+    "runtime/shell/queue_thread",
+    "runtime/shell/task",
+    "runtime/shell/watchdog",
+    "runtime/source/alignment",
+    "runtime/source/assignment",
+    "runtime/source/coordinator",
+    "runtime/source/generation",
     "runtime/store",
     "runtime/testing",
     "spark/ingest/chaos",
     "spark/ingest/file_enumerator",
     "spark/ingest/plan",
+    "spark/java",
+    "spark/job",
+    "spark/pipeline",
+    "spark/resident_job",
+    "spark/session",
+    "spark/transport",
+    "spark/wire/listening",
+    "spark/wire/server",
 )
-_NOT_IN_THE_PACKAGE: Final = ("benchmarks/", "models/studies/")
-"""Folders of a checkout that the wheel does not have either."""
+"""What only drivers and tests import, by the beginning of its name."""
 _lock = threading.Lock()
 _shipped: dict[str, str] = {}
 """Spark application id -> the archive's name there."""
@@ -99,9 +121,7 @@ def _package_sources() -> dict[str, Path]:
     for folder in (path for path in root.iterdir() if path.is_dir()):
         real = folder.resolve()
         for file in (*real.rglob("*.py"), *real.rglob("__init__.pyi")):
-            name = f"{folder.name}/{file.relative_to(real).as_posix()}"
-            if not name.startswith(_NOT_IN_THE_PACKAGE):
-                sources[f"epochgate/{name}"] = file
+            sources[f"epochgate/{folder.name}/{file.relative_to(real).as_posix()}"] = file
     return sources
 
 
