@@ -23,47 +23,6 @@ import epochgate
 
 CARRIED: Final = ("msgpack", "transitions", "six")
 CARRIED_FOLDER: Final = "epochgate_carried"
-_IMPORTED_BY_TASKS: Final = ("fsm", "models/__init__", "models/task", "runtime", "spark")
-_IMPORTED_BY_NO_TASK: Final = (
-    "fsm/checker",
-    "fsm/closed",
-    "runtime/api/job_events",
-    "runtime/api/recreate_on_reset",
-    "runtime/collect/coordinator",
-    "runtime/filtering/coordinator",
-    "runtime/observing",
-    "runtime/shell/asyncio_loop",
-    "runtime/shell/batch_snapshots",
-    "runtime/shell/blocking_work",
-    "runtime/shell/checkpoints",
-    "runtime/shell/client_requests",
-    "runtime/shell/commits",
-    "runtime/shell/concurrent_attempts",
-    "runtime/shell/coordinator",
-    "runtime/shell/fenced_context",
-    "runtime/shell/job_master",
-    "runtime/shell/queue_thread",
-    "runtime/shell/task",
-    "runtime/shell/watchdog",
-    "runtime/source/alignment",
-    "runtime/source/assignment",
-    "runtime/source/coordinator",
-    "runtime/source/generation",
-    "runtime/store",
-    "runtime/testing",
-    "spark/ingest/chaos",
-    "spark/ingest/file_enumerator",
-    "spark/ingest/plan",
-    "spark/java",
-    "spark/job",
-    "spark/pipeline",
-    "spark/resident_job",
-    "spark/session",
-    "spark/transport",
-    "spark/wire/listening",
-    "spark/wire/server",
-)
-"""What only drivers and tests import, by the beginning of its name."""
 _lock = threading.Lock()
 _shipped: dict[str, str] = {}
 """Spark application id -> the archive's name there."""
@@ -105,11 +64,8 @@ def build_archive(folder: Path) -> Path:
                     doraise=True,
                     invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
                 )
-                target.writestr(
-                    zipfile.ZipInfo(name + "c"),
-                    scratch.read_bytes(),
-                    zipfile.ZIP_STORED if _is_imported(name) else zipfile.ZIP_DEFLATED,
-                )
+                compiled = zipfile.ZipInfo(name + "c")
+                target.writestr(compiled, scratch.read_bytes(), zipfile.ZIP_DEFLATED)
     scratch.unlink(missing_ok=True)
     return archive.rename(folder / f"epochgate-{digest.hexdigest()[:16]}.zip")
 
@@ -123,12 +79,6 @@ def _package_sources() -> dict[str, Path]:
         for file in (*real.rglob("*.py"), *real.rglob("__init__.pyi")):
             sources[f"epochgate/{folder.name}/{file.relative_to(real).as_posix()}"] = file
     return sources
-
-
-def _is_imported(name: str) -> bool:
-    """Whether a task imports it, and is not to wait for its decompression."""
-    name = name.removeprefix("epochgate/")
-    return name.startswith(_IMPORTED_BY_TASKS) and not name.startswith(_IMPORTED_BY_NO_TASK)
 
 
 def _carried_sources(name: str) -> dict[str, Path]:
