@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 
 from epochgate.errors import UsageError
 from epochgate.spark.files.agreement import Layouts, Reading
+from epochgate.spark.files.checkpoint_directory import compacted_target_of
 from epochgate.spark.files.content import (
     OnChangedFile,
     Stamp,
@@ -50,6 +51,7 @@ from epochgate.spark.files.errors import (
     IncompatibleState,
     MixedFormats,
     SchemaChanged,
+    SourceCompacted,
     SourceEmpty,
     SourceUnreadable,
     UnknownFormat,
@@ -201,8 +203,9 @@ class FileEnumeration:
 
         Raises what says how the source is wrong: `SourceMissing`, `SourceEmpty`,
         `SourceUnreadable`, `UnknownFormat`, `MixedFormats`, `TypeUnreadable`, and, unless bad files
-        are skipped, `BadFile` and those in `UNFIT`; and `FileChanged`. After an error, the
-        files before the one it names are enumerated, and the next call begins with that file.
+        are skipped, `BadFile` and those in `UNFIT`; `FileChanged`; and `SourceCompacted`. After an
+        error, the files before the one it names are enumerated, and the next call begins with that
+        file.
         """
         new: list[FileSplit] = []
         paths = find_files(self.source, may_be_none=bool(self._known) or self._follow)
@@ -239,6 +242,8 @@ class FileEnumeration:
         known = self._known.find(path)
         if known is not None and self._is_left_out(path, stamp, known, file_format):
             return []
+        if known is None:
+            self._require_not_known_as_others(path)
         delivery = 1 if known is None else known.delivery + 1
         layouts = self._layouts.copy()
         checksum: int | None = None
@@ -268,6 +273,15 @@ class FileEnumeration:
         self._settling.pop(path, None)
         self._pending.extend(splits)
         return splits
+
+    def _require_not_known_as_others(self, path: str) -> None:
+        """Raise SourceCompacted for a merged file whose rows may have been taken."""
+        target = compacted_target_of(path)
+        if target is None:
+            return
+        others = os.path.join(target, "")
+        if any(one.startswith(others) and not os.path.lexists(one) for one in self._known):
+            raise SourceCompacted(target, path)
 
     def copy(self) -> FileEnumeration:
         """An enumeration that knows the same, of which nothing is shared that changes."""
