@@ -76,7 +76,7 @@ def certify(
     """Play every schedule and return what was found.
 
     allows_leftovers: staged remains are a warning. first_only: stop at the first failure. about:
-    play the schedules of these guarantees alone. stride: play one in so many of them.
+    play the schedules of these guarantees alone. stride: play every stride-th schedule.
     Raises UnknownClient, and whatever the case's own `rows`, `staged` and `kept` raise.
     """
     began_s = time.monotonic()
