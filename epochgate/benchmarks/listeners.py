@@ -28,7 +28,7 @@ from epochgate.runtime.shell.observers import Observers
 SUBTASKS = (4, 100, 1_000, 10_000)
 RUNS = 5
 SUBTASKS_PER_SAMPLE = 20_000
-CHECKPOINTS_MIN = 5
+CHECKPOINTS_MIN, CHECKPOINTS_MAX = 5, 1_000
 FIGURES = {"rows_read": 1_000_000, "rows_written": 900_000, "rows_rejected": 0, "files_open": 2}
 
 
@@ -90,7 +90,7 @@ def costs(subtasks: int, listeners: Sequence[JobListener]) -> Costs:
     job.checkpoint()
     gc.collect()
     observers.used_s = 0.0
-    times = max(CHECKPOINTS_MIN, SUBTASKS_PER_SAMPLE // subtasks)
+    times = min(CHECKPOINTS_MAX, max(CHECKPOINTS_MIN, SUBTASKS_PER_SAMPLE // subtasks))
     own_s, all_s = time.thread_time(), time.process_time()
     for _ in range(times):
         job.checkpoint()
