@@ -6,6 +6,7 @@ Decides nothing about the ingestion; the options are the round's.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -25,7 +26,8 @@ CHAOS_PER_RUN = 60
 RUN_S_MAX = 600.0
 COMPLETE = (0, 3)
 """The exit codes of an ingestion that has taken everything; 3: it has rejected rows."""
-POLL_S = 0.2
+POLL_S = 1.0
+"""Between two looks at a driver, and between two acts in its landing zone."""
 LOG_LINES_SHOWN = 15
 
 
@@ -75,7 +77,8 @@ class Drivers:
                         f"{self._end_of_log()}"
                     )
                 meanwhile()
-                time.sleep(POLL_S)  # nothing can be waited for: files come at moments of chance
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(POLL_S)
         finally:
             was_killed = process.poll() is None
             process.kill()

@@ -6,6 +6,7 @@ import os
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from epochgate.soaking.driver import SLOTS, Drivers, SoakFailed, Tally
 from epochgate.soaking.zone import KINDS, LandingZone
@@ -21,7 +22,14 @@ FOLLOWING = ["--follow", "--settle-s", "0.5", "--rows-per-second", "2000"]
 def soak_landing_zone(kind: str, place: Path, chance: random.Random, tally: Tally) -> Verdict:
     """Follow a zone of files of this kind over `DRIVERS` drivers, and end with what is left."""
     target, options = place / "target", [*OPTIONS, *KINDS[kind].options]
-    zone = LandingZone(place, KINDS[kind], chance, lambda *ids: _have_arrived(target, *ids))
+    rejected = Path(f"{target}.rejected")
+
+    def have_arrived(first: int, end: int, bad: list[str]) -> bool:
+        return _rows_there(target, first, end) == end - first and not (
+            Counter(bad) - Counter(_rejected(rejected))
+        )
+
+    zone = LandingZone(place, KINDS[kind], chance, have_arrived)
     drivers = Drivers(zone.source, place, chance, tally)
     for _ in range(DRIVERS):
         following = [*options, *FOLLOWING, *_parallelism(chance)]
@@ -30,20 +38,12 @@ def soak_landing_zone(kind: str, place: Path, chance: random.Random, tally: Tall
             zone.act()
     drivers.finish([*options, *_parallelism(chance)], is_disturbed=False)
     drivers.count_kills()
-    _require_rejected(zone.bad_rows, Path(f"{target}.rejected"))
+    _require_rejected(zone.bad_rows, _rejected(rejected))
     return verify_parquet(zone.ledger, target)
 
 
-def _require_rejected(expected: list[str], table: Path) -> None:
-    """Raise SoakFailed unless the table holds each bad row once, and nothing else."""
-    import duckdb
-
-    found: list[str] = []
-    if any(table.glob("**/*.parquet")):
-        files = os.path.join(table, "**", "*.parquet")
-        with duckdb.connect() as database:
-            query = f"select raw from read_parquet('{files}')"
-            found = [str(raw) for (raw,) in database.execute(query).fetchall()]
+def _require_rejected(expected: list[str], found: list[str]) -> None:
+    """Raise SoakFailed unless each bad row was rejected once, and nothing else."""
     lost, foreign = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
     if lost or foreign:
         raise SoakFailed(
@@ -57,13 +57,20 @@ def _parallelism(chance: random.Random) -> list[str]:
     return ["--parallelism", str(chance.randint(1, SLOTS))]
 
 
-def _have_arrived(target: Path, first: int, end: int) -> bool:
+def _rejected(table: Path) -> list[str]:
+    return [str(raw) for (raw,) in _selected(table, "raw", "true")]
+
+
+def _rows_there(target: Path, first: int, end: int) -> int:
+    return len(_selected(target, "id", f"id >= {first} and id < {end}"))
+
+
+def _selected(table: Path, column: str, condition: str) -> list[tuple[Any, ...]]:
     import duckdb
 
-    files = os.path.join(target, "**", "*.parquet")
-    if not any(target.glob("**/*.parquet")):
-        return False
-    query = f"select count(*) from read_parquet('{files}') where id >= {first} and id < {end}"
+    if not any(table.glob("**/*.parquet")):
+        return []
+    files = os.path.join(table, "**", "*.parquet")
+    query = f"select {column} from read_parquet('{files}') where {condition}"
     with duckdb.connect() as database:
-        (count,) = database.execute(query).fetchall()[0]
-    return bool(count == end - first)
+        return database.execute(query).fetchall()

@@ -136,21 +136,23 @@ KINDS: Final = {
 
 
 class LandingZone:
-    """`have_arrived` says whether all rows from a number to before another are in the target."""
+    """`have_arrived(first, end, bad)` says whether the rows from a number to before another are in
+    the target, and those bad rows in the table of rejected ones; an act asks once at most.
+    """
 
     def __init__(
         self,
         place: Path,
         kind: Kind,
         chance: random.Random,
-        have_arrived: Callable[[int, int], bool],
+        have_arrived: Callable[[int, int, list[str]], bool],
     ) -> None:
         self.source, self.ledger = place / "source", place / "ledger"
         self.bad_rows: list[str] = []
         """The text of each bad row that was ever delivered."""
         self._kind, self._chance, self._have_arrived = kind, chance, have_arrived
         self._next_id = 0
-        self._contents: dict[Path, tuple[int, int]] = {}
+        self._contents: dict[Path, tuple[int, int, list[str]]] = {}
         self._aside: dict[Path, bytes] = {}
         self.done: list[str] = []
         """What was done, in order."""
@@ -176,29 +178,29 @@ class LandingZone:
 
     def touch(self) -> None:
         """A file gets another time stamp."""
-        path = self._any(self._there())
+        path = self._any(self._there)
         if path is not None:
             os.utime(path)
             self.done.append("touch")
 
     def deliver_again(self) -> None:
         """A file is replaced by a copy of itself."""
-        path = self._any(self._there())
+        path = self._any(self._there)
         if path is not None:
             self._put(path, path.read_bytes())
             self.done.append("deliver again")
 
     def rewrite(self) -> None:
-        """A file that has arrived is replaced by one with other rows."""
-        path = self._any(self._arrived())
-        if path is not None:
+        """A file is replaced by one with other rows, if it has arrived."""
+        path = self._any(self._there)
+        if path is not None and self._has_arrived(path):
             self._write(path)
             self.done.append("rewrite")
 
     def take_away(self) -> None:
-        """A file that has arrived leaves the source."""
-        path = self._any(self._arrived())
-        if path is not None:
+        """A file leaves the source, if it has arrived."""
+        path = self._any(self._there)
+        if path is not None and self._has_arrived(path):
             self._aside[path] = path.read_bytes()
             path.unlink()
             self.done.append("take away")
@@ -210,11 +212,12 @@ class LandingZone:
             self._put(path, self._aside.pop(path))
             self.done.append("bring back")
 
+    @property
     def _there(self) -> list[Path]:
         return [path for path in self._contents if path not in self._aside]
 
-    def _arrived(self) -> list[Path]:
-        return [path for path in self._there() if self._have_arrived(*self._contents[path])]
+    def _has_arrived(self, path: Path) -> bool:
+        return self._have_arrived(*self._contents[path])
 
     def _any(self, paths: Iterable[Path]) -> Path | None:
         there = sorted(paths)
@@ -234,7 +237,7 @@ class LandingZone:
         self._kind.write(rows, bad, staged)
         staged.rename(path)
         self.bad_rows += bad
-        self._contents[path] = first, self._next_id
+        self._contents[path] = first, self._next_id, bad
 
     def _put(self, path: Path, content: bytes) -> None:
         staged = path.with_name(f".{path.name}")

@@ -67,7 +67,7 @@ class ObjectStore(Protocol):
         """The whole object; `FileNotFoundError` if there is none."""
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """So many bytes from `offset`; `FileNotFoundError` if there is no object."""
+        """`length` bytes from `offset`; `FileNotFoundError` if there is no object."""
 
     def size(self, key: str) -> int:
         """The object's bytes; `FileNotFoundError` if there is none."""
@@ -156,7 +156,7 @@ class ObstoreObjects:
             return bytes(self._store.get(key).bytes())
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """So many bytes from `offset`."""
+        """`length` bytes from `offset`."""
         with _told(key):
             return bytes(self._store.get_range(key, start=offset, length=length))
 

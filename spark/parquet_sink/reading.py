@@ -26,7 +26,7 @@ from epochgate.spark.parquet_sink.object_target import INITIAL, PRODUCT, fold
 from epochgate.spark.parquet_sink.partitions import with_columns
 
 FETCHES: Final = 8
-"""So many files are fetched at once."""
+"""Files fetched at the same time."""
 
 
 class NotATarget(UsageError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,7 @@ from epochgate.spark.ingest.verification import verify_parquet
 
 
 def zone_at(place: Path, kind: str) -> LandingZone:
-    return LandingZone(place, KINDS[kind], random.Random(7), lambda first, end: first % 3 == 0)
+    return LandingZone(place, KINDS[kind], random.Random(7), lambda first, *_: first % 3 == 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -41,10 +42,27 @@ def test_every_row_that_was_ever_delivered_is_in_the_ledger_once(tmp_path: Path,
 def test_only_files_that_have_arrived_are_rewritten_or_taken_away(
     tmp_path: Path, kind: str
 ) -> None:
-    zone = LandingZone(tmp_path, KINDS[kind], random.Random(7), lambda first, end: False)
+    zone = LandingZone(tmp_path, KINDS[kind], random.Random(7), lambda *_: False)
     for _ in range(30):
         zone.act()
     assert not {"rewrite", "take away", "bring back"}.intersection(zone.done)
+
+
+def test_an_act_asks_for_one_file_at_most_however_many_there_are(tmp_path: Path) -> None:
+    asked: list[tuple[int, int, list[str]]] = []
+
+    def have_arrived(*content: Any) -> bool:
+        asked.append(content)
+        return False
+
+    zone = LandingZone(tmp_path, KINDS["csv"], random.Random(7), have_arrived)
+    for _ in range(60):
+        before = len(asked)
+        zone.act()
+        assert len(asked) <= before + 1
+    assert len(asked) > 5
+    assert zone.done.count("deliver") > 10
+    assert {bad for *_, content in asked for bad in content} <= set(zone.bad_rows)
 
 
 def test_the_ledger_finds_lost_repeated_and_foreign_rows_of_any_type(tmp_path: Path) -> None:
