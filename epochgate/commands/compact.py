@@ -65,12 +65,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="leave the newest checkpoints as they are, so that the job can go back to them "
         "(default: 3, as many as it keeps)",
     )
+    add(
+        "--keep-for",
+        metavar="TIME",
+        help="in an object store: how long replaced objects stay for those who began to read "
+        "before, such as 2h or 7d; a later compaction removes them (default: 1d)",
+    )
     add("--dry-run", action="store_true", help="say what would be merged, and change nothing")
     add("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compact, and say what has changed."""
+    from epochgate.runtime.durations import parse_duration_s
     from epochgate.runtime.sizes import parse_size_bytes
     from epochgate.spark.compaction import compact
 
@@ -79,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         file_bytes=parse_size_bytes(arguments.file_size),
         min_files=arguments.min_files,
         keep_checkpoints=arguments.keep_checkpoints,
+        keep_for_s=None if arguments.keep_for is None else parse_duration_s(arguments.keep_for),
         is_dry_run=arguments.dry_run,
     )
     print(json.dumps(result.to_json()) if arguments.json else "\n".join(told(result)))
@@ -126,3 +134,5 @@ def told(result: CompactionResult) -> Iterator[str]:
             else f"{result.kept_checkpoints} checkpoints stay as they are"
         )
         yield f"the newest {kept} (--keep-checkpoints)"
+    if result.retired:
+        yield f"{result.retired:,} replaced objects stay for those who read (--keep-for)"

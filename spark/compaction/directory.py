@@ -78,6 +78,11 @@ class DirectoryCompaction:
         self.planned = Plan()
         self.built: Sequence[VisibleFile] = ()
 
+    @property
+    def retired(self) -> int:
+        """None: who has opened a file keeps it."""
+        return 0
+
     def open(self) -> None:
         """Lock the target against other compactions.
 

@@ -73,6 +73,16 @@ class RowsMissing(EpochgateError):
         )
 
 
+class CompactionReplaced(EpochgateError):
+    """A later compaction has begun: URL."""
+
+    def __str__(self) -> str:
+        return (
+            f"another compaction of {self.args[0]!r} has begun since, so this one may not exchange "
+            "files any more. Let it end; nothing was changed."
+        )
+
+
 class CompactionOvertaken(EpochgateError):
     """The target had changed each time that the merged files were to take their place: path."""
 

@@ -118,6 +118,8 @@ class Merger:
         if size_bytes != file.size_bytes:
             found = f"{size_bytes} bytes"
             raise CommittableDamaged(path, f"{file.size_bytes} bytes", found)
+        if file.footer_crc32 is None:
+            return
         found_crc = footer_crc32(self._files, path, size_bytes)
         if found_crc != file.footer_crc32:
             expected = f"footer checksum {file.footer_crc32}"

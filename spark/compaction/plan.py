@@ -72,9 +72,15 @@ class Plan:
 
 
 def plan(
-    visible: Mapping[int, Sequence[VisibleFile]], checkpoints: Sequence[int], wanted: Wanted
+    visible: Mapping[int, Sequence[VisibleFile]],
+    checkpoints: Sequence[int],
+    wanted: Wanted,
+    *,
+    is_listed: bool = True,
 ) -> Plan:
-    """What to do with these files of these checkpoints, both oldest first."""
+    """What to do with these files of these checkpoints, both oldest first; `is_listed`: whether
+    readers list directories, rather than read a log.
+    """
     covered = tuple(checkpoints[: max(0, len(checkpoints) - wanted.keep_checkpoints)])
     partitions: dict[str, list[VisibleFile]] = {}
     for checkpoint in covered:
@@ -82,7 +88,7 @@ def plan(
             partitions.setdefault(file.directory, []).append(file)
     merges = {name: _merge(name, files, wanted) for name, files in sorted(partitions.items())}
     merges = {name: one for name, one in merges.items() if len(one.small) >= wanted.min_files}
-    while vain := _without_witness(merges, partitions):
+    while vain := _without_witness(merges, partitions) if is_listed else []:
         for name in vain:
             del merges[name]
     untouched = [

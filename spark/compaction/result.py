@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from epochgate.spark.compaction.plan import Plan, Wanted
@@ -31,7 +31,7 @@ class CompactionResult:
     rows: of the changed partitions, before and after. merged: small files that became part of
     others. kept_checkpoints: the newest, which stay as they are. is_dry_run: nothing was changed,
     and files and bytes after are estimates. retired: objects that are still there for those who
-    began to read before; 0 in a directory.
+    began to read before, where the target is in an object store.
     """
 
     target: str
@@ -70,8 +70,10 @@ def planned_result(target: str, plan: Plan, wanted: Wanted) -> CompactionResult:
     return _result(target, plan, partitions, is_dry_run=True)
 
 
-def result_of(target: str, plan: Plan, built: Iterable[VisibleFile]) -> CompactionResult:
-    """What a compaction has come to."""
+def result_of(
+    target: str, plan: Plan, built: Iterable[VisibleFile], retired: int
+) -> CompactionResult:
+    """What a compaction has come to; `retired`: replaced files that are still there."""
     after: dict[str, list[VisibleFile]] = {}
     for file in built:
         after.setdefault(file.directory, []).append(file)
@@ -85,7 +87,7 @@ def result_of(target: str, plan: Plan, built: Iterable[VisibleFile]) -> Compacti
         )
         for merge in plan.merges
     ]
-    return _result(target, plan, partitions, is_dry_run=False)
+    return replace(_result(target, plan, partitions, is_dry_run=False), retired=retired)
 
 
 def _result(

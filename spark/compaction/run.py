@@ -7,23 +7,24 @@ error is raised at the end. Runs in the process of the command, on one thread.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
-
-import pyarrow as pa
 
 from epochgate.errors import EpochgateError, UsageError
 from epochgate.models.compaction import Compaction, Compactions
 from epochgate.runtime.filesystem import FileSystem
-from epochgate.runtime.objects.client import ObjectStore, open_url
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.compaction.directory import DirectoryCompaction
 from epochgate.spark.compaction.errors import CompactionOvertaken, OthersCompact
+from epochgate.spark.compaction.objects import ObjectCompaction
 from epochgate.spark.compaction.plan import Plan, Wanted
 from epochgate.spark.compaction.result import CompactionResult, planned_result, result_of
 from epochgate.spark.ingest.targets import PARQUET, parse_target
 from epochgate.spark.parquet_sink.tree import VisibleFile
 
 FILE_BYTES: Final = 128_000_000
+KEEP_FOR_S: Final = 24 * 3600.0
 KEEP_CHECKPOINTS: Final = 3
 """As many as `epochgate ingest` keeps in its checkpoint directory to go back to."""
 
@@ -34,6 +35,10 @@ class CompactedTarget(Protocol):
     target: str
     planned: Plan
     built: Sequence[VisibleFile]
+
+    @property
+    def retired(self) -> int:
+        """How many replaced files are still there for readers."""
 
     def open(self) -> None:
         """Keep other compactions away."""
@@ -63,30 +68,43 @@ def compact(
     file_bytes: int = FILE_BYTES,
     min_files: int = 2,
     keep_checkpoints: int = KEEP_CHECKPOINTS,
+    keep_for_s: float | None = None,
     is_dry_run: bool = False,
     files: FileSystem | None = None,
     open_objects: Callable[[str], ObjectStore] = open_url,
+    now: Callable[[], float] = time.time,
 ) -> CompactionResult:
     """Merge the small files of a target of `epochgate ingest`, also while it runs.
 
     Files of `min_files` and more in a partition that are smaller than three quarters of
     `file_bytes` become files of about that size; the newest `keep_checkpoints` stay as they are.
-    `files` and `open_objects`: with what, for tests. Raises UsageError for a target that cannot be
-    compacted, CompactionOvertaken, CommittableDamaged, RowsMissing or OSError; readers have then
-    seen all of the compaction or nothing.
+    In an object store, replaced objects stay for `keep_for_s`, a day. `files`, `open_objects` and
+    `now`: with what, for tests. Raises UsageError for a target that cannot be compacted,
+    CompactionOvertaken, CompactionReplaced, CommittableDamaged, RowsMissing, LogOutcomeUnknown,
+    OSError or, for a damaged log, ValueError; readers see all of the compaction then or nothing.
     """
     wanted = Wanted(file_bytes, min_files, keep_checkpoints)
     _require_sensible(wanted)
     parsed = parse_target(target)
     if parsed.scheme != PARQUET:
         raise OthersCompact(target, _OTHERS[parsed.scheme])
-    side: CompactedTarget = DirectoryCompaction(parsed.place, wanted, files)
+    side: CompactedTarget
+    if is_url(parsed.place):
+        keep = KEEP_FOR_S if keep_for_s is None else keep_for_s
+        side = ObjectCompaction(open_objects(parsed.place), wanted, keep, now)
+    elif keep_for_s is not None:
+        raise UsageError(
+            f"{target!r} is a directory, where replaced files are gone at once (programs that have "
+            "opened them keep them). Leave --keep-for (keep_for_s in Python) out"
+        )
+    else:
+        side = DirectoryCompaction(parsed.place, wanted, files)
     side.open()
     try:
         if is_dry_run:
             return planned_result(side.target, side.plan(), wanted)
         CompactionRun(side).run()
-        return result_of(side.target, side.planned, side.built)
+        return result_of(side.target, side.planned, side.built, side.retired)
     finally:
         side.close()
 
@@ -143,7 +161,7 @@ class CompactionRun:
         machine = self._system.compaction
         try:
             yield machine
-        except (EpochgateError, OSError, pa.ArrowException) as error:
+        except (EpochgateError, OSError, ValueError) as error:
             self._error = error
             machine.broken()
 

@@ -35,7 +35,6 @@ import pyarrow.parquet as pq
 
 from epochgate.errors import UsageError
 from epochgate.spark.files.agreement import Layouts, Reading
-from epochgate.spark.files.checkpoint_directory import compacted_target_of
 from epochgate.spark.files.content import (
     OnChangedFile,
     Stamp,
@@ -52,7 +51,6 @@ from epochgate.spark.files.errors import (
     IncompatibleState,
     MixedFormats,
     SchemaChanged,
-    SourceCompacted,
     SourceEmpty,
     SourceUnreadable,
     UnknownFormat,
@@ -220,9 +218,8 @@ class FileEnumeration:
 
         Raises what says how the source is wrong: `SourceMissing`, `SourceEmpty`,
         `SourceUnreadable`, `UnknownFormat`, `MixedFormats`, `TypeUnreadable`, and, unless bad files
-        are skipped, `BadFile` and those in `UNFIT`; `FileChanged`; and `SourceCompacted`. After an
-        error, the files before the one it names are enumerated, and the next call begins with that
-        file.
+        are skipped, `BadFile` and those in `UNFIT`; `FileChanged`; and `SourceCompacted`. Files
+        before the one that an error names are enumerated, and the next call begins with that file.
         """
         new: list[FileSplit] = []
         paths = find_files(self.source, may_be_none=bool(self._known) or self._follow)
@@ -260,7 +257,7 @@ class FileEnumeration:
         if known is not None and self._is_left_out(path, stamp, known, file_format):
             return []
         if known is None:
-            self._require_not_known_as_others(path)
+            self._known.require_not_merged(path)
         delivery = 1 if known is None else known.delivery + 1
         layouts = self._layouts.copy()
         checksum: int | None = None
@@ -290,15 +287,6 @@ class FileEnumeration:
         self._settling.pop(path, None)
         self._pending.extend(splits)
         return splits
-
-    def _require_not_known_as_others(self, path: str) -> None:
-        """Raise SourceCompacted for a merged file whose rows may have been taken."""
-        target = compacted_target_of(path)
-        if target is None:
-            return
-        others = os.path.join(target, "")
-        if any(one.startswith(others) and not os.path.lexists(one) for one in self._known):
-            raise SourceCompacted(target, path)
 
     def copy(self) -> FileEnumeration:
         """An enumeration that knows the same, of which nothing is shared that changes."""

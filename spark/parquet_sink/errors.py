@@ -99,8 +99,7 @@ class TargetCompacted(UsageError):
             f"target {path!r} was compacted up to checkpoint {last}, but the job starts from "
             f"{known}: the rows since then cannot be told from those before any more, so they "
             f"cannot be withdrawn. Give the --checkpoint-dir (checkpoint_directory in Python) that "
-            f"holds checkpoint {last} or a newer one, or give a new target. (`epochgate compact "
-            "--keep-checkpoints` says how many of the newest checkpoints stay as they are.)"
+            f"holds checkpoint {last} or a newer one, or give a new target."
         )
 
 

@@ -6,7 +6,9 @@ driver, on the thread that claims and commits. The rules are those of `ParquetTa
 idempotent, and one that was interrupted anywhere is completed by asking for it again.
 
     URL/data/RUN/part-....parquet                  files, written by tasks; visible once committed
-    URL/_epochgate/log/000000000000017.json        what is visible: claims, commits, withdrawals
+    URL/compacted/ID/merged-....parquet            files, merged by a compaction
+    URL/_epochgate/log/000000000000017.json        what is visible: claims, commits, withdrawals,
+                                                   compactions
 
 Readers of a list of files cannot tell what is committed; `epochgate.read` follows the log.
 """
@@ -46,6 +48,7 @@ from epochgate.spark.parquet_sink.errors import (
     OutputSchemaChanged,
     TargetAhead,
     TargetBehind,
+    TargetCompacted,
     TargetNotEmpty,
     TargetOfAnotherJob,
     TargetTakenOver,
@@ -56,20 +59,46 @@ from epochgate.spark.parquet_sink.partitions import columns_of
 PRODUCT: Final = "epochgate parquet target"
 REMEMBERED: Final = 100
 """The newest commits whose contents are kept, to refuse another commit of the same number."""
-INITIAL: Final[State] = {"epoch": 0, "last": None, "commits": {}, "files": {}}
+INITIAL: Final[State] = {
+    "epoch": 0,
+    "last": None,
+    "commits": {},
+    "files": {},
+    "compactor": None,
+    "compacted": None,
+    "retired": {},
+}
 
 
 def fold(state: State, entry: Entry) -> State:
     """The state of a target's log: files by path, as [checkpoint, rows, bytes, schema,
-    directory of the partition].
+    directory of the partition]; which compaction may exchange files, up to which checkpoint they
+    were merged, and the files that were replaced, with the time.
     """
+    if entry["kind"] == "compacting":
+        return {**state, "compactor": entry["id"]}
+    if entry["kind"] == "compact":
+        gone = set(entry["remove"])
+        kept = {path: one for path, one in state["files"].items() if path not in gone}
+        return {
+            **state,
+            "files": {**kept, **entry["files"]},
+            "compacted": entry["upto"],
+            "retired": {**retired(state), **dict.fromkeys(entry["remove"], entry["at"])},
+        }
+    if entry["kind"] == "forget":
+        gone = set(entry["paths"])
+        left = {path: at for path, at in retired(state).items() if path not in gone}
+        return {**state, "retired": left}
     if entry["kind"] == "claim":
         return {**state, **{name: entry[name] for name in ("job", "product", "epoch", "run")}}
     if entry["kind"] == "withdraw":
         after = entry["after"]
         files = {path: one for path, one in state["files"].items() if one[0] <= after}
         commits = {number: one for number, one in state["commits"].items() if int(number) <= after}
-        last = max((one[0] for one in files.values()), default=None)
+        # Merged files are named by the oldest of their checkpoints.
+        newest = [one[0] for one in files.values()] + [compacted_upto(state)]
+        last = max((number for number in newest if number is not None), default=None)
         return {**state, "files": files, "commits": commits, "last": last}
     commit = {str(entry["checkpoint"]): [entry["run"], entry["digest"]]}
     commits = {**state["commits"], **commit}
@@ -82,12 +111,41 @@ def fold(state: State, entry: Entry) -> State:
     }
 
 
+def retired(state: State) -> dict[str, int]:
+    """The files that compactions have replaced: path -> when, in ms since 1970."""
+    return dict(state.get("retired") or {})
+
+
+def compacted_upto(state: State) -> int | None:
+    """The newest checkpoint whose files were merged with others; none if none were."""
+    upto = state.get("compacted")
+    return None if upto is None else int(upto)
+
+
+def visible_schema(objects: ObjectStore, state: State) -> pa.Schema | None:
+    """The schema that holds all visible files; none if there are none.
+
+    Raises `CommittableDamaged` for a file without a footer.
+    """
+    of_each = {one[3]: path for path, one in state["files"].items()}
+    schemas = [_schema_of(objects, path) for path in of_each.values()]
+    return merged(schemas, "widen") if schemas else None
+
+
+def _schema_of(objects: ObjectStore, path: str) -> pa.Schema:
+    size_bytes = objects.size(path)
+    footer = footer_of(ObjectFiles(objects), path, size_bytes)
+    if footer is None:
+        found = f"{size_bytes} bytes"
+        raise CommittableDamaged(f"{objects.url}/{path}", "a Parquet file", found)
+    return written_schema(pa.BufferReader(footer))
+
+
 class ObjectTarget:
     """A target below a URL as seen by one run of one job; `claim` it first."""
 
     def __init__(self, objects: ObjectStore, job_id: str, run_id: str) -> None:
         self._objects, self._job_id, self._run_id = objects, job_id, run_id
-        self._files = ObjectFiles(objects)
         self._log = ObjectLog(objects, fold, INITIAL)
         self._agreed: pa.Schema | None = None
         self.path = objects.url
@@ -112,7 +170,8 @@ class ObjectTarget:
         `epoch`: a start with a lower one than the last is refused. `may_begin_late`: whether the
         target may be new to a job that goes on from a checkpoint. Raises `ConditionsIgnored`,
         `ObjectStoreUnusable`, `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetTakenOver`,
-        `TargetAhead`, `TargetBehind` or `TargetUnreachable`; nothing is changed then.
+        `TargetAhead`, `TargetCompacted`, `TargetBehind` or `TargetUnreachable`; nothing is changed
+        then.
         """
         require_conditions(self._objects)
         try:
@@ -123,6 +182,9 @@ class ObjectTarget:
             is_ahead = last is not None and last > known
             if is_ahead and not withdraw_newer:
                 raise TargetAhead(self.path, last, restored_checkpoint)
+            upto = compacted_upto(self._log.state)
+            if upto is not None and upto > known:
+                raise TargetCompacted(self.path, upto, restored_checkpoint)
             claim: dict[str, Any] = {"job": self._job_id, "run": self._run_id, "epoch": epoch}
             self._log.claim(secrets.token_hex(8), {**claim, "product": PRODUCT})
             # A commit may have come in between, of the driver that this claim has stopped.
@@ -130,11 +192,20 @@ class ObjectTarget:
             if last is not None and last > known and not withdraw_newer:
                 raise TargetAhead(self.path, last, restored_checkpoint)
             if last is not None and last > known:
-                self._log.append({"kind": "withdraw", "after": known})
+                self._withdraw(restored_checkpoint, known)
         except LogTakenOver as error:
             raise TargetTakenOver(self.path, self._run_id, error.args[1].get("run")) from error
         except (OSError, ValueError, LogOutcomeUnknown) as error:
             raise TargetUnreachable(self.path, str(error)) from error
+
+    def _withdraw(self, restored_checkpoint: int | None, known: int) -> None:
+        def is_whole(state: State) -> bool:
+            upto = compacted_upto(state)
+            return upto is None or upto <= known
+
+        if not self._log.append({"kind": "withdraw", "after": known}, is_whole):
+            upto = compacted_upto(self._log.state)
+            raise TargetCompacted(self.path, upto, restored_checkpoint)
 
     def release(self) -> None:
         """Nothing: the next claim stops this one."""
@@ -144,9 +215,7 @@ class ObjectTarget:
 
         Raises `CommittableDamaged` for a file without a footer.
         """
-        of_each = {one[3]: path for path, one in self._log.state["files"].items()}
-        schemas = [self._schema_of(path) for path in of_each.values()]
-        return merged(schemas, "widen") if schemas else None
+        return visible_schema(self._objects, self._log.state)
 
     def partition_columns(self) -> list[str] | None:
         """The columns that the visible files are partitioned by; none if nothing is visible."""
@@ -208,7 +277,8 @@ class ObjectTarget:
         For use after `claim`, before any writer of this run exists; an earlier run can commit none
         of them any more. Raises `TargetUnreachable`.
         """
-        kept = {one.path for one in keep} | set(self._log.state["files"])
+        state = self._log.state
+        kept = {one.path for one in keep} | set(state["files"]) | set(retired(state))
         try:
             orphans = [key for key in self._objects.list("data") if key not in kept]
             for key in orphans:
@@ -238,8 +308,8 @@ class ObjectTarget:
         for one in wanted:
             if one.schema_id == expected:
                 continue
-            agreed = self._agreed or self._schema_of(wanted[0].path)
-            found = self._schema_of(one.path)
+            agreed = self._agreed or _schema_of(self._objects, wanted[0].path)
+            found = _schema_of(self._objects, one.path)
             if not have_common_types(agreed, found):
                 where = f"subtask {one.subtask}, attempt {one.attempt}"
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
@@ -254,11 +324,3 @@ class ObjectTarget:
         if size_bytes != one.size_bytes:
             found, expected = f"{size_bytes} bytes", f"{one.size_bytes} bytes"
             raise CommittableDamaged(f"{self.path}/{one.path}", expected, found)
-
-    def _schema_of(self, path: str) -> pa.Schema:
-        size_bytes = self._objects.size(path)
-        footer = footer_of(self._files, path, size_bytes)
-        if footer is None:
-            found = f"{size_bytes} bytes"
-            raise CommittableDamaged(f"{self.path}/{path}", "a Parquet file", found)
-        return written_schema(pa.BufferReader(footer))

@@ -50,7 +50,7 @@ def read(target: str, *, spark: Any = None) -> Any:
         return pq.read_table(path) if spark is None else spark.read.parquet(path)
     objects = open_url(target)
     files = visible_files(objects)
-    fetch = partial(_fetch, objects)
+    fetch = partial(fetched, objects)
     if spark is not None:
         return _frame(spark, target, files, fetch(*next(iter(files.items()))).schema)
     with ThreadPoolExecutor(FETCHES) as pool:
@@ -71,7 +71,8 @@ def visible_files(objects: ObjectStore) -> dict[str, tuple[int, str]]:
     return {path: (one[0], one[4]) for path, one in files.items()}
 
 
-def _fetch(objects: ObjectStore, path: str, place: tuple[int, str]) -> pa.Table:
+def fetched(objects: ObjectStore, path: str, place: tuple[int, str]) -> pa.Table:
+    """The rows of one file, with the columns of its partition and of its checkpoint."""
     checkpoint, directory = place
     data = pa.py_buffer(objects.get(path))
     schema = written_schema(pa.BufferReader(data))
@@ -94,4 +95,4 @@ def _fetch_listed(target: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     for batch in batches:
         for row in batch.to_pylist():
             place = (row["checkpoint"], row["directory"])
-            yield from _fetch(objects, row["path"], place).to_batches()
+            yield from fetched(objects, row["path"], place).to_batches()

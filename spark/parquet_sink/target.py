@@ -64,7 +64,6 @@ from epochgate.spark.parquet_sink.errors import (
     FULL,
     CommitConflict,
     CommitOutOfOrder,
-    CommittableDamaged,
     DiskFull,
     OtherFileSystem,
     OutputSchemaChanged,

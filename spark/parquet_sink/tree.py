@@ -31,8 +31,8 @@ _NAME: Final = re.compile(r"tree-(\d{12,})")
 
 @dataclass(frozen=True, order=True)
 class VisibleFile:
-    """A file that readers see: its checkpoint's directory, its partition's, its name; and how to
-    recognise it.
+    """A file that readers see: its checkpoint's directory, its partition's, its name (in an object
+    store its key); and how to recognise it. The checksum is not known of objects.
     """
 
     checkpoint: int
@@ -40,7 +40,7 @@ class VisibleFile:
     name: str
     rows: int
     size_bytes: int
-    footer_crc32: int
+    footer_crc32: int | None
     schema_id: str
 
     @property

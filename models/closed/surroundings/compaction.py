@@ -47,7 +47,7 @@ class Target(Environment):
     system: CompactingJob
 
     committed: int = Int("K")
-    """So many checkpoints are visible, the first ones."""
+    """How many checkpoints are visible: the first ones."""
     version: list[int] = Array(Int("W"), "K")
     """How often the checkpoint was withdrawn: then it has other rows."""
     is_small: list[bool] = Array(Bool(), "K")
@@ -105,7 +105,7 @@ class Process(Environment):
     system: CompactingJob
 
     planned: int = Int("K")
-    """So many checkpoints are to be merged, the first ones."""
+    """How many checkpoints are to be merged: the first ones."""
     planned_version: list[int] = Array(Int("W"), "K")
     planned_tree: int = Int("trees")
     asked: int = Int(CLEAN)
@@ -290,7 +290,7 @@ class Reader(Environment):
     system: CompactingJob
 
     rooted: int = Int("K")
-    """The root had the directories of so many checkpoints, and not those that were merged."""
+    """Of how many checkpoints the root had a directory, or had one before it was merged."""
     at: int = Int("K")
     """The next directory to be listed, or whose files are opened."""
     found: list[bool] = Array(Bool(), "K")

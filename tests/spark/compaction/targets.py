@@ -42,7 +42,7 @@ def committed(target: ParquetTarget, run: str, checkpoint: int, rows: Rows, **op
 
 
 def small_files(path: Path, checkpoints: int = 6, files: FileSystem | None = None) -> list[int]:
-    """A target of so many checkpoints, each of two files and three rows; returns the rows."""
+    """A target of `checkpoints`, each of two files and three rows; returns the rows."""
     target = ParquetTarget(path, JOB, "r1", files=files)
     target.claim(None)
     rows = []

@@ -18,7 +18,7 @@ import pytest
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.spark.compaction import compact
-from epochgate.spark.compaction.errors import CompactionOvertaken, NothingThere
+from epochgate.spark.compaction.errors import NothingThere
 from epochgate.spark.ingest import IngestOptions, start_ingest
 from tests.spark.compaction.targets import files_in
 from tests.spark.ingest.simulated import (
@@ -44,7 +44,7 @@ def write_with_ten_names(tmp_path: Path, files: int, first: int = 0) -> list[int
 
 
 @pytest.mark.parametrize("partition_by", [(), ("name",)])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_each_row_once_although_job_and_compactions_die_beside_each_other(
     tmp_path: Path, seed: int, partition_by: tuple[str, ...]
 ) -> None:
@@ -140,14 +140,13 @@ def test_readers_find_each_row_once_while_a_job_follows_and_compactions_run(
         polls = {name: Poll(read, target) for name, read in READERS.items()}
         for poll in polls.values():
             poll.start()
-        merged, taken = 0, 0
+        merged = 0
         for first in range(100, 2100, 100):
             rows += write_source(tmp_path, files=1, rows=20, first=first)
             while handle.rows_committed < len(rows):
                 merged += compact(str(target), keep_checkpoints=1).merged
             found = [row.x for row in spark.read.parquet(str(target)).select("x").collect()]
             assert sorted(found) == rows
-            taken += 1
         for poll in polls.values():
             poll.has_ended.set()
         handle.stop()

@@ -150,7 +150,7 @@ def test_a_refusal_of_the_kernel_is_told_from_names_that_are_not_there(tmp_path:
 
 
 class ChangedMeanwhile(LocalFileSystem):
-    """Lets something happen just before the exchange, so many times."""
+    """Lets the job go back just before the exchange, in the first tries."""
 
     def __init__(self, path: Path, times: int) -> None:
         self._path, self._times, self._run = path, times, 0

@@ -19,6 +19,7 @@ class Scripted:
 
     target = "/data/out"
     built: Sequence[VisibleFile] = ()
+    retired = 0
 
     def __init__(self, *, merges: int = 1, changes: int = 0, fails_in: str = "") -> None:
         self.planned = Plan(merges=(Merge("", 1, (), ()),) * merges)
