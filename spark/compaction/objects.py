@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from epochgate.runtime.objects.client import ObjectStore
+from epochgate.runtime.objects.client import ObjectStore, require_conditions
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.objects.log import ObjectLog, State
 from epochgate.spark.compaction.errors import CompactionReplaced, NothingThere, RowsMissing
@@ -91,8 +91,10 @@ class ObjectCompaction:
     def stage(self) -> None:
         """Name this compaction in the log, and write the merged files.
 
-        Raises CommittableDamaged, RowsMissing, LogOutcomeUnknown, OSError or ValueError.
+        Raises ConditionsIgnored, ObjectStoreUnusable, CommittableDamaged, RowsMissing,
+        LogOutcomeUnknown, OSError or ValueError.
         """
+        require_conditions(self._objects)
         self._log.append_beside(self._id, {"kind": "compacting", "id": self._id}, lambda _: True)
         self._tries += 1
         schema = visible_schema(self._objects, self._log.state)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from epochgate.errors import UsageError
-from epochgate.runtime.objects.client import ObjectStore
+from epochgate.runtime.objects.client import ConditionsIgnored, ObjectStore, ObjectStoreUnusable
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.objects.log import ObjectLog
 from epochgate.runtime.testing.faulty_filesystem import Fault, SimulatedCrash
@@ -22,7 +22,7 @@ from epochgate.spark.compaction.objects import ObjectCompaction
 from epochgate.spark.compaction.plan import Wanted
 from epochgate.spark.parquet_sink import ObjectTarget, StagingWriter, TargetCompacted
 from epochgate.spark.parquet_sink.reading import fetched, visible_files
-from tests.runtime.objects.stores import Memory
+from tests.runtime.objects.stores import Lying, Memory
 from tests.spark.ingest.simulated import write_source
 from tests.spark.sink.test_object_ingest import TARGET, SimulatedObjectIngest
 
@@ -221,7 +221,7 @@ def test_rows_are_there_once_at_whichever_request_a_fault_strikes(
         requests = FaultyObjects(memory.open, Fault(at, kind, when))
         try:
             compacted(memory, keep_checkpoints=1, keep_for_s=0.0, open_objects=requests.open)
-        except (SimulatedCrash, OSError):
+        except (SimulatedCrash, OSError, ObjectStoreUnusable):
             struck += 1
         if len(requests.operations) <= at:
             break
@@ -270,6 +270,15 @@ def test_the_log_holds_its_state_also_where_a_compaction_writes_the_entry() -> N
     for key in objects.list("_epochgate/log")[:63]:
         objects.delete(key)
     assert rows_in(objects) == rows, "the state alone is enough"
+
+
+def test_a_store_that_ignores_conditions_is_refused_before_anything_is_merged() -> None:
+    memory = Memory()
+    small_objects(memory)
+    keys = memory.open(TARGET).list("")
+    with pytest.raises(ConditionsIgnored):
+        compacted(memory, open_objects=lambda url: Lying(url, memory.stores[url]))
+    assert memory.open(TARGET).list("") == keys
 
 
 def test_what_is_no_target_and_what_is_for_others_is_refused(tmp_path: Path) -> None:
