@@ -30,7 +30,9 @@ CLEANING, DONE, GIVEN_UP = "cleaning", "done", "given_up"
 
 
 class CompactionPort(Port):
-    """The steps of a compaction; each but `discard` is answered by the trigger of its name."""
+    """The steps of a compaction, each but `discard` answered by the trigger of its name; and its
+    end.
+    """
 
     def plan(self) -> None:
         """Look at the target: `planned`."""
@@ -46,6 +48,12 @@ class CompactionPort(Port):
 
     def clean(self) -> None:
         """Remove what earlier steps have replaced or left, and no reader needs: `cleaned`."""
+
+    def done(self) -> None:
+        """It has done what there was to do."""
+
+    def failed(self) -> None:
+        """It is given up; readers see all of it or nothing."""
 
 
 class Compaction(Machine):
@@ -88,19 +96,19 @@ class Compaction(Machine):
         Row("overtaken", EXCHANGING, PLANNING,   "may_retry",
             "count_retry, discard, ask_plan",   "the files that were merged are not the target's"),
         Row("overtaken", EXCHANGING, GIVEN_UP,   "not may_retry",
-            "discard",                          "the target has changed in each try"),
+            "discard, report_failed",           "the target has changed in each try"),
 
         Row("cleaned",   CLEANING,   DONE,       None,
-            None,                               "nothing is left to do"),
+            "report_done",                      "nothing is left to do"),
 
         Row("broken",    PLANNING,   GIVEN_UP,   None,
-            None,                               "nothing was written"),
+            "report_failed",                    "nothing was written"),
         Row("broken",    STAGING,    GIVEN_UP,   None,
-            "discard",                          "readers have seen nothing of it"),
+            "discard, report_failed",           "readers have seen nothing of it"),
         Row("broken",    EXCHANGING, GIVEN_UP,   None,
-            None,                               "what was staged may be the target by now"),
+            "report_failed",                    "what was staged may be the target by now"),
         Row("broken",    CLEANING,   GIVEN_UP,   None,
-            None,                               "the next compaction removes what is left"),
+            "report_failed",                    "the next compaction removes what is left"),
     )
     # fmt: on
 
@@ -127,6 +135,12 @@ class Compaction(Machine):
 
     def ask_clean(self) -> None:
         self.target.clean()
+
+    def report_done(self) -> None:
+        self.target.done()
+
+    def report_failed(self) -> None:
+        self.target.failed()
 
 
 class Compactions(System):

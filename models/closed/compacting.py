@@ -29,7 +29,7 @@ from epochgate.models.closed.surroundings.compaction import (
     Reader,
     Target,
 )
-from epochgate.models.compaction import DONE, GIVEN_UP, IDLE
+from epochgate.models.compaction import IDLE
 
 
 class CompactingJob(ClosedSystem):
@@ -113,11 +113,7 @@ class CompactingJob(ClosedSystem):
         return not self.has_ended()
 
     def has_ended(self) -> bool:
-        return (
-            self.compaction.state == IDLE
-            or self.compaction.state == DONE
-            or self.compaction.state == GIVEN_UP
-        )
+        return self.compaction.state == IDLE or self.process.has_ended
 
     @terminal("no compaction is under way, and no reader reads")
     def is_at_rest(self) -> bool:

@@ -108,7 +108,7 @@ class ObjectLog:
 
     def append_beside(self, writer: str, entry: Entry, is_valid: Callable[[State], bool]) -> bool:
         """The same for one who has not claimed the log, whatever its writer does; `writer` is a
-        name of its own.
+        name of its own. LogTakenOver is for writers that have claimed it.
 
         Raises LogOutcomeUnknown, OSError, and ValueError for a damaged entry.
         """

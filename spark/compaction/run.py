@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
-from epochgate.errors import EpochgateError, UsageError
+from epochgate.errors import EpochgateError, InvariantBroken, UsageError
 from epochgate.models.compaction import Compaction, Compactions
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
@@ -116,14 +116,15 @@ class CompactionRun:
         self._side = side
         self._system = Compactions()
         self._system.bind("compaction", "target", self)
-        self._error: BaseException | None = None
+        self._error: Exception | None = None
+        self._outcome: Exception | None = InvariantBroken("the compaction has no end")
 
     def run(self) -> None:
         """To the end. Raises what a step has raised, or CompactionOvertaken."""
         self._system.compaction.start()
         self._system.settle()
-        if self._error is not None:
-            raise self._error
+        if self._outcome is not None:
+            raise self._outcome
 
     # port `target`
 
@@ -151,10 +152,15 @@ class CompactionRun:
             self._side.discard()
 
     def clean(self) -> None:
-        self._error = None
         with self._step() as machine:
             self._side.clean()
             machine.cleaned()
+
+    def done(self) -> None:
+        self._outcome = None
+
+    def failed(self) -> None:
+        self._outcome = self._error
 
     @contextlib.contextmanager
     def _step(self) -> Iterator[Compaction]:

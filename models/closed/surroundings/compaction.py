@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.compaction import (
-    DONE,
-    GIVEN_UP,
     IDLE,
     Compaction,
 )
@@ -110,6 +108,10 @@ class Process(Environment):
     planned_tree: int = Int("trees")
     asked: int = Int(CLEAN)
     """Which step the machine has asked for."""
+    failing: int = Int(CLEAN)
+    """In which step the run has met an error."""
+    has_ended: bool = Bool()
+    """The machine has said that it is over."""
     has_exchanged: bool = Bool()
     """The exchange has taken effect, and the machine does not know."""
     is_staged: bool = Bool()
@@ -152,9 +154,7 @@ class Process(Environment):
 
     def may_begin(self) -> bool:
         return self.runs < self.system.R and (
-            self.system.compaction.state == IDLE
-            or self.system.compaction.state == DONE
-            or self.system.compaction.state == GIVEN_UP
+            self.system.compaction.state == IDLE or self.has_ended
         )
 
     def is_planning(self) -> bool:
@@ -189,6 +189,8 @@ class Process(Environment):
         self.runs += 1
 
     def start(self) -> None:
+        self.has_ended = False
+        self.failing = NOTHING
         self.system.compaction.restart()
         self.system.compaction.start()
 
@@ -249,6 +251,9 @@ class Process(Environment):
         self.failures += 1
 
     def answer_broken(self) -> None:
+        self.failing = self.asked
+        if self.asked == STAGE:
+            self.is_staged = True  # a part of it
         self.asked = NOTHING
         self.system.compaction.broken()
 
@@ -278,6 +283,16 @@ class Process(Environment):
     def clean(self) -> None:
         assert not self.has_exchanged, "an exchange is known before anything is cleaned"
         self.asked = CLEAN
+
+    def done(self) -> None:
+        assert not self.is_staged, "nothing is left over"
+        self.has_ended = True
+
+    def failed(self) -> None:
+        assert not self.is_staged or (self.failing != STAGE and self.failing != NOTHING), (
+            "what no reader can have seen is not left over"
+        )
+        self.has_ended = True
 
 
 class Reader(Environment):

