@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from epochgate.spark.files import FileEnumeration
+from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments, SegmentLost, SegmentNotWritten
 
@@ -57,8 +58,8 @@ def test_the_list_comes_back_as_it_was_however_it_was_kept(
     for kind, what, size in steps:
         now += 1
         if kind == "add":
-            known.add(f"/{what}", KnownFile((size, int(now)), size))
-            expected[f"/{what}"] = KnownFile((size, int(now)), size)
+            known.add(f"/{what}", KnownFile(Stamp(size, int(now)), size))
+            expected[f"/{what}"] = KnownFile(Stamp(size, int(now)), size)
         elif kind == "there":
             assert isinstance(what, set)
             there = {f"/{number}" for number in what}
@@ -85,7 +86,7 @@ def test_segments_stay_few_and_an_entry_is_written_a_few_times(tmp_path: Path) -
     segments = CountingSegments(tmp_path)
     known, count = KnownFiles(), 5000
     for number in range(count):
-        known.add(f"/{number:08d}", KnownFile((1, 1), 1))
+        known.add(f"/{number:08d}", KnownFile(Stamp(1, 1), 1))
         known.seal(segments)
     assert len(known.to_list()[0]) <= math.log2(count)
     assert segments.entries_written < count * math.log2(count)
@@ -98,7 +99,7 @@ def test_what_is_forgotten_leaves_the_disk_as_well(tmp_path: Path) -> None:
         now = batch * 10.0
         paths = [f"/{batch}-{number}" for number in range(8)]
         for path in paths:
-            known.add(path, KnownFile((1, 1), 1))
+            known.add(path, KnownFile(Stamp(1, 1), 1))
         known.note_gone(paths, now, FORGET_AFTER_S)
         known.seal(segments)
         segments.remove(known.superseded)
@@ -113,7 +114,7 @@ def test_a_segment_that_is_damaged_or_gone_is_named(tmp_path: Path) -> None:
     segments = KnownSegments(tmp_path)
     known = KnownFiles()
     for number in range(8):
-        known.add(f"/{number}", KnownFile((1, 1), 1))
+        known.add(f"/{number}", KnownFile(Stamp(1, 1), 1))
     known.seal(segments)
     (name,) = segments.names()
     data = (tmp_path / name).read_bytes()
@@ -129,7 +130,7 @@ def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     known = KnownFiles()
     for number in range(8):
-        known.add(f"/{number}", KnownFile((1, 1), 1))
+        known.add(f"/{number}", KnownFile(Stamp(1, 1), 1))
     with pytest.raises(SegmentNotWritten, match="file"):
         known.seal(KnownSegments(tmp_path / "file"))
     assert len(known.to_list()[1]) == 8

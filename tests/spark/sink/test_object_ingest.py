@@ -75,7 +75,7 @@ class SimulatedObjectIngest(SimulatedIngest):
             store=self.plan.store,
             clock=self.clock,
             blocking=SimulatedWork,
-            committer=self.plan.committer,
+            committer=self.plan.job_committer,
             wall_clock=self.clock.now_s,
         )
         self.master.start()
