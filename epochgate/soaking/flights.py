@@ -10,7 +10,7 @@ from epochgate.spark.ingest.verification import Verdict, verify_csv
 
 ROWS_PER_S = 6_000
 DRIVER_KILLS = 1
-STRIKES_PER_DRIVER = (8, 30)
+STRIKES_PER_DRIVER = (5, 15)
 
 
 def soak_flights(source: Path, place: Path, chance: random.Random, tally: Tally) -> Verdict:

@@ -21,6 +21,9 @@ _SCHEME_OF: Final = {"s3a": "s3", "abfs": "az", "abfss": "az"}
 _SAID: Final = re.compile(r"<Code>([^<]+)</Code>.*?<Message>([^<]*)</Message>", re.DOTALL)
 _STATUS: Final = re.compile(r"status code: (\d{3}[^:\n]*)")
 _METADATA_SERVICES: Final = ("169.254.169.254", "metadata.google.internal", "169.254.170.2")
+_SILENT: Final = re.compile(
+    r"performing \w+ (\w+://[^/\s]+)\S* in .*?, after (\d+) retries,.*? - (.*)"
+)
 _REFUSALS: Final = (301, 401, 403)
 _BUCKET_MISSING: Final = ("NoSuchBucket", "ContainerNotFound")
 
@@ -98,6 +101,9 @@ def what_was_said(message: str) -> str:
     status = _STATUS.search(message)
     if status is not None:
         return f"the store answers {status[1].strip()}"
+    silent = _SILENT.search(message)
+    if silent is not None:
+        return f"{silent[1]} does not answer, after {silent[2]} more tries ({silent[3]})"
     first = message.partition("\n")[0]
     return first.partition(": ")[2] or first if first.startswith("Generic ") else first
 

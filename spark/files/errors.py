@@ -16,9 +16,7 @@ class SourceMissing(UsageError):
     def __str__(self) -> str:
         what = f"source {self.args[0]!r} does not exist, or no file matches it"
         if is_url(self.args[0]):
-            return (
-                f"{what}. Check the spelling; capitals count, and so does what stands before '/'."
-            )
+            return f"{what}. Check the spelling, capitals too; a prefix ends where a name ends."
         return (
             f"{what}. Check the spelling and the working directory; the path must be the same on "
             "every machine that reads it."
