@@ -83,7 +83,7 @@ class Payments(runtime.Program, runtime.Operator):
     def work(self) -> runtime.Work:
         if self.processed == PAYMENTS:
             return runtime.Work.ENDED
-        time.sleep(0.01)  # a payment takes a while
+        time.sleep(0.01)  # stands for the work on one payment
         self.processed += 1
         is_held = self.processed * 37 % 1000 > self.rule["limit"]
         self.rows.append([self.processed, self.rule["version"], is_held])

@@ -56,6 +56,7 @@ from epochgate.runtime.api.reports import JobReport as JobReport, JobResult as J
 from epochgate.runtime.api.rescaling import NotRescalable as NotRescalable
 from epochgate.runtime.api.send_future import EventLost as EventLost, SendFuture as SendFuture
 from epochgate.runtime.api.sink import (
+    AheadOfCheckpoint as AheadOfCheckpoint,
     Sink as Sink,
     SinkStart as SinkStart,
     SinkWriter as SinkWriter,

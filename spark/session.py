@@ -46,7 +46,6 @@ _LOCAL_CLUSTER: Final = re.compile(r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s
 _REMOTE: Final = re.compile(r"(spark|k8s|mesos)://.+|yarn")
 _QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Short-lived JVMs that move little: starting quickly is worth more than peak speed."""
-
 SETTINGS: Final[Mapping[str, str]] = {
     # The restart strategy decides how often a subtask is tried again, not Spark.
     "spark.task.maxFailures": str(TASK_FAILURES_MAX),
@@ -136,6 +135,8 @@ def _started(
         everything["spark.executor.extraJavaOptions"] = java_options
         everything["spark.driver.host"] = everything["spark.driver.bindAddress"] = _LOOPBACK
         variables["SPARK_LOCAL_IP"] = _LOOPBACK
+        if variables["PYSPARK_PYTHON"] == sys.executable:  # another may lack the package
+            everything["spark.python.daemon.module"] = "epochgate.spark.worker_daemon"
     everything.update(settings)
     builder = SparkSession.Builder().master(master).appName(app_name)
     for name, value in everything.items():

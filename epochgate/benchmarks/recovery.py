@@ -101,7 +101,7 @@ class ComputeProgram(Program):
     def work(self) -> Work:
         """Process one batch, and pause a little."""
         self._operator.compute()
-        time.sleep(BATCH_PAUSE_S)  # the pause is the load's pace; there is no condition to wait for
+        time.sleep(BATCH_PAUSE_S)  # the rest of a batch's work, which barriers wait for
         return Work.DONE
 
 

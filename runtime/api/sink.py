@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+from epochgate.errors import UsageError
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import OperatorContext
@@ -34,6 +35,22 @@ class SinkStart:
     restored_checkpoint: int | None = None
     may_withdraw: bool = False
     epoch: int = 0
+
+
+class AheadOfCheckpoint(UsageError):
+    """The target holds checkpoints newer than the restored: place, its last, restored.
+
+    What `Sink.create_committer` raises, with nothing changed, where it does not withdraw them.
+    """
+
+    def __str__(self) -> str:
+        place, last, restored = self.args
+        known = "no checkpoint" if restored is None else f"checkpoint {restored}"
+        return (
+            f"{place} already holds checkpoint {last} of this job, which starts from {known}: "
+            "going on would write the rows since then twice. Give the checkpoints that hold "
+            f"{last}, or a new target."
+        )
 
 
 class SinkWriter(ABC):
@@ -97,7 +114,8 @@ class Sink(ABC):
 
     @abstractmethod
     def create_committer(self, start: SinkStart) -> Committer:
-        """On the driver, before the job starts: take the target, or raise what keeps it from that.
+        """On the driver, before the job starts: take the target, or raise what keeps it from that:
+        AheadOfCheckpoint for one that holds newer checkpoints, unless it may and can withdraw them.
 
         The committer holds the target until it is closed, which it also is where the job does not
         come to run; closing it twice must do no harm.

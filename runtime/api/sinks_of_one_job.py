@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from epochgate.runtime.api.committer import Committables, Committer
+from epochgate.runtime.closing import close_all
 
 _LABEL: Final = "epochgate.sink"
 
@@ -77,14 +78,7 @@ class CommitterOfSinks(Committer):
 
     def close(self) -> None:
         """Close each; the first error is raised once all were closed."""
-        errors = []
-        for committer in self.committers.values():
-            try:
-                committer.close()
-            except Exception as error:  # noqa: BLE001  # the others must be closed too
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        close_all(self.committers.values())
 
     def _parts(self, committables: Committables) -> dict[str, Committables]:
         first = next(iter(self.committers))

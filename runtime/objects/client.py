@@ -65,7 +65,7 @@ class ObjectStore(Protocol):
         """The whole object; `FileNotFoundError` if there is none."""
 
     def get_range(self, key: str, offset: int, length: int, etag: str = "") -> bytes:
-        """So many bytes from `offset`; `FileNotFoundError` if there is no object, `ObjectReplaced`
+        """`length` bytes from `offset`; `FileNotFoundError` if there is no object, `ObjectReplaced`
         if it is not the one with this ETag, where one is given.
         """
 
@@ -190,7 +190,7 @@ class ObstoreObjects:
             return bytes(self._store.get(key).bytes())
 
     def get_range(self, key: str, offset: int, length: int, etag: str = "") -> bytes:
-        """So many bytes from `offset`, of the object with this ETag if one is given."""
+        """`length` bytes from `offset`, of the object with this ETag if one is given."""
         with _told(key):
             if not etag:
                 return bytes(self._store.get_range(key, start=offset, length=length))

@@ -20,6 +20,7 @@ from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.api.transport import Message
+from epochgate.runtime.closing import close_all
 from epochgate.runtime.shell.handing_over import committables_of, states_of
 from epochgate.runtime.shell.wake_up import WakeUp
 
@@ -105,14 +106,7 @@ class Worker:
         """Close the operators, whatever state the attempt is in; the first error is raised after
         all were closed.
         """
-        errors = []
-        for operator in self._operators.values():
-            try:
-                operator.close()
-            except Exception as error:  # noqa: BLE001  # the others must be closed too
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        close_all(self._operators.values())
 
     def _guarded(self, call: Callable[[], Any]) -> Any:
         try:

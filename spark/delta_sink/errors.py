@@ -7,6 +7,7 @@ What a target of Parquet files can suffer too has the types of `epochgate.spark.
 from __future__ import annotations
 
 from epochgate.errors import EpochgateError, UsageError
+from epochgate.runtime import AheadOfCheckpoint
 
 
 class TableUnusable(UsageError):
@@ -17,7 +18,7 @@ class TableUnusable(UsageError):
         return f"cannot write to the Delta table {path!r}: {found}. {way_on}"
 
 
-class TableAhead(UsageError):
+class TableAhead(AheadOfCheckpoint):
     """The table holds checkpoints newer than the restored: path, its last, restored."""
 
     def __str__(self) -> str:

@@ -36,13 +36,11 @@ from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.committable import (
     Committable,
-    footer_crc32,
+    require_intact,
     schema_id,
     written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
-    CommittableDamaged,
-    CommittableMissing,
     OutputSchemaChanged,
     TargetLocked,
     TargetNotEmpty,
@@ -276,25 +274,12 @@ class DeltaTarget:
         """
         for file in files:
             place, final = self._place(file), os.path.join(self.path, file.file_name)
-            self._require_intact(place, file, checkpoint)
+            require_intact(self._files, place, file, checkpoint)
             if place != final:
                 self._files.rename(place, final)
                 self._files.fsync_directory(os.path.dirname(place))
         if files:
             self._files.fsync_directory(self.path)
-
-    def _require_intact(self, path: str, file: Committable, checkpoint: int) -> None:
-        try:
-            size_bytes = self._files.size(path)
-        except FileNotFoundError:
-            raise CommittableMissing(path, checkpoint) from None
-        found = footer_crc32(self._files, path, size_bytes)
-        if (size_bytes, found) != (file.size_bytes, file.footer_crc32):
-            raise CommittableDamaged(
-                path,
-                f"{file.size_bytes} bytes, footer checksum {file.footer_crc32}",
-                f"{size_bytes} bytes, footer checksum {found}",
-            )
 
     def _read_known(self) -> dict[str, Any]:
         try:

@@ -26,7 +26,7 @@ from epochgate.spark.ingest.bad_files import BadFilesList
 from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_source_split
 
 CHECKPOINTS_RETAINED: Final = 3
-"""So many of the newest checkpoints are kept, and may be restored."""
+"""The newest checkpoints that are kept, and may be restored."""
 
 
 @dataclass(frozen=True)

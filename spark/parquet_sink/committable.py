@@ -19,9 +19,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from epochgate.runtime.filesystem import AnyPath, WrittenOnce
+from epochgate.runtime.filesystem import AnyPath, FileSystem, WrittenOnce
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
-from epochgate.spark.parquet_sink.errors import ReservedColumn
+from epochgate.spark.parquet_sink.errors import (
+    CommittableDamaged,
+    CommittableMissing,
+    ReservedColumn,
+)
 
 STAGED_SUFFIX = ".staged"
 """Keeps staged files out of patterns such as `**/*.parquet`."""
@@ -163,6 +167,23 @@ def footer_crc32(files: WrittenOnce, path: AnyPath, size_bytes: int) -> int | No
     """CRC-32 of what `footer_of` returns."""
     footer = footer_of(files, path, size_bytes)
     return None if footer is None else zlib.crc32(footer)
+
+
+def require_intact(files: FileSystem, path: str, expected: Committable, checkpoint: int) -> None:
+    """`CommittableMissing` or `CommittableDamaged` unless `path` is the file that was handed over
+    for this checkpoint.
+    """
+    try:
+        size_bytes = files.size(path)
+    except FileNotFoundError:
+        raise CommittableMissing(path, checkpoint) from None
+    found = footer_crc32(files, path, size_bytes)
+    if (size_bytes, found) != (expected.size_bytes, expected.footer_crc32):
+        raise CommittableDamaged(
+            path,
+            f"{expected.size_bytes} bytes, footer checksum {expected.footer_crc32}",
+            f"{size_bytes} bytes, footer checksum {found}",
+        )
 
 
 def total_rows(committables: Iterable[Committable]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 
 from epochgate.errors import EpochgateError, UsageError
+from epochgate.runtime import AheadOfCheckpoint
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
 
 
@@ -74,7 +75,7 @@ class TargetUnreachable(EpochgateError):
         )
 
 
-class TargetAhead(UsageError):
+class TargetAhead(AheadOfCheckpoint):
     """The target holds checkpoints newer than the restored: path, its last, restored."""
 
     def __str__(self) -> str:

@@ -55,7 +55,7 @@ from epochgate.spark.parquet_sink.partitions import columns_of
 
 PRODUCT: Final = "epochgate parquet target"
 REMEMBERED: Final = 100
-"""So many of the newest commits are known well enough to tell another one of the same number."""
+"""The newest commits whose contents are kept, to refuse another commit of the same number."""
 INITIAL: Final[State] = {"epoch": 0, "last": None, "commits": {}, "files": {}}
 
 

@@ -27,7 +27,7 @@ from epochgate.spark.parquet_sink.partitions import with_columns
 
 CHECKPOINT_FIELD: Final = pa.field(CHECKPOINT_COLUMN, pa.int64())
 FETCHES: Final = 8
-"""So many files are fetched at once."""
+"""Files fetched at the same time."""
 
 
 class NotATarget(UsageError):

@@ -135,10 +135,7 @@ class StagingWriter:
         """
         self._require_usable()
         with self._failing():
-            if self._gathered:
-                self._write_row_group()
-            for directory in list(self._open):
-                self._finish_file(directory)
+            self._finish_files()
         self._schema = schema
 
     def prepare_commit(self, checkpoint: int) -> list[Committable]:
@@ -149,14 +146,17 @@ class StagingWriter:
         """
         self._require_usable()
         with self._failing():
-            if self._gathered:
-                self._write_row_group()
-            for directory in list(self._open):
-                self._finish_file(directory)
+            self._finish_files()
             if self._finished:
                 self._files.fsync_directory(self._staging_directory())
         handed_over, self._finished = self._finished, []
         return handed_over
+
+    def _finish_files(self) -> None:
+        if self._gathered:
+            self._write_row_group()
+        for directory in list(self._open):
+            self._finish_file(directory)
 
     def abandon(self) -> None:
         """Close and remove what has not been handed over; errors of removing do not matter."""

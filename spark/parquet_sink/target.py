@@ -55,7 +55,7 @@ from epochgate.spark.parquet_sink.commit_result import CommitResult, result_of_c
 from epochgate.spark.parquet_sink.committable import (
     STAGED_SUFFIX,
     Committable,
-    footer_crc32,
+    require_intact,
     schema_id,
     with_written_schema,
     written_schema,
@@ -65,7 +65,6 @@ from epochgate.spark.parquet_sink.errors import (
     CommitConflict,
     CommitOutOfOrder,
     CommittableDamaged,
-    CommittableMissing,
     DiskFull,
     OtherFileSystem,
     OutputSchemaChanged,
@@ -312,10 +311,10 @@ class ParquetTarget:
             self._files.make_directory(os.path.dirname(gathered))
             directories.add(os.path.dirname(gathered))
             if self._files.exists(gathered):
-                self._require_intact(gathered, committable, checkpoint)
+                require_intact(self._files, gathered, committable, checkpoint)
                 continue
             staged = os.path.join(self.working_directory, committable.path)
-            self._require_intact(staged, committable, checkpoint)
+            require_intact(self._files, staged, committable, checkpoint)
             self._files.rename(staged, gathered)
         manifest = {
             "run": self._run_id,
@@ -346,19 +345,6 @@ class ParquetTarget:
         path = os.path.join(self.path, COMMON_SCHEMA_NAME)
         self._files.write_bytes_durably(path, sink.getvalue().to_pybytes())
         self._agreed = schema
-
-    def _require_intact(self, path: str, committable: Committable, checkpoint: int) -> None:
-        try:
-            size_bytes = self._files.size(path)
-        except FileNotFoundError:
-            raise CommittableMissing(path, checkpoint) from None
-        found = footer_crc32(self._files, path, size_bytes)
-        if (size_bytes, found) != (committable.size_bytes, committable.footer_crc32):
-            raise CommittableDamaged(
-                path,
-                f"{committable.size_bytes} bytes, footer checksum {committable.footer_crc32}",
-                f"{size_bytes} bytes, footer checksum {found}",
-            )
 
     def _require_same(self, checkpoint: int, wanted: list[Committable]) -> CommitResult:
         run, found = self._manifest(checkpoint)

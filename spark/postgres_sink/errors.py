@@ -7,6 +7,7 @@ No message shows a password.
 from __future__ import annotations
 
 from epochgate.errors import EpochgateError, UsageError
+from epochgate.runtime import AheadOfCheckpoint
 
 
 class DatabaseUnreachable(UsageError):
@@ -27,7 +28,7 @@ class RelationUnusable(UsageError):
         return f"cannot write to the PostgreSQL table {table}: {found}. {way_on}"
 
 
-class RelationAhead(UsageError):
+class RelationAhead(AheadOfCheckpoint):
     """The table holds checkpoints newer than the restored: name, its last, restored."""
 
     def __str__(self) -> str:

@@ -34,7 +34,7 @@ def as_csv(batch: pa.RecordBatch, part: str) -> bytes:
 
 
 def slices(batch: pa.RecordBatch, rows_max: int) -> Iterator[pa.RecordBatch]:
-    """The batch in pieces of at most so many rows."""
+    """The batch in slices of at most `rows_max` rows."""
     for begin in range(0, batch.num_rows, rows_max):
         yield batch.slice(begin, rows_max)
 

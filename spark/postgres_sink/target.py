@@ -41,7 +41,7 @@ _COLUMNS = """
 
 
 RUNS_REMEMBERED = 16
-"""Of so many runs, what their tasks have staged is looked for at each start."""
+"""The newest runs whose staged parts are looked for at each start."""
 _NOTHING = sql.SQL("")
 Run = Callable[..., Any]
 
@@ -189,7 +189,7 @@ class PostgresTarget:
             raise RelationTakenOver(self._relation.name, self._key["run"])
 
     def _statements(self, parts: Sequence[Part]) -> Iterator[list[Part]]:
-        """Parts of the same columns, so many that a statement has not too many rows."""
+        """Groups of parts of the same columns, of at most `rows_per_statement` rows or one part."""
         some: list[Part] = []
         for part in sorted(parts, key=lambda one: one.columns):
             rows = sum(one.rows for one in some) + part.rows

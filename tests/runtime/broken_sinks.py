@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from epochgate.runtime import (
+    AheadOfCheckpoint,
     Committables,
     Committer,
     OperatorContext,
@@ -72,7 +73,7 @@ class FileCommitter(Committer):
         self.place, self.start, self.out = place, start, place / "out"
         self.out.mkdir(exist_ok=True)
         if self.newest() > (start.restored_checkpoint or 0):
-            raise RuntimeError(f"checkpoint {self.newest()} is visible already")
+            raise AheadOfCheckpoint(str(self.out), self.newest(), start.restored_checkpoint)
 
     def newest(self) -> int:
         return max((int(path.stem.partition("-")[0]) for path in self.out.iterdir()), default=0)
@@ -275,3 +276,75 @@ class DirectCommitter(FileCommitter):
 
     def commit(self, checkpoint_id: int, committables: Committables) -> None:
         self.keep(f"out/{checkpoint_id}.json", all_rows(committables))
+
+
+class GoesOnRegardlessCommitter(FileCommitter):
+    def newest(self) -> int:
+        return 0
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        if not (self.out / f"{checkpoint_id}.json").exists():
+            self.show(str(checkpoint_id), all_rows(committables))
+
+
+class GoesOnRegardless(Batches):
+    """Goes on from an older checkpoint without a look at what is visible, as Iceberg's Flink sink
+    did, which then skips or doubles (Iceberg #10892).
+    """
+
+    committer = GoesOnRegardlessCommitter
+
+
+class WithdrawsUnaskedCommitter(GoesOnRegardlessCommitter):
+    def __init__(self, place: Path, start: SinkStart) -> None:
+        super().__init__(place, start)
+        for path in sorted(self.out.iterdir(), reverse=True):
+            if int(path.stem) > (start.restored_checkpoint or 0):
+                path.unlink()
+
+
+class WithdrawsUnasked(Batches):
+    """Takes away what is visible where the start has no leave to, and its checkpoints are there."""
+
+    committer = WithdrawsUnaskedCommitter
+
+
+class RefusesTooLateCommitter(WithdrawsUnaskedCommitter):
+    def __init__(self, place: Path, start: SinkStart) -> None:
+        (place / "out").mkdir(exist_ok=True)
+        newer = [int(path.stem) for path in (place / "out").iterdir()]
+        super().__init__(place, start)
+        if max(newer, default=0) > (start.restored_checkpoint or 0):
+            raise AheadOfCheckpoint(str(place), max(newer), start.restored_checkpoint)
+
+
+class RefusesTooLate(Batches):
+    """Refuses a start from an older checkpoint when it has withdrawn something already."""
+
+    committer = RefusesTooLateCommitter
+
+
+class RefusesForNoReasonCommitter(GoesOnRegardlessCommitter):
+    def __init__(self, place: Path, start: SinkStart) -> None:
+        super().__init__(place, start)
+        if start.may_withdraw:
+            raise AheadOfCheckpoint(str(place), 0, start.restored_checkpoint)
+
+
+class RefusesForNoReason(Batches):
+    """Refuses each start after a loss of checkpoints, also where nothing newer is visible."""
+
+    committer = RefusesForNoReasonCommitter
+
+
+class FailsToGoBackCommitter(GoesOnRegardlessCommitter):
+    def __init__(self, place: Path, start: SinkStart) -> None:
+        super().__init__(place, start)
+        if any(int(path.stem) > (start.restored_checkpoint or 0) for path in self.out.iterdir()):
+            raise KeyError("checkpoint")
+
+
+class FailsToGoBack(Batches):
+    """Ends with an error that says nothing of an older checkpoint."""
+
+    committer = FailsToGoBackCommitter

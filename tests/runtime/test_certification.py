@@ -23,6 +23,12 @@ BROKEN = [
     (broken_sinks.RecordsNothingEmpty, Guarantee.RECOVERY, "the job fails at every start"),
 ]
 NAMES = [case.__name__ for case, *_ in BROKEN]
+BACKWARDS = [
+    (broken_sinks.GoesOnRegardless, Guarantee.BACK, "of checkpoints that the job has left behind"),
+    (broken_sinks.WithdrawsUnasked, Guarantee.BACK, "could be seen before and cannot any more"),
+    (broken_sinks.RefusesTooLate, Guarantee.BACK, "cannot any more"),
+    (broken_sinks.FailsToGoBack, Guarantee.RECOVERY, "no driver can start: KeyError"),
+]
 
 
 @pytest.mark.parametrize(("case", "guarantee", "finding"), BROKEN, ids=NAMES)
@@ -32,6 +38,21 @@ def test_a_broken_sink_is_refused_for_its_own_reason(
     found = certify(case(), about=(guarantee,), first_only=True)
     assert list(found.failures) == [guarantee], report(found)
     assert finding in found.failures[guarantee].broken.finding
+
+
+@pytest.mark.parametrize(("case", "guarantee", "finding"), BACKWARDS)
+def test_a_sink_is_refused_that_skips_doubles_or_withdraws_after_an_older_checkpoint(
+    case: type[SinkCase], guarantee: Guarantee, finding: str
+) -> None:
+    found = certify(case(), about=(Guarantee.BACK,))
+    assert list(found.failures) == [guarantee], report(found)
+    assert finding in found.failures[guarantee].broken.finding
+
+
+def test_a_refusal_without_anything_newer_to_see_fails_in_recovery() -> None:
+    found = certify(broken_sinks.RefusesForNoReason(), about=(Guarantee.BACK,))
+    broken = found.failures[Guarantee.RECOVERY].broken
+    assert broken.finding == "the start is refused, and nothing newer is visible"
 
 
 class LeavesItsStaging(broken_sinks.RemembersTheLastTen):

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from epochgate.runtime import (
+    AheadOfCheckpoint,
     Committables,
     Committer,
     OperatorContext,
@@ -37,6 +38,7 @@ class SqliteSink(Sink):
 
     path: str
     is_fenced: bool = True
+    withdraws: bool = True
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> SinkWriter:
         return InlineWriter()
@@ -47,8 +49,8 @@ class SqliteSink(Sink):
             connection.execute("begin immediate")
             row = connection.execute("select last from ledger").fetchone()
             restored = start.restored_checkpoint or 0
-            if row and row[0] > restored and not start.may_withdraw:
-                raise RuntimeError(f"checkpoint {row[0]} is visible already")
+            if row and row[0] > restored and not (self.withdraws and start.may_withdraw):
+                raise AheadOfCheckpoint(self.path, row[0], start.restored_checkpoint)
             connection.execute("delete from shown where checkpoint_id > ?", (restored,))
             last = min(row[0], restored) if row else 0
             connection.execute("replace into ledger values (1, ?, ?)", (start.run_id, last))
@@ -87,12 +89,13 @@ class SqliteCommitter(Committer):
 class SqliteCase(SinkCase):
     clients = ("sqlite3:connect",)
     is_fenced: ClassVar[bool] = True
+    withdraws: ClassVar[bool] = True
 
     def batch(self, rows: list[dict[str, Any]]) -> Any:
         return rows
 
     def sink(self, place: Path) -> Sink:
-        return SqliteSink(str(place / "db"), self.is_fenced)
+        return SqliteSink(str(place / "db"), self.is_fenced, self.withdraws)
 
     def _read(self, place: Path, query: str) -> list[Any]:
         if not (place / "db").exists():
@@ -115,6 +118,10 @@ class UnfencedCase(SqliteCase):
     is_fenced = False
 
 
+class RefusingCase(SqliteCase):
+    withdraws = False
+
+
 class NoSuchClient(SqliteCase):
     clients = ("sqlite3:connection_of_mine",)
 
@@ -123,6 +130,15 @@ def test_a_fenced_transaction_with_a_ledger_is_certified() -> None:
     found = certify(SqliteCase(), stride=19)
     assert found.has_passed, report(found)
     assert found.points - found.calls > 50, "each call of a client is a point"
+
+
+@pytest.mark.parametrize(("case", "answer"), [(SqliteCase, "withdraws"), (RefusingCase, "refuses")])
+def test_a_start_from_an_older_checkpoint_withdraws_or_is_refused_and_goes_on_from_the_newest(
+    case: type[SinkCase], answer: str
+) -> None:
+    found = certify(case(), about=(Guarantee.BACK,))
+    assert found.has_passed, report(found)
+    assert f"going back               holds in 8 schedules: the sink {answer}\n" in report(found)
 
 
 @pytest.mark.deep

@@ -141,6 +141,22 @@ class Handing(Operator):
         return self.state
 
 
+def answer_to_a_barrier(operator: Operator) -> Any:
+    """What a worker of this one operator sends last after the barrier of checkpoint 1."""
+    sent: list[Any] = []
+    one = Worker(
+        ScriptedProgram({"sink": operator}),
+        subtask=0,
+        parallelism=1,
+        run_id="run",
+        coordinators=[],
+        send=sent.append,
+        clock=VirtualClock(),
+    )
+    one.handle([RESTORE, ["barrier", 1]])
+    return sent[-1]
+
+
 @pytest.mark.parametrize(
     ("operator", "told"),
     [
@@ -163,33 +179,12 @@ class Handing(Operator):
 def test_what_cannot_be_handed_over_fails_the_job_with_operator_and_row(
     operator: Handing, told: str
 ) -> None:
-    sent: list[Any] = []
-    one = Worker(
-        ScriptedProgram({"sink": operator}),
-        subtask=0,
-        parallelism=1,
-        run_id="run",
-        coordinators=[],
-        send=sent.append,
-        clock=VirtualClock(),
-    )
-    one.handle([RESTORE, ["barrier", 1]])
-    tag, reason, is_fatal = sent[-1]
+    tag, reason, is_fatal = answer_to_a_barrier(operator)
     assert (tag, is_fatal) == ("failed", True)
     assert re.search(told, reason), reason
 
 
 def test_rows_of_tuples_and_what_an_iterator_gives_are_handed_over() -> None:
-    sent: list[Any] = []
     rows = iter([(1, "a"), (2, b"b")])
-    one = Worker(
-        ScriptedProgram({"sink": Handing(rows, bytearray(b"state"))}),
-        subtask=0,
-        parallelism=1,
-        run_id="run",
-        coordinators=[],
-        send=sent.append,
-        clock=VirtualClock(),
-    )
-    one.handle([RESTORE, ["barrier", 1]])
-    assert sent[-1] == ["acknowledge", 1, False, {"sink": b"state"}, [(1, "a"), (2, b"b")]]
+    answer = answer_to_a_barrier(Handing(rows, bytearray(b"state")))
+    assert answer == ["acknowledge", 1, False, {"sink": b"state"}, [(1, "a"), (2, b"b")]]

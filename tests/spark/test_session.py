@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,16 @@ class TestLiveSession:
         jvm = psutil.Process(spark.sparkContext._gateway.proc.pid)
         listening = [c for c in jvm.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
         assert {c.laddr.ip.removeprefix("::ffff:") for c in listening} == {"127.0.0.1"}
+
+    def test_its_workers_have_imported_what_a_task_needs_before_they_are_forked(
+        self, spark: Any
+    ) -> None:
+        def imported(rows: Iterable[int]) -> Iterator[bool]:
+            import sys
+
+            yield {"epochgate.spark.task_main", "pyarrow", "pyspark.worker"} <= set(sys.modules)
+
+        assert spark.sparkContext.parallelize([0], 1).mapPartitions(imported).collect() == [True]
 
     def test_a_second_one_is_refused(self, spark: Any) -> None:
         with pytest.raises(SessionAlreadyRunning, match="pass it to run_job"), local_session():

@@ -43,7 +43,10 @@ class Failure:
 
 @dataclass
 class Certificate:
-    """What is known of a sink: `failures` by guarantee, the first found of each."""
+    """What is known of a sink: `failures` by guarantee, the first found of each.
+
+    answers_to_going_back: "refuses" or "withdraws", of starts that might withdraw.
+    """
 
     name: str
     points: int = 0
@@ -53,6 +56,7 @@ class Certificate:
     tried: dict[Guarantee, int] = field(default_factory=dict)
     failures: dict[Guarantee, Failure] = field(default_factory=dict)
     warnings: dict[Guarantee, Failure] = field(default_factory=dict)
+    answers_to_going_back: set[str] = field(default_factory=set)
 
     @property
     def has_passed(self) -> bool:
@@ -72,7 +76,7 @@ def certify(
     """Play every schedule and return what was found.
 
     allows_leftovers: staged remains are a warning. first_only: stop at the first failure. about:
-    play the schedules of these guarantees alone. stride: play one in so many of them.
+    play the schedules of these guarantees alone. stride: play every stride-th schedule.
     Raises UnknownClient, and whatever the case's own `rows`, `staged` and `kept` raise.
     """
     began_s = time.monotonic()
@@ -136,6 +140,10 @@ class _Session:
             everywhere.add(Guarantee.TIDY)
         for guarantee in {schedule.plan.guarantee, *everywhere}:
             tried[guarantee] = tried.get(guarantee, 0) + 1
+        plan = schedule.plan
+        if plan.guarantee is Guarantee.BACK and plan.may_withdraw and not plan.is_lagging:
+            answer = "refuses" if played.was_refused else "withdraws"
+            self.certificate.answers_to_going_back.add(answer)
 
     def _fail(self, broken: Broken, story: list[str], *, is_warning: bool = False) -> None:
         kept = self.certificate.warnings if is_warning else self.certificate.failures
@@ -207,7 +215,9 @@ def _of_pauses(points: list[Point]) -> Iterator[Schedule]:
 def _of_older_checkpoints() -> Iterator[Schedule]:
     for may_withdraw in (True, False):
         for back_to in (2, 1):
-            yield Schedule(Plan(Guarantee.BACK, back_to=back_to, may_withdraw=may_withdraw))
+            plan = Plan(Guarantee.BACK, back_to=back_to, may_withdraw=may_withdraw)
+            yield Schedule(plan)
+            yield Schedule(replace(plan, is_lagging=True))  # nothing newer is visible then
         yield Schedule(Plan(Guarantee.HISTORY, LONG, back_to=2, may_withdraw=may_withdraw))
 
 

@@ -35,7 +35,10 @@ class Guarantee(Enum):
         "fencing",
         "an older driver or a replaced attempt that still lives changes nothing for its successor",
     )
-    BACK = ("going back", "a start from an older checkpoint withdraws what is newer, or refuses")
+    BACK = (
+        "going back",
+        "a start from an older checkpoint withdraws what is newer if it may, or refuses",
+    )
     RESCALING = ("other parallelism", "a start with more or fewer subtasks changes nothing")
     HISTORY = (
         "bounded history",
@@ -67,6 +70,7 @@ class Judge:
         self.shown = 0
         self._left: frozenset[int] = frozenset()
         self._floor: int | None = None
+        self._shown_before = 0
 
     def note(self, checkpoint: int, states: Iterable[bytes]) -> None:
         """A checkpoint is stored, with these states of the source."""
@@ -77,10 +81,22 @@ class Judge:
                 rows.update(range(first, first + end))
         self.lineage.append((checkpoint, frozenset(rows)))
 
-    def may_go_back(self, checkpoint: int) -> None:
-        """A start from an older checkpoint begins: what came later may be withdrawn."""
-        of_it = max(i for i, (number, _) in enumerate(self.lineage) if number <= checkpoint)
-        self._floor = of_it
+    def goes_back(self, checkpoint: int, *, may_withdraw: bool) -> None:
+        """A start from an older checkpoint begins; whether what came later may be withdrawn."""
+        self._shown_before = self.shown
+        if may_withdraw:
+            self._floor = self._position(checkpoint)
+
+    def is_ahead_of(self, checkpoint: int) -> bool:
+        """Whether a later checkpoint is visible, as far as a reader can tell."""
+        return self.shown > self._position(checkpoint)
+
+    def has_stayed(self) -> None:
+        """The start was refused: everything must be as it was before it."""
+        self.shown, self._floor = max(self.shown, self._shown_before), None
+
+    def _position(self, checkpoint: int) -> int:
+        return max(i for i, (number, _) in enumerate(self.lineage) if number <= checkpoint)
 
     def has_gone_back(self, checkpoint: int) -> None:
         """It has begun: what came later must be withdrawn."""
@@ -90,9 +106,7 @@ class Judge:
 
     def require(self, checkpoint: int, moment: str) -> Broken | None:
         """Return what is broken unless this checkpoint is visible, whose commit has returned."""
-        position = max(
-            (i for i, (number, _) in enumerate(self.lineage) if number <= checkpoint), default=0
-        )
+        position = self._position(checkpoint)
         if self.shown >= position or self.lineage[position][1] == self.lineage[self.shown][1]:
             return None
         missing = self.lineage[position][1] - self.lineage[self.shown][1]

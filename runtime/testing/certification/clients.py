@@ -58,18 +58,44 @@ class WatchedClient:
         return WatchedClient(self._stage, self._actor, name, value)
 
     def __enter__(self) -> Any:
-        entered = self._stage.reach(
-            self._actor, f"{self._name}: enter", lambda: self._real.__enter__()
+        """Enter; where the answer is lost, it is left again, for no caller leaves it then."""
+        entered: list[Any] = []
+
+        def failure() -> Exception:
+            return self._broken_off() if entered else self._stage.error()
+
+        operation = f"{self._name}: enter"
+        self._stage.reach(
+            self._actor, operation, lambda: entered.append(self._real.__enter__()), error=failure
         )
-        return self if entered is self._real else self._wrapped(entered, self._name)
+        return self if entered[0] is self._real else self._wrapped(entered[0], self._name)
 
     def __exit__(self, *error: Any) -> Any:
-        return self._stage.reach(
-            self._actor, f"{self._name}: leave", lambda: self._real.__exit__(*error)
+        """Leave; where that fails, it is left nevertheless, as with an error: a transaction is
+        rolled back, and a COPY is broken off.
+        """
+        left: list[Any] = []
+
+        def failure() -> Exception:
+            return self._stage.error() if left else self._broken_off()
+
+        operation = f"{self._name}: leave"
+        self._stage.reach(
+            self._actor, operation, lambda: left.append(self._real.__exit__(*error)), error=failure
         )
+        return left[0]
+
+    def _broken_off(self) -> Exception:
+        error: Exception = self._stage.error()
+        with contextlib.suppress(Exception):  # what is told is `error`
+            self._real.__exit__(type(error), error, None)
+        return error
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._real)
+
+    def __bool__(self) -> bool:
+        return bool(self._real)
 
     def __len__(self) -> int:
         return len(self._real)

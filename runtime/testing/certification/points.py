@@ -233,7 +233,7 @@ class Stage:
         self.story: list[str] = []
         self.has_pause = fault is not None and fault.kind is Kind.PAUSE
         self.wake: Callable[[Actor], None] = lambda zombie: None
-        self._error, self._look, self._looks_always = error, look, looks_always
+        self.error, self._look, self._looks_always = error, look, looks_always
         self._local = threading.local()
         self._acting: list[Actor] = []
 
@@ -283,7 +283,7 @@ class Stage:
             return do()
         self.struck = True
         self.story.append(f"* {actor.name} {fault.kind.value} {point}")
-        return self._strike(actor, fault.kind, do, tear, error or self._error)
+        return self._strike(actor, fault.kind, do, tear, error or self.error)
 
     def _strike(
         self,

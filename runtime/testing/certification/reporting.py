@@ -39,7 +39,9 @@ def _verdict(certificate: Certificate, guarantee: Guarantee) -> str:
     if not tried:
         reason = ": the case has no `staged`" if guarantee is Guarantee.TIDY else ""
         return f"not tried{reason}"
-    return f"holds in {_schedules(tried)}"
+    answers = certificate.answers_to_going_back if guarantee is Guarantee.BACK else ()
+    told = f": the sink {' or '.join(sorted(answers))}" if answers else ""
+    return f"holds in {_schedules(tried)}{told}"
 
 
 def _schedules(count: int) -> str:
@@ -159,4 +161,6 @@ def _guarantee_to_json(certificate: Certificate, guarantee: Guarantee) -> dict[s
                 "expected": failure.broken.expected,
                 "schedule": list(failure.story),
             }
+    if guarantee is Guarantee.BACK:
+        told["answers"] = sorted(certificate.answers_to_going_back)
     return told | {"verdict": "holds" if told["schedules"] else "not tried"}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from epochgate.runtime.api.sink import AheadOfCheckpoint
 from epochgate.runtime.store import decode_checkpoint
 from epochgate.runtime.testing.certification.case import SinkCase
 from epochgate.runtime.testing.certification.claims import (
@@ -65,10 +66,6 @@ class Plan:
     is_stored: bool = False
 
 
-class Refused(BaseException):
-    """A start from an older checkpoint was refused, which is a right answer."""
-
-
 class GuaranteeBroken(BaseException):
     """The schedule ends here; `broken`: why."""
 
@@ -79,7 +76,7 @@ class GuaranteeBroken(BaseException):
 
 @dataclass
 class Played:
-    """What a schedule came to."""
+    """What a schedule came to; `was_refused`: the start from an older checkpoint."""
 
     broken: Broken | None
     points: list[Point]
@@ -87,6 +84,7 @@ class Played:
     story: list[str]
     left: list[str] = field(default_factory=list)
     kept: int | None = None
+    was_refused: bool = False
 
 
 @contextlib.contextmanager
@@ -123,7 +121,7 @@ class Run:
         self._noted = 0
         self._found: Broken | None = None
         self._steps_until_found: int | None = None
-        self._is_going_back = self._has_failed_to_save = False
+        self._is_going_back = self._has_failed_to_save = self._was_refused = False
 
     def play(self) -> Played:
         """Play it to its end, or to the first guarantee that does not hold."""
@@ -137,12 +135,11 @@ class Run:
                 self._play()
                 played.left = sorted(self.case.staged(self.place) or ())
                 played.kept = self.case.kept(self.place)
+                played.was_refused = self._was_refused
             except GuaranteeBroken as found:
                 played.broken = found.broken
                 if self._steps_until_found is not None:
                     del self.stage.story[self._steps_until_found :]
-            except Refused:
-                self.stage.tell("the start is refused, and what is visible stays as it is")
             except CallHangs as hangs:
                 played.broken = self._stuck(str(hangs))
             finally:
@@ -286,8 +283,8 @@ class Run:
         drivers = [zombie for zombie in self.stage.zombies if zombie.is_driver]
         if drivers:
             self._wake(drivers[0])
-        elif self._is_going_back and not self.stage.struck:
-            raise Refused
+        elif self._is_going_back and isinstance(error, AheadOfCheckpoint):
+            self._put_back(self.plan.back_to or 0)
         elif refusals > REFUSALS_MAX:
             finding = f"no driver can start: {type(error).__name__}: {error}"
             raise GuaranteeBroken(self._stuck(finding))
@@ -370,8 +367,22 @@ class Run:
         for number in [number for number in shelf.checkpoints if number > checkpoint]:
             shelf.damaged[number] = shelf.checkpoints.pop(number)
         self._is_going_back = True
-        self.judge.may_go_back(checkpoint)
+        self.judge.goes_back(checkpoint, may_withdraw=self.plan.may_withdraw)
         self.job.may_withdraw = self.plan.may_withdraw
+
+    def _put_back(self, checkpoint: int) -> None:
+        """The start was refused: nothing may have changed, and from the newest it must begin."""
+        self._is_going_back = self.job.may_withdraw = False
+        self._was_refused = True
+        self.judge.has_stayed()
+        self.look("after the refusal")
+        self._raise_found()
+        if not self.judge.is_ahead_of(checkpoint):
+            raise GuaranteeBroken(self._stuck("the start is refused, and nothing newer is visible"))
+        self.stage.tell("the start is refused; the newer checkpoints are put back")
+        shelf = self.job.shelf
+        shelf.checkpoints |= shelf.damaged
+        shelf.damaged.clear()
 
     def _stuck(self, finding: str) -> Broken:
         return Broken(Guarantee.RECOVERY, finding, "a job that does not go on", "a job that ends")

@@ -106,7 +106,7 @@ def test_an_entry_whose_answer_was_lost_is_appended_once() -> None:
 
 
 class Silent:
-    """Carries out each create, and loses the answer, so many times."""
+    """Loses the answers of the first `times` creates; the last takes effect if `is_done`."""
 
     def __init__(self, inner: Any, times: int, is_done: bool) -> None:
         self.inner, self.times, self.is_done = inner, times, is_done

@@ -59,8 +59,11 @@ class SimulatedIngest(SimulatedJob):
                 continue
             return
 
+    def _planned(self) -> IngestPlan:
+        return plan_ingest(self.options, run_id=f"{self.name}-{self.starts}", files=self.files)
+
     def _open(self) -> None:
-        self.plan = plan_ingest(self.options, run_id=f"{self.name}-{self.starts}", files=self.files)
+        self.plan = self._planned()
         configuration = self.plan.configuration
         self.transport = InProcessTransport(
             self.plan.program_factory,

@@ -204,7 +204,7 @@ def contents(path: Path) -> list[str]:
 
 
 class DyingFileSystem(LocalFileSystem):
-    """Renames so many times, and fails from then on."""
+    """Carries out `renames` renames, and fails from then on."""
 
     def __init__(self, renames: int) -> None:
         self.renames = renames

@@ -13,14 +13,10 @@ import duckdb
 import pytest
 
 from epochgate.errors import EpochgateError
-from epochgate.runtime import JobMaster
 from epochgate.runtime.objects.client import ObjectStore
-from epochgate.runtime.shell.blocking_work import SimulatedWork
-from epochgate.runtime.testing.faulty_filesystem import Fault, SimulatedCrash
+from epochgate.runtime.testing.faulty_filesystem import Fault
 from epochgate.runtime.testing.faulty_objects import FaultyObjects
-from epochgate.runtime.testing.faulty_transport import FaultyTransport
-from epochgate.runtime.testing.in_process import InProcessTransport
-from epochgate.spark.ingest.plan import plan_ingest
+from epochgate.spark.ingest.plan import IngestPlan, plan_ingest
 from epochgate.spark.parquet_sink import TargetTakenOver
 from tests.runtime.objects.stores import Memory
 from tests.spark.ingest.simulated import (
@@ -45,45 +41,17 @@ class SimulatedObjectIngest(SimulatedIngest):
         self.memory, self.object_faults = memory, list(faults)
         super().__init__(options_for(place, target=TARGET, **changes))
 
-    def start_again(self) -> None:
-        while True:
-            number = self.starts
-            fault = self.object_faults[number] if number < len(self.object_faults) else None
-            self.requests = FaultyObjects(self.memory.open, fault)
-            self.starts += 1
-            try:
-                self._open()
-            except SimulatedCrash:
-                continue
-            return
-
-    def _open(self) -> None:
-        self.plan = plan_ingest(
+    def _planned(self) -> IngestPlan:
+        number = self.starts - 1
+        fault = self.object_faults[number] if number < len(self.object_faults) else None
+        self.requests = FaultyObjects(self.memory.open, fault)
+        return plan_ingest(
             self.options, run_id=f"run-{next(self.numbers)}", open_objects=self.requests.open
         )
-        configuration = self.plan.configuration
-        self.transport = InProcessTransport(
-            self.plan.program_factory,
-            parallelism=configuration.parallelism,
-            coordinators=configuration.operator_ids,
-            run_id=configuration.run_id,
-        )
-        self.faults = FaultyTransport(self.transport)
-        self.master = JobMaster(
-            configuration,
-            transport=self.faults,
-            store=self.plan.store,
-            clock=self.clock,
-            blocking=SimulatedWork,
-            committer=self.plan.job_committer,
-            wall_clock=self.clock.now_s,
-        )
-        self.master.start()
 
     def crash_driver(self) -> None:
         self.requests.crash()
-        self.transport.processes.clear()
-        self.start_again()
+        super().crash_driver()
 
 
 def committed_files(objects: ObjectStore) -> list[str]:

@@ -1,10 +1,12 @@
 """The sinks into tables, as `epochgate certify-sink` tries them.
 
 epochgate certify-sink tests.spark.tables.certified:DeltaCase
+epochgate certify-sink tests.spark.tables.certified:postgres_case
 """
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,10 @@ import pyarrow.parquet as pq
 
 from epochgate.runtime import Sink
 from epochgate.spark.delta_sink import DeltaSink
+from epochgate.spark.postgres_sink import PostgresSink
 from epochgate.testing import SinkCase
 from tests.spark.tables.delta_replay import active_files
+from tests.spark.tables.postgres_server import Server
 
 
 class DeltaCase(SinkCase):
@@ -43,3 +47,71 @@ class DeltaCase(SinkCase):
         from deltalake.exceptions import DeltaError
 
         return DeltaError("Generic error: no answer")
+
+
+class PostgresCase(SinkCase):
+    """A table of PostgreSQL; each call of a connection, a cursor or a COPY is a point."""
+
+    clients = ("psycopg:connect",)
+    columns = "number bigint primary key, text text not null"
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._connection: Any = None
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on an empty table."""
+        self._run(f'create table if not exists "{place.name}" ({self.columns})')
+        return PostgresSink(self._dsn, place.name)
+
+    def rows(self, place: Path) -> Iterator[dict[str, Any]]:
+        """What a reader sees who knows nothing of the sink."""
+        if self._is_there(place.name):
+            for number, text in self._run(f'select number, text from "{place.name}"'):
+                yield {"number": number, "text": text}
+
+    def staged(self, place: Path) -> list[str]:
+        """Staged rows."""
+        staged = f"epochgate_staged_{place.name}"
+        parts = (
+            self._run(f'select epochgate_part from "{staged}"') if self._is_there(staged) else []
+        )
+        return [part for (part,) in parts]
+
+    def kept(self, place: Path) -> int:
+        """Rows of the ledger."""
+        return len(self._run(f"select 1 from epochgate_ledger where target = '{place.name}'"))
+
+    def error(self) -> Exception:
+        """What the library raises where the connection breaks."""
+        import psycopg
+
+        return psycopg.OperationalError("server closed the connection (made by certify-sink)")
+
+    def remove(self, place: Path) -> None:
+        """Drop the table, too."""
+        super().remove(place)
+        self._run(f'drop table if exists "{place.name}", "epochgate_staged_{place.name}"')
+
+    def _is_there(self, table: str) -> bool:
+        return bool(self._run(f"select 1 where to_regclass('\"{table}\"') is not null"))
+
+    def _run(self, statement: str) -> list[Any]:
+        import psycopg
+
+        if self._connection is None:
+            self._connection = psycopg.connect(self._dsn, autocommit=True)
+        cursor = self._connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+    def close(self) -> None:
+        """Close the reader's connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+def postgres_case() -> PostgresCase:
+    """On a server that ends with the process."""
+    server = Server(fsync=False)
+    atexit.register(server.remove)
+    return PostgresCase(server.dsn)

@@ -21,9 +21,12 @@ def programs() -> Path | None:
 
 
 class Server:
-    """Started by `start`; without TCP, so that it needs no port. Keeps what a crash must keep."""
+    """Started by `start`; without TCP, so that it needs no port. Keeps what a crash must keep, but
+    for a power cut's where it does not `fsync`.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, fsync: bool = True) -> None:
+        self._fsync = "on" if fsync else "off"
         at = programs()
         if at is None:
             pytest.skip("PostgreSQL is not installed: apt-get install postgresql (make venv tries)")
@@ -47,6 +50,7 @@ class Server:
         """Start it, and wait until it answers."""
         log = str(self._directory / "log")
         options = f"-k {self._directory} -c listen_addresses='' -c max_connections=40"
+        options += f" -c fsync={self._fsync}"
         self._run("pg_ctl", "start", "-w", "-l", log, "-o", options)
 
     def crash(self) -> None:

@@ -1,20 +1,40 @@
-"""The Delta sink, tried by the certification at every fortieth of its schedules.
-
-Left out is going on after newer checkpoints are lost: this sink refuses, and says so.
+"""The sinks into tables are certified, as any sink of a user is: all schedules in the long run, and
+a start from an older checkpoint each time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from epochgate.runtime.testing.certification import Guarantee, certify, report
-from tests.spark.tables.certified import DeltaCase
+from epochgate.testing import SinkCase, certify_sink
+from tests.spark.tables.certified import DeltaCase, PostgresCase
+from tests.spark.tables.postgres_server import Server
 
-pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
-CLAIMED = tuple(one for one in Guarantee if one is not Guarantee.RECOVERY)
+
+@pytest.fixture(params=["delta", "postgres"])
+def case(request: pytest.FixtureRequest) -> Iterator[SinkCase]:
+    if request.param == "delta":
+        pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+        yield DeltaCase()
+    else:
+        server: Server = request.getfixturevalue("server")
+        case = PostgresCase(server.dsn)
+        yield case
+        case.close()
+
+
+def test_a_start_from_an_older_checkpoint_is_refused_and_goes_on_from_the_newest(
+    case: SinkCase,
+) -> None:
+    found = certify(case, about=(Guarantee.BACK,), stride=2)
+    assert found.has_passed, report(found)
+    assert found.answers_to_going_back == {"refuses"}
 
 
 @pytest.mark.deep
-def test_the_delta_sink_keeps_every_guarantee_but_going_on_from_lost_checkpoints() -> None:
-    found = certify(DeltaCase(), about=CLAIMED, stride=40)
-    assert not found.failures, report(found)
+@pytest.mark.timeout(3600)
+def test_it_is_certified_at_every_point(case: SinkCase) -> None:
+    assert certify_sink(case).points > 150

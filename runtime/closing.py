@@ -1,0 +1,27 @@
+"""Closing several things, each of which may raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+__all__ = ["close_all"]
+
+
+class Closeable(Protocol):
+    """What has to be closed."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+
+def close_all(closeables: Iterable[Closeable]) -> None:
+    """Close each; the first error is raised after all were closed."""
+    errors = []
+    for closeable in closeables:
+        try:
+            closeable.close()
+        except Exception as error:  # noqa: BLE001  # the others must be closed too
+            errors.append(error)
+    if errors:
+        raise errors[0]
