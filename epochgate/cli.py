@@ -25,6 +25,7 @@ COMMANDS = (
     "ingest",
     "compact",
     "status",
+    "checkpoints",
     "soak",
     "bench",
     "draw",

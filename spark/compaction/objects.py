@@ -33,7 +33,7 @@ from epochgate.spark.parquet_sink.object_target import (
     compacted_upto,
     fold,
     retired,
-    visible_schema,
+    schema_of,
 )
 from epochgate.spark.parquet_sink.partitions import columns_of
 from epochgate.spark.parquet_sink.tree import VisibleFile
@@ -97,7 +97,7 @@ class ObjectCompaction:
         require_conditions(self._objects)
         self._log.append_beside(self._id, {"kind": "compacting", "id": self._id}, lambda _: True)
         self._tries += 1
-        schema = visible_schema(self._objects, self._log.state)
+        schema = schema_of(self._objects, self._log.state["files"])
         columns = columns_of(self.planned.merges[0].directory)
         files = ObjectFiles(self._objects)
         merger = Merger(files, schema, columns, self._wanted.file_bytes)

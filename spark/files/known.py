@@ -13,7 +13,7 @@ without these. Lives on the driver, on one thread at a time; sealing writes file
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from epochgate.spark.files.checkpoint_directory import (
@@ -21,11 +21,12 @@ from epochgate.spark.files.checkpoint_directory import (
     compacted_target_of,
     earlier_checkpoint_name,
 )
-from epochgate.spark.files.content import Stamp, checksum_of
+from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.errors import SourceCompacted
 from epochgate.spark.files.known_segments import KnownSegments, Segment
-from epochgate.spark.files.split import Format
 
+_UNKNOWN: Final[Sequence[Any]] = (None, 1, None, "")
+"""Checksum, delivery, when it was missed and ETag of an entry that ends before them."""
 RECENT_MAX = 256
 """Entries that each checkpoint may hold of itself; some 20 kB."""
 MERGED: Final = 4
@@ -56,14 +57,14 @@ class KnownFile(NamedTuple):
     delivery: int = 1
     gone_at: float | None = None
 
-    def is_content_of(self, path: str, stamp: Stamp, file_format: Format) -> bool:
-        """Whether the file at `path` is this one; it is read if its time stamp is another.
+    def is_content_of(self, stamp: Stamp, checksum: Callable[[], int]) -> bool:
+        """Whether a file is this one; its `checksum` is asked for if its time stamp is another.
 
-        Raises OSError.
+        Raises what `checksum` raises.
         """
-        if stamp == self.stamp or self.checksum is None or stamp[0] != self.stamp[0]:
+        if stamp == self.stamp or self.checksum is None:
             return stamp == self.stamp
-        return checksum_of(path, file_format) == self.checksum
+        return stamp.size_bytes == self.stamp.size_bytes and checksum() == self.checksum
 
 
 class KnownFiles:
@@ -97,13 +98,15 @@ class KnownFiles:
         """Know the file from now on, as it is now."""
         self._files[path] = self._recent[path] = self._changes[path] = file
 
-    def require_not_merged(self, path: str) -> None:
-        """Raise SourceCompacted for a file in which a compaction has put rows of known ones."""
+    def require_not_merged(self, path: str, there: Collection[str]) -> None:
+        """Raise SourceCompacted for a file in which a compaction has put rows of known ones, which
+        are not among `there` any more.
+        """
         target = compacted_target_of(path)
-        if target is None:
+        if target is None or path in self._files:
             return
         others = os.path.join(target, "")
-        if any(one.startswith(others) and not os.path.lexists(one) for one in self._files):
+        if any(one.startswith(others) and one not in there for one in self._files):
             raise SourceCompacted(target, path)
 
     def note_gone(self, there: Collection[str], now: float, forget_after_s: float) -> None:
@@ -211,15 +214,20 @@ class KnownFiles:
 def _to_list(path: str, file: KnownFile | None) -> list[Any]:
     if file is None:
         return [path]
-    values = [path, *file.stamp, file.checksum, file.delivery]
+    size, modified, etag = file.stamp
+    values = [path, size, modified, file.checksum, file.delivery]
+    if etag:
+        return [*values, file.gone_at, etag]
     return values if file.gone_at is None else [*values, file.gone_at]
 
 
 def _from_list(values: Sequence[Any]) -> tuple[str, KnownFile | None]:
-    if len(values) == 1:
-        return values[0], None
-    stamp, rest = (values[1], values[2]), values[3:]
-    return values[0], KnownFile(stamp, *(rest or (None,)))
+    path, *rest = values
+    if not rest:
+        return path, None
+    size, modified, *more = rest
+    checksum, delivery, gone_at, etag = [*more, *_UNKNOWN[len(more) :]]
+    return path, KnownFile(Stamp(size, modified, etag), checksum, delivery, gone_at)
 
 
 def _earlier_path(path: str) -> str:

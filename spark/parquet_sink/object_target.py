@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import secrets
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -122,25 +122,6 @@ def compacted_upto(state: State) -> int | None:
     return None if upto is None else int(upto)
 
 
-def visible_schema(objects: ObjectStore, state: State) -> pa.Schema | None:
-    """The schema that holds all visible files; none if there are none.
-
-    Raises `CommittableDamaged` for a file without a footer.
-    """
-    of_each = {one[3]: path for path, one in state["files"].items()}
-    schemas = [_schema_of(objects, path) for path in of_each.values()]
-    return merged(schemas, "widen") if schemas else None
-
-
-def _schema_of(objects: ObjectStore, path: str) -> pa.Schema:
-    size_bytes = objects.size(path)
-    footer = footer_of(ObjectFiles(objects), path, size_bytes)
-    if footer is None:
-        found = f"{size_bytes} bytes"
-        raise CommittableDamaged(f"{objects.url}/{path}", "a Parquet file", found)
-    return written_schema(pa.BufferReader(footer))
-
-
 class ObjectTarget:
     """A target below a URL as seen by one run of one job; `claim` it first."""
 
@@ -215,7 +196,7 @@ class ObjectTarget:
 
         Raises `CommittableDamaged` for a file without a footer.
         """
-        return visible_schema(self._objects, self._log.state)
+        return schema_of(self._objects, self._log.state["files"])
 
     def partition_columns(self) -> list[str] | None:
         """The columns that the visible files are partitioned by; none if nothing is visible."""
@@ -308,8 +289,8 @@ class ObjectTarget:
         for one in wanted:
             if one.schema_id == expected:
                 continue
-            agreed = self._agreed or _schema_of(self._objects, wanted[0].path)
-            found = _schema_of(self._objects, one.path)
+            agreed = self._agreed or _schema_at(self._objects, wanted[0].path)
+            found = _schema_at(self._objects, one.path)
             if not have_common_types(agreed, found):
                 where = f"subtask {one.subtask}, attempt {one.attempt}"
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
@@ -324,3 +305,22 @@ class ObjectTarget:
         if size_bytes != one.size_bytes:
             found, expected = f"{size_bytes} bytes", f"{one.size_bytes} bytes"
             raise CommittableDamaged(f"{self.path}/{one.path}", expected, found)
+
+
+def schema_of(objects: ObjectStore, files: Mapping[str, Sequence[Any]]) -> pa.Schema | None:
+    """The schema of all these files, as the log's state has them; none if there are none.
+
+    Reads a footer for each schema that they have. Raises `CommittableDamaged` for a file without.
+    """
+    of_each = {one[3]: path for path, one in files.items()}
+    schemas = [_schema_at(objects, path) for path in of_each.values()]
+    return merged(schemas, "widen") if schemas else None
+
+
+def _schema_at(objects: ObjectStore, path: str) -> pa.Schema:
+    size_bytes = objects.size(path)
+    footer = footer_of(ObjectFiles(objects), path, size_bytes)
+    if footer is None:
+        found = f"{size_bytes} bytes"
+        raise CommittableDamaged(f"{objects.url}/{path}", "a Parquet file", found)
+    return written_schema(pa.BufferReader(footer))

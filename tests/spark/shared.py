@@ -17,6 +17,7 @@ SESSIONS = {
     "tests/spark/ingest/test_killed_processes.py": "local-cluster[2,2,1024]",
     "tests/spark/ingest/test_landing_zone.py": "local[2]",
     "tests/spark/tables/test_ingest_tables.py": "local[2]",
+    "tests/spark/sink/test_object_frame.py": "local[2]",
     "tests/spark/sink/test_partitions_on_spark.py": "local[2]",
     "tests/spark/compaction/test_beside.py": "local[2]",
     "tests/spark/test_batch_snapshot_job.py": "local[2]",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from epochgate.errors import UsageError
-from epochgate.runtime.objects.client import ConditionsIgnored, ObjectStore, ObjectStoreUnusable
+from epochgate.runtime.objects.client import ObjectStore
+from epochgate.runtime.objects.errors import ConditionsIgnored, ObjectStoreUnusable
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.objects.log import ObjectLog
 from epochgate.runtime.testing.faulty_filesystem import Fault, SimulatedCrash
@@ -21,7 +24,7 @@ from epochgate.spark.compaction.errors import CompactionReplaced, NothingThere
 from epochgate.spark.compaction.objects import ObjectCompaction
 from epochgate.spark.compaction.plan import Wanted
 from epochgate.spark.parquet_sink import ObjectTarget, StagingWriter, TargetCompacted
-from epochgate.spark.parquet_sink.reading import fetched, visible_files
+from epochgate.spark.parquet_sink.object_target import INITIAL, fold
 from tests.runtime.objects.stores import Lying, Memory
 from tests.spark.ingest.simulated import write_source
 from tests.spark.sink.test_object_ingest import TARGET, SimulatedObjectIngest
@@ -50,11 +53,18 @@ def small_objects(memory: Memory, checkpoints: int = 6, **options: Any) -> list[
     return rows
 
 
-def rows_in(objects: ObjectStore, files: dict[str, tuple[int, str]] | None = None) -> list[int]:
+def visible_files(objects: ObjectStore) -> dict[str, int]:
+    """The files that the log shows now, each with its checkpoint."""
+    log = ObjectLog(objects, fold, INITIAL)
+    log.refresh()
+    return {path: one[0] for path, one in log.state["files"].items()}
+
+
+def rows_in(objects: ObjectStore, files: Iterable[str] | None = None) -> list[int]:
     """What a reader finds that began when these files were visible, or begins now."""
     listed = visible_files(objects) if files is None else files
-    tables = [fetched(objects, path, place) for path, place in listed.items()]
-    return sorted(pa.concat_tables(tables)["x"].to_pylist())
+    tables = [pq.read_table(pa.BufferReader(objects.get(path))) for path in listed]
+    return sorted(x for table in tables for x in table["x"].to_pylist())
 
 
 def compacted(memory: Memory, now: float = 0.0, **options: Any) -> CompactionResult:
@@ -69,7 +79,7 @@ def test_small_objects_become_one_and_a_reader_from_before_goes_on(tmp_path: Pat
     before = visible_files(objects)
     result = compacted(memory)
     assert (result.files_before, result.files_after, result.retired) == (12, 7, 6)
-    assert sorted(place[0] for place in visible_files(objects).values()) == [1, 4, 4, 5, 5, 6, 6]
+    assert sorted(visible_files(objects).values()) == [1, 4, 4, 5, 5, 6, 6]
     assert rows_in(objects) == rows
     assert rows_in(objects, before) == rows, "what was replaced is still there"
     assert compacted(memory).partitions == ()
