@@ -76,7 +76,15 @@ def of_spark(where: str) -> Callable[[str], list[int]]:
     return read
 
 
+def of_epochgate(where: str) -> Callable[[str], list[int]]:
+    """The rows that epochgate.read finds, which looks again."""
+    import epochgate
+
+    return lambda path: list(epochgate.read(path)["x"].to_pylist())
+
+
 READERS = {
+    "epochgate": of_epochgate,
     "duckdb": of_duckdb,
     "pyarrow": of_pyarrow,
     "pandas": of_pandas,
