@@ -192,7 +192,7 @@ class ObstoreObjects:
     def get_range(self, key: str, offset: int, length: int, etag: str = "") -> bytes:
         """`length` bytes from `offset`, of the object with this ETag if one is given."""
         with _told(key):
-            if not etag:
+            if not etag or etag.startswith("W/"):  # a weak one matches nothing (RFC 9110)
                 return bytes(self._store.get_range(key, start=offset, length=length))
             from obstore.exceptions import PreconditionError
 
@@ -291,4 +291,7 @@ def _status(found: Mapping[str, Any]) -> ObjectStatus:
     modified: datetime = found["last_modified"]
     since = modified - _EPOCH
     modified_ns = (since // timedelta(microseconds=1)) * 1_000
-    return ObjectStatus(found["path"], found["size"], modified_ns, found["e_tag"] or "")
+    etag = found["e_tag"] or ""
+    if etag and not etag.startswith("W/"):
+        etag = f'"{etag.strip(chr(34))}"'  # some stores leave the quotes out of listings
+    return ObjectStatus(found["path"], found["size"], modified_ns, etag)

@@ -39,7 +39,7 @@ from epochgate.runtime.objects.errors import (
 )
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.agreement import Layouts, Reading
-from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp
+from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, is_as_it_was
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import (
     BadFile,
@@ -62,7 +62,7 @@ from epochgate.spark.files.partitions import (
     PartitionsDiffer,
     PartitionValueInvalid,
 )
-from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
@@ -75,8 +75,6 @@ SAMPLE_BYTES_MAX = 8 << 20
 SETTLE_S = 5.0
 WHOLE_OBJECTS = ("s3://", "s3a://", "gs://")
 """Where an object is there once it is complete; in Azure's stores a file may grow, as on a disk."""
-REPLACED_MAX = 10
-"""How many times in a row a file may be replaced while it is looked at."""
 UNFIT = (
     SchemaChanged,
     PartitionsDiffer,
@@ -211,7 +209,7 @@ class FileEnumeration:
         for path, listed in paths.items():
             stamp = self._usable(listed) if listed else self._stamp(path)
             known = self._known.find(path)
-            if stamp is None or (known is not None and known.stamp == stamp):
+            if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
                 continue
             if self._is_settled(path, stamp, self._settle_s):
                 new.extend(self._take_as_it_is(path, stamp))
@@ -283,7 +281,7 @@ class FileEnumeration:
             position = bad.position if isinstance(bad, BadFile) else "the beginning"
             reason = bad.cause if isinstance(bad, BadFile) else str(bad)
             self._skipped.append(SkippedFile(path, path, position, reason))
-        if self._settle_s > 0 and self._stamp(path) != stamp:
+        if self._settle_s > 0 and not self._is_still(path, stamp):
             self._layouts = layouts
             return []
         self._known.add(path, KnownFile(stamp, checksum, delivery))
@@ -365,6 +363,10 @@ class FileEnumeration:
     @staticmethod
     def _usable(stamp: Stamp) -> Stamp | None:
         return stamp if stamp.size_bytes > 0 else None
+
+    def _is_still(self, path: str, stamp: Stamp) -> bool:
+        now = self._stamp(path)
+        return now is not None and is_as_it_was(stamp, now)
 
     def _is_left_out(self, path: str, stamp: Stamp, known: KnownFile, file_format: Format) -> bool:
         """Whether nothing of a known file is to be read: nothing has changed, or it is skipped."""

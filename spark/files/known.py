@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from epochgate.spark.files.checkpoint_directory import checkpoint_of, earlier_checkpoint_name
-from epochgate.spark.files.content import Stamp
+from epochgate.spark.files.content import Stamp, is_as_it_was
 from epochgate.spark.files.known_segments import KnownSegments, Segment
 
 _UNKNOWN: Final[Sequence[Any]] = (None, 1, None, "")
@@ -41,12 +41,12 @@ class KnownFile:
     gone_at: float | None = None
 
     def is_content_of(self, stamp: Stamp, checksum: Callable[[], int]) -> bool:
-        """Whether a file is this one; its `checksum` is asked for if its time stamp is another.
+        """Whether a file is this one; its `checksum` is asked for if its stamp is another.
 
         Raises what `checksum` raises.
         """
-        if stamp == self.stamp or self.checksum is None:
-            return stamp == self.stamp
+        if is_as_it_was(self.stamp, stamp) or self.checksum is None:
+            return is_as_it_was(self.stamp, stamp)
         return stamp.size_bytes == self.stamp.size_bytes and checksum() == self.checksum
 
 
