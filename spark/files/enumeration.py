@@ -3,7 +3,7 @@
 Decides: which files count, in which order, as how many splits, and what the checkpoint holds.
 Leaves to others: which subtask gets which split (the coordinator), and reading (`reader`).
 Lives on the driver; `discover` reads directories, footers and samples, so call it off the protocol
-thread, on a `copy` whose findings the original can `adopt` there. Not thread-safe.
+thread, on a `scout` whose findings the original can `adopt` there. Not thread-safe.
 
 Which files count: see `finding`; empty files do not.
 
@@ -27,16 +27,13 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import msgpack
 import pyarrow as pa
 
 from epochgate.errors import UsageError
-from epochgate.runtime.objects.client import SCHEMES, is_url
-from epochgate.runtime.objects.errors import (
-    ObjectMissing,
-    ObjectReplaced,
-)
+from epochgate.runtime.objects.errors import ObjectMissing, ObjectReplaced
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.agreement import Layouts, Reading
 from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, is_as_it_was
@@ -53,8 +50,9 @@ from epochgate.spark.files.errors import (
     UnknownFormat,
 )
 from epochgate.spark.files.evolution import SchemaEvolution
+from epochgate.spark.files.finding import absolute_source
 from epochgate.spark.files.inspection import checksum_of_file, shares_of, unreadable
-from epochgate.spark.files.known import KnownFile, KnownFiles
+from epochgate.spark.files.known import Changes, KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
 from epochgate.spark.files.partitions import (
@@ -64,6 +62,7 @@ from epochgate.spark.files.partitions import (
 )
 from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
+from epochgate.spark.files.settling import is_settled, usual_settle_s
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
 
@@ -72,9 +71,6 @@ _READABLE_VERSIONS = (1, 2, 3, STATE_VERSION)
 _SEGMENTS_SINCE, _LAYOUTS_SINCE = 3, 4
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
-SETTLE_S = 5.0
-WHOLE_OBJECTS = ("s3://", "s3a://", "gs://")
-"""Where an object is there once it is complete; in Azure's stores a file may grow, as on a disk."""
 UNFIT = (
     SchemaChanged,
     PartitionsDiffer,
@@ -85,6 +81,17 @@ UNFIT = (
 """What makes a file unlike the others of its source; it may be left out like one that is bad."""
 UNREADABLE_PATIENCE = 10
 """How many times `settle_s` a file must be unmodified until what cannot be read of it is bad."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a scout has found since the last time: as long as that is, and not as what is known."""
+
+    layouts: Layouts
+    known: Changes
+    pending: Sequence[FileSplit]
+    skipped: Sequence[SkippedFile]
+    settling: dict[str, tuple[Stamp, float]]
 
 
 class FileEnumeration:
@@ -127,13 +134,12 @@ class FileEnumeration:
     ) -> None:
         if split_bytes_target < 1:
             raise UsageError(f"split_bytes_target={split_bytes_target} must be at least 1 byte")
-        self.source = _absolute(os.fspath(source))
+        self.source = absolute_source(os.fspath(source))
         self._access = access or FileAccess()
         self._format = format
         self._split_bytes_target = split_bytes_target
         self._follow = follow
-        may_be_unfinished = follow and not self.source.startswith(WHOLE_OBJECTS)
-        self._settle_s = (SETTLE_S if may_be_unfinished else 0.0) if settle_s is None else settle_s
+        self._settle_s = usual_settle_s(self.source, follow) if settle_s is None else settle_s
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
         self._segments = segments
@@ -165,6 +171,11 @@ class FileEnumeration:
     def layout_of(self, split: FileSplit) -> SourceLayout:
         """What the reader of this split needs to know."""
         return self._layouts[split.layout]
+
+    @property
+    def files_found(self) -> int:
+        """How many paths have been enumerated or skipped."""
+        return len(self._known)
 
     @property
     def seen(self) -> Sequence[str]:
@@ -297,16 +308,30 @@ class FileEnumeration:
         other._pending, other._skipped = deque(self._pending), list(self._skipped)
         return other
 
-    def adopt(self, found: FileEnumeration) -> None:
-        """Take over what a copy has found since: its pending splits come behind those here."""
-        self._layouts = found._layouts.copy()
-        self._known, self._settling = found._known.copy(), dict(found._settling)
-        self._skipped = list(found._skipped)
-        self._pending.extend(found._pending)
+    def scout(self) -> FileEnumeration:
+        """A copy that looks for what is new elsewhere; pending and skipped is what it finds."""
+        other = self.copy()
+        other._pending, other._skipped = deque(), []
+        return other
 
-    def forget_pending(self) -> None:
-        """Leave the pending splits to another who has taken them over."""
-        self._pending.clear()
+    def take_found(self) -> Found:
+        """Hand over what was found since the last call, or since the scout was made."""
+        found = Found(
+            self._layouts.copy(),
+            self._known.take_changes(),
+            self._pending,
+            self._skipped,
+            dict(self._settling),
+        )
+        self._pending, self._skipped = deque(), []
+        return found
+
+    def adopt(self, found: Found) -> None:
+        """Take over what the scout of this enumeration has found, each time that it has."""
+        self._layouts, self._settling = found.layouts, found.settling
+        self._known.adopt(found.known)
+        self._skipped += found.skipped
+        self._pending.extend(found.pending)
 
     def snapshot(self) -> bytes:
         """The layout, files seen, splits pending and files skipped, as versioned msgpack."""
@@ -390,15 +415,7 @@ class FileEnumeration:
         return True
 
     def _is_settled(self, path: str, stamp: Stamp, patience_s: float) -> bool:
-        """Whether the file has been as it is for so long, by its own time stamp or by our looks."""
-        now = self._now()
-        if patience_s <= 0 or now - stamp[1] / 1e9 >= patience_s:
-            return True
-        before, since = self._settling.get(path, (None, now))
-        if before != stamp:
-            since = now
-        self._settling[path] = (stamp, since)
-        return now - since >= patience_s
+        return is_settled(self._settling, path, stamp, patience_s, self._now())
 
     def _format_of(self, path: str) -> tuple[Format, Compression]:
         file_format, compression = format_of(path, self._format)
@@ -414,15 +431,3 @@ def segments_in(snapshot: bytes) -> set[str]:
     """The names of the segments that a snapshot of an enumeration refers to."""
     version, _, _, _, known, *_ = msgpack.unpackb(snapshot)
     return KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
-
-
-def _absolute(source: str) -> str:
-    if is_url(source):
-        return source.rstrip("/")
-    if "://" in source:
-        raise UsageError(
-            f"source {source!r} is a URL that cannot be read. Give one of an object store "
-            f"({', '.join(f'{scheme}://' for scheme in SCHEMES)}) or a path; other stores can be "
-            "mounted, or their files be copied."
-        )
-    return os.path.abspath(source)
