@@ -106,8 +106,8 @@ class FileEnumeration:
     default 5 if following, else 0. on_changed_file: see the module; none for the same as
     on_bad_file. encoding: of text files. segments: where most of what is known is kept; none to
     keep all in the snapshot. forget_after_s: how long a file must be gone from the source to be
-    forgotten. now: seconds since 1970. access: to the files, and to objects if source is a URL.
-    Raises `UsageError` for splits of no byte, and for a URL that is of no object store.
+    forgotten. now: seconds since 1970. access: to the files.
+    Raises `UsageError` for splits of no byte.
     """
 
     def __init__(

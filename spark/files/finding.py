@@ -11,26 +11,14 @@ import glob
 import os
 from collections.abc import Iterable
 
-from epochgate.errors import UsageError
-from epochgate.runtime.objects.client import SCHEMES, is_url
+from epochgate.runtime.objects.client import is_remote
 from epochgate.spark.files.errors import SourceMissing, SourceUnreadable
 from epochgate.spark.files.layout import UNFINISHED_SUFFIXES
 
 
 def absolute_source(source: str) -> str:
-    """The source as it is known everywhere: an absolute path, or a URL without a last slash.
-
-    Raises UsageError for a URL that is of no object store.
-    """
-    if is_url(source):
-        return source.rstrip("/")
-    if "://" in source:
-        raise UsageError(
-            f"source {source!r} is a URL that cannot be read. Give one of an object store "
-            f"({', '.join(f'{scheme}://' for scheme in SCHEMES)}) or a path; other stores can be "
-            "mounted, or their files be copied."
-        )
-    return os.path.abspath(source)
+    """The source as it is known everywhere: an absolute path, or a URL without a last slash."""
+    return source.rstrip("/") if is_remote(source) else os.path.abspath(source)
 
 
 def find_files(source: str, *, may_be_none: bool) -> list[str]:
