@@ -75,6 +75,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--workers", type=int, default=1, metavar="N", help="threads, for llvm (default: 1)")
     add(
+        "--optimise-from",
+        type=int,
+        metavar="STATES",
+        help="have optimised machine code made beside a search that reaches this many states "
+        "(default: 262144); 0 makes it first",
+    )
+    add(
         "--symmetry",
         nargs="?",
         const=True,
@@ -205,6 +212,7 @@ def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace
                 max_states=arguments.max_states,
                 max_memory=arguments.max_memory,
                 max_depth=arguments.max_depth,
+                optimise_from=arguments.optimise_from,
                 resume=arguments.resume,
                 progress=watch.show,
                 **options,

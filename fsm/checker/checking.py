@@ -21,6 +21,8 @@ from epochgate.fsm.checker.symmetry import symmetric_set, verify
 from epochgate.fsm.closed import ClosedSystem, Property
 
 LIVENESS = ("eventually", "leads_to")
+OPTIMISE_FROM = 1 << 18
+"""States, for which a search in quickly compiled code takes about a second."""
 PROPERTIES_MAX = 62
 """What held is kept as bits of one word."""
 
@@ -43,6 +45,7 @@ class Options:
     max_depth: int | None
     resume: Path | None
     progress: Progress | None
+    optimise_from: int
 
 
 def check(
@@ -58,6 +61,7 @@ def check(
     max_depth: int | None = None,
     resume: Path | str | None = None,
     progress: Progress | None = None,
+    optimise_from: int | None = None,
 ) -> Result:
     """Explore a closed system, and return what was found.
 
@@ -66,7 +70,9 @@ def check(
     interchangeable. `order` is breadth, with shortest counterexamples, or depth. `max_memory` is in
     bytes, by default most of what is free. `resume` names a file to which the search is written
     level by level, and from which it goes on if it is there. `progress` is called about twice a
-    second.
+    second. `optimise_from` is for llvm: from this many states on (by default 262,144, about a
+    second) optimised machine code is made beside the search, which goes over to it; 0 makes it
+    before the search.
 
     Raises DeclarationError for what cannot be compiled, EngineUnavailable, CannotCheck for options
     that exclude each other, NotSymmetric, and CannotResume.
@@ -83,6 +89,7 @@ def check(
         max_depth=max_depth,
         resume=None if resume is None else Path(resume),
         progress=progress,
+        optimise_from=OPTIMISE_FROM if optimise_from is None else optimise_from,
     )
     properties = made.properties()
     _check_options(properties, options)
@@ -95,6 +102,8 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
     if options.workers < 1:
         raise CannotCheck(f"{options.workers} workers: there is at least one")
     has_levels = options.resume is not None or options.workers > 1 or options.max_depth is not None
+    if options.optimise_from < 0:
+        raise CannotCheck(f"optimise_from is a number of states, not {options.optimise_from}")
     if options.order == "depth" and has_levels:
         raise CannotCheck(
             "a depth-first search has no levels: it cannot be resumed, shared by workers, or "
@@ -138,6 +147,7 @@ class _Check:
                 self.final,
                 options.workers,
                 options.max_memory,
+                options.optimise_from,
             ),
         )
         self.compile_seconds = time.perf_counter() - begun_s
@@ -161,6 +171,7 @@ class _Check:
         except Stopped as stopped:
             found = StoppedEarly(str(stopped))
         finally:
+            self.search.close()
             if saved is not None:
                 saved.close()
         search_seconds = time.perf_counter() - begun_s

@@ -102,7 +102,7 @@ class CompiledWalker(Walker):
         from epochgate.fsm.checker.engines.compiled import Functions, Worker, compiled_target
 
         self._program, self._demanded = program, demanded
-        self._call = Functions(compiled_target(program, final, 1)).walk
+        self._call = Functions(compiled_target(program, final, 1).code).walk
         self._worker = Worker(program)
         self._state = np.zeros(program.words, np.int64)
         self._taken = np.zeros(length_max, np.uint16)

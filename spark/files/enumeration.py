@@ -3,7 +3,7 @@
 Decides: which files count, in which order, as how many splits, and what the checkpoint holds.
 Leaves to others: which subtask gets which split (the coordinator), and reading (`reader`).
 Lives on the driver; `discover` reads directories, footers and samples, so call it off the protocol
-thread, on a `copy` whose findings the original can `adopt` there. Not thread-safe.
+thread, on a `scout` whose findings the original can `adopt` there. Not thread-safe.
 
 Which files count: see `finding`; empty files do not.
 
@@ -27,6 +27,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import msgpack
 import pyarrow as pa
@@ -56,7 +57,7 @@ from epochgate.spark.files.errors import (
 )
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.files.finding import find_files
-from epochgate.spark.files.known import KnownFile, KnownFiles
+from epochgate.spark.files.known import Changes, KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import cause_of, format_of, open_bytes
 from epochgate.spark.files.partitions import (
@@ -85,6 +86,17 @@ UNFIT = (
 """What makes a file unlike the others of its source; it may be left out like one that is bad."""
 UNREADABLE_PATIENCE = 10
 """How many times `settle_s` a file must be unmodified until what cannot be read of it is bad."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a scout has found since the last time: as long as that is, and not as what is known."""
+
+    layouts: Layouts
+    known: Changes
+    pending: Sequence[FileSplit]
+    skipped: Sequence[SkippedFile]
+    settling: dict[str, tuple[Stamp, float]]
 
 
 class FileEnumeration:
@@ -167,6 +179,11 @@ class FileEnumeration:
     def layout_of(self, split: FileSplit) -> SourceLayout:
         """What the reader of this split needs to know."""
         return self._layouts[split.layout]
+
+    @property
+    def files_found(self) -> int:
+        """How many paths have been enumerated or skipped."""
+        return len(self._known)
 
     @property
     def seen(self) -> Sequence[str]:
@@ -277,16 +294,30 @@ class FileEnumeration:
         other._pending, other._skipped = deque(self._pending), list(self._skipped)
         return other
 
-    def adopt(self, found: FileEnumeration) -> None:
-        """Take over what a copy has found since: its pending splits come behind those here."""
-        self._layouts = found._layouts.copy()
-        self._known, self._settling = found._known.copy(), dict(found._settling)
-        self._skipped = list(found._skipped)
-        self._pending.extend(found._pending)
+    def scout(self) -> FileEnumeration:
+        """A copy that looks for what is new elsewhere; pending and skipped is what it finds."""
+        other = self.copy()
+        other._pending, other._skipped = deque(), []
+        return other
 
-    def forget_pending(self) -> None:
-        """Leave the pending splits to another who has taken them over."""
-        self._pending.clear()
+    def take_found(self) -> Found:
+        """Hand over what was found since the last call, or since the scout was made."""
+        found = Found(
+            self._layouts.copy(),
+            self._known.take_changes(),
+            self._pending,
+            self._skipped,
+            dict(self._settling),
+        )
+        self._pending, self._skipped = deque(), []
+        return found
+
+    def adopt(self, found: Found) -> None:
+        """Take over what the scout of this enumeration has found, each time that it has."""
+        self._layouts, self._settling = found.layouts, found.settling
+        self._known.adopt(found.known)
+        self._skipped += found.skipped
+        self._pending.extend(found.pending)
 
     def snapshot(self) -> bytes:
         """The layout, files seen, splits pending and files skipped, as versioned msgpack."""

@@ -235,7 +235,7 @@ def _assembled(
     sink, rejecting = sinks
     source = EnumeratedFileSource(
         fresh,
-        FirstLook(0 if restored is None else restored.checkpoint_id, enumeration.snapshot()),
+        FirstLook(0 if restored is None else restored.checkpoint_id, enumeration),
         segments,
         follow_every_s=FOLLOW_EVERY_S if options.follow else None,
         bad_files=bad_files,
@@ -272,7 +272,7 @@ def _assembled(
         bad_files=bad_files,
         source=source,
         restored=restored,
-        files_found=len(enumeration.seen),
+        files_found=enumeration.files_found,
         warnings=list(store.warnings),
     )
 

@@ -67,7 +67,7 @@ class MachineCode:
 
     def __init__(self, program: Any) -> None:
         self._walk, self._worker = (
-            Functions(compiled_target(program, None, 1)).walk,
+            Functions(compiled_target(program, None, 1).code).walk,
             Worker(program),
         )
         self._state = np.zeros(program.words, np.int64)

@@ -117,7 +117,7 @@ class WithAbandoningLifecycle(LiveJob):
     [
         ({"subtasks": 1}, SMALL, 1_478, 6_629),
         ({"subtasks": 1, "F": 2}, SMALL, 8_064, 40_134),
-        ({"subtasks": 1, "F": 3}, SMALL, 30_571, 162_334),
+        ({"subtasks": 1, "F": 3}, None, 30_571, 162_334),
         ({"subtasks": 3, "wanted": 1, "F": 0}, SMALL, 3_245, 21_902),
         ({"subtasks": 1, "coordinators": 2, "wanted": 1}, SMALL, 1_955, 9_531),
         ({"coordinators": 2, "wanted": 1}, None, 85_486, 607_108),
@@ -146,7 +146,7 @@ def test_the_invariants_hold_on_every_interleaving(
 def test_at_its_own_bounds_everything_that_can_happen_does(
     system: type[ClosedJob], states: int, transitions: int
 ) -> None:
-    result = searched(system, SMALL)
+    result = searched(system, None)
     assert result.verdict is Verdict.PASS
     assert (result.states, result.transitions) == (states, transitions)
 
@@ -154,15 +154,15 @@ def test_at_its_own_bounds_everything_that_can_happen_does(
 def test_every_row_of_the_machines_that_run_is_taken_somewhere_or_excused() -> None:
     rows = [
         *searched(ClosedJob, None, coordinators=2, wanted=1).coverage,
-        *searched(EndingJob, SMALL).coverage,
-        *searched(EndingJob, SMALL, slow_commits=0).coverage,
-        *searched(TalkingJob, SMALL).coverage,
+        *searched(EndingJob, None).coverage,
+        *searched(EndingJob, None, slow_commits=0).coverage,
+        *searched(TalkingJob, None).coverage,
         *searched(LiveJob, SMALL, subtasks=1).coverage,
-        *searched(ResumingJob, SMALL).coverage,
+        *searched(ResumingJob, None).coverage,
     ]
     known = {_named(row) for row in rows}
-    rows += searched(EndingJob, SMALL, subtasks=2, F=0).coverage
-    rows += [*searched(AskedJob, SMALL).coverage, *searched(AskedJob, SMALL, periodic=1).coverage]
+    rows += searched(EndingJob, None, subtasks=2, F=0).coverage
+    rows += [*searched(AskedJob, None).coverage, *searched(AskedJob, None, periodic=1).coverage]
     # This has other machines beside the one that runs, under the same names.
     rows += [row for row in check(CommitJob(), engine=SMALL).coverage if row.machine == "committer"]
     assert known - {_named(row) for row in rows if row.is_taken} == set(untaken.NOWHERE)

@@ -7,11 +7,6 @@ import pytest
 from epochgate.fsm.checker import Verdict, check
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 
-ENGINE = "python"
-"""These spaces are searched before machine code would be made; `test_machine_code_deep` shows that
-machine code comes to the same.
-"""
-
 BOUNDS: tuple[tuple[dict[str, int], int, int], ...] = (
     ({"F": 2, "events": 0, "said": 0, "overtaking": 1}, 171_110, 551_335),
     ({"vertices": 2, "starts": 2, "events": 0, "said": 0}, 115_834, 478_447),
@@ -20,7 +15,7 @@ BOUNDS: tuple[tuple[dict[str, int], int, int], ...] = (
 
 
 def test_at_its_own_bounds_everything_that_can_happen_does() -> None:
-    result = check(ConcurrentAttempts(), engine=ENGINE)
+    result = check(ConcurrentAttempts())
     assert result.verdict is Verdict.PASS
     assert (result.states, result.transitions) == (173_268, 981_317)
 
@@ -29,6 +24,6 @@ def test_at_its_own_bounds_everything_that_can_happen_does() -> None:
 def test_the_claims_hold_on_every_interleaving(
     constants: dict[str, int], states: int, transitions: int
 ) -> None:
-    result = check(ConcurrentAttempts(**constants), engine=ENGINE)
+    result = check(ConcurrentAttempts(**constants))
     assert result.counterexample is None
     assert (result.states, result.transitions) == (states, transitions)

@@ -24,8 +24,8 @@ from epochgate.models.studies.reference import Reference
 from epochgate.models.studies.valve import Valve
 
 ENGINE = "python"
-"""These spaces are searched before machine code would be made; `test_machine_code_deep` shows that
-machine code comes to the same.
+"""Of small spaces, which are searched before machine code would be made;
+`test_machine_code_deep` shows that machine code comes to the same.
 """
 
 
@@ -48,7 +48,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
 def test_a_design_holds_within_its_assumptions_and_uses_each_of_its_rows(
     system: type[ClosedSystem],
 ) -> None:
-    result = check(system, engine=ENGINE)
+    result = check(system)
     assert result.verdict is Verdict.PASS
     assert Size(result.states, result.transitions) == SIZES[system]
 
@@ -80,7 +80,7 @@ HOLDING: dict[str, ClosedSystem] = {
 
 @pytest.mark.parametrize("system", HOLDING.values(), ids=HOLDING)
 def test_what_a_failure_needs_is_needed(system: ClosedSystem) -> None:
-    assert check(system, engine=ENGINE).counterexample is None
+    assert check(system).counterexample is None
 
 
 def test_a_barrier_that_comes_with_records_needs_a_wait_for_events_but_no_more() -> None:

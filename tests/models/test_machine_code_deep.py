@@ -1,5 +1,5 @@
-"""Machine code comes to the same as plain Python on every space that the other tests of this folder
-search without it; making it takes longer than those searches, so this is for `make check-deep`.
+"""Machine code comes to the same as plain Python on the spaces that the other tests of this folder
+search with one of the two; all with both is for `make check-deep`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ stops the session when a test of another file comes.
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from typing import Any
 
@@ -40,8 +41,14 @@ def session_of(file: str) -> Any:
     master = SESSIONS[file]
     if master not in _session:
         stop()
-        _session[master] = _running.enter_context(local_session(master))
+        session = local_session(master, settings=executor_settings())
+        _session[master] = _running.enter_context(session)
     return _session[master]
+
+
+def executor_settings() -> dict[str, str]:
+    """Let executors that are JVMs of their own use the archive of classes, as the driver does."""
+    return {"spark.executor.defaultJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
 
 
 def stop() -> None:

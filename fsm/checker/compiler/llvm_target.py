@@ -12,9 +12,12 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.checker.compiler.ir import Call, Function, Program, walk
+
+if TYPE_CHECKING:
+    from epochgate.fsm.checker.compiler.machine_code import MachineCode, Optimisation
 
 INLINE_STATEMENTS_MAX = 4000
 """Functions with more statements than that, once all their calls are in line, are called."""
@@ -23,7 +26,8 @@ KernelFunction = Callable[..., Any]
 
 
 class LlvmTarget:
-    """Machine code for one program with kernels; `kept` says that it comes from the cache.
+    """Machine code for one program with kernels: optimised code if the cache has it or `is_quick`
+    is false, and else code that was compiled quickly.
 
     `always` and `sometimes` are among the properties; `inspect` gives a bit for each that holds.
     """
@@ -35,13 +39,27 @@ class LlvmTarget:
         inlined: Sequence[KernelFunction],
         constants: dict[str, int],
         final: str | None = None,
+        *,
+        is_quick: bool = True,
     ) -> None:
-        from epochgate.fsm.checker.compiler.machine_code import machine_code
+        from epochgate.fsm.checker.compiler import machine_code as made
 
         self.program, self._final = program, final
         self._kernels, self._inlined, self._constants = kernels, inlined, constants
-        self.code, self.kept = machine_code(self._key(), lambda: self.text)
+        code = made.kept(self._key, made.OPTIMISED)
+        self.is_optimised = code is not None or not is_quick
+        if code is None:
+            level = made.QUICK if is_quick else made.OPTIMISED
+            code = made.kept(self._key, level) or made.compiled(self._key, level, self.text)
+        self.code: MachineCode = code
 
+    def optimise(self) -> Optimisation:
+        """Begin to compile optimised code, in a process beside this one."""
+        from epochgate.fsm.checker.compiler.machine_code import Optimisation
+
+        return Optimisation(self._key, self.text)
+
+    @cached_property
     def _key(self) -> str:
         """What decides the machine code, in one digest."""
         from epochgate.fsm.checker.compiler import kernel, llvm_body

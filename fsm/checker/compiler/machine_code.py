@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import logging
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
 
-OPTIMISATION = 2
+QUICK, OPTIMISED = 0, 2
+"""LLVM's levels of optimisation."""
 DIGEST_BYTES = 32
+_log = logging.getLogger(__name__)
 
 
 class MachineCode:
     """Compiled functions; the addresses live as long as this object."""
 
     def __init__(self, object_code: bytes) -> None:
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(QUICK))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
         self._engine.finalize_object()
 
@@ -42,19 +48,76 @@ class MachineCode:
         return call
 
 
-def machine_code(key: str, text: Callable[[], str]) -> tuple[MachineCode, bool]:
-    """Code compiled from `text()`, or kept from an earlier run with the same key; and whether it
-    was kept.
+def kept(key: str, level: int) -> MachineCode | None:
+    """Code of this key and level from an earlier run, if there is any."""
+    _initialize()
+    path = _path(key, level)
+    found = _read(path) if path is not None else None
+    return None if found is None else MachineCode(found)
+
+
+def compiled(key: str, level: int, text: str) -> MachineCode:
+    """Compile `text`, and keep the code for later runs."""
+    _initialize()
+    return _remembered(key, level, object_code(text, level))
+
+
+def object_code(text: str, level: int) -> bytes:
+    """Compile LLVM's text form. QUICK skips all of LLVM's passes: twenty times faster to compile,
+    two to three times slower to run.
     """
     _initialize()
-    path = _path(key)
-    kept = _read(path) if path is not None else None
-    if kept is not None:
-        return MachineCode(kept), True
-    made = _compiled(text())
+    module, target = llvm.parse_assembly(text), _target(level)
+    if level != QUICK:
+        options = llvm.create_pipeline_tuning_options(speed_level=level)
+        passes = llvm.create_pass_builder(target, options)
+        passes.getModulePassManager().run(module, passes)
+    return bytes(target.emit_object(module))
+
+
+class Optimisation:
+    """Compiles optimised code in a process beside the search, which can be given up at any time."""
+
+    def __init__(self, key: str, text: str) -> None:
+        self._key = key
+        self._folder = TemporaryDirectory(prefix="epochgate-code-")
+        self._made = Path(self._folder.name, "code.o")
+        source = Path(self._folder.name, "module.ll")
+        source.write_text(text, encoding="utf-8")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(source), str(self._made)],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+
+    @property
+    def is_done(self) -> bool:
+        return self._process.poll() is not None
+
+    def code(self) -> MachineCode | None:
+        """The code, once it is done; None where the compiler failed, which a warning tells."""
+        if self._process.returncode != 0:
+            _log.warning(
+                "the optimised code was not made: the compiler ended with exit code %s; the "
+                "search goes on without",
+                self._process.returncode,
+            )
+            return None
+        return _remembered(self._key, OPTIMISED, self._made.read_bytes())
+
+    def close(self) -> None:
+        """Give up what is not done."""
+        if not self.is_done:
+            self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+def _remembered(key: str, level: int, code: bytes) -> MachineCode:
+    path = _path(key, level)
     if path is not None:
-        _write(path, made)
-    return MachineCode(made), False
+        _write(path, code)
+    return MachineCode(code)
 
 
 def _initialize() -> None:
@@ -66,21 +129,13 @@ def _features() -> str:
     return str(llvm.get_host_cpu_features().flatten())
 
 
-def _target() -> Any:
+def _target(level: int) -> Any:
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=_features(), opt=OPTIMISATION, jit=True
+        cpu=llvm.get_host_cpu_name(), features=_features(), opt=level, jit=True
     )
 
 
-def _compiled(text: str) -> bytes:
-    module, target = llvm.parse_assembly(text), _target()
-    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMISATION)
-    passes = llvm.create_pass_builder(target, options)
-    passes.getModulePassManager().run(module, passes)
-    return bytes(target.emit_object(module))
-
-
-def _path(key: str) -> Path | None:
+def _path(key: str, level: int) -> Path | None:
     named = os.environ.get("EPOCHGATE_CACHE")
     if named == "":
         return None
@@ -92,7 +147,7 @@ def _path(key: str) -> Path | None:
         llvm.get_default_triple(),
         llvm.get_host_cpu_name(),
         _features(),
-        str(OPTIMISATION),
+        str(level),
     )
     digest = hashlib.sha256("\0".join(surroundings).encode()).hexdigest()
     return folder / "code" / f"{digest}.o"
@@ -116,3 +171,8 @@ def _write(path: Path, code: bytes) -> None:
         beside.replace(path)
     except OSError:
         beside.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    _source, _destination = map(Path, sys.argv[1:])
+    _destination.write_bytes(object_code(_source.read_text(encoding="utf-8"), OPTIMISED))

@@ -32,6 +32,7 @@ class Setting:
     final: str | None
     workers: int
     memory_max: int
+    optimise_from: int
 
 
 def chosen(engine: str | None) -> str:
@@ -64,8 +65,9 @@ def search(engine: str, setting: Setting) -> Search:
     if engine == "llvm":
         from epochgate.fsm.checker.engines.compiled import CompiledSearch, compiled_target
 
-        target = compiled_target(program, final, setting.workers)
-        return CompiledSearch(program, target, setting.workers, setting.memory_max)
+        workers, threshold = setting.workers, setting.optimise_from
+        target = compiled_target(program, final, workers, is_quick=threshold > 0)
+        return CompiledSearch(program, target, workers, setting.memory_max, threshold)
     if engine == "python":
         return PlainSearch(PythonTarget(program), program, final)
     interpreted = InterpretedTarget(setting.system, program, setting.layout)

@@ -13,7 +13,7 @@ import itertools
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
@@ -32,6 +32,9 @@ from epochgate.fsm.checker.engines.search import (
     Words,
 )
 
+if TYPE_CHECKING:
+    from epochgate.fsm.checker.compiler.machine_code import MachineCode, Optimisation
+
 TABLE_BITS = 18
 """Of a table to begin with, unless the budget is small: one large page of memory."""
 SHARED_SLOTS_MIN = 1 << 18
@@ -48,7 +51,9 @@ STATES_MAX = (1 << 32) - 2
 """A slot has 32 bits for a state's number."""
 
 
-def compiled_target(program: Program, final: str | None, workers: int) -> LlvmTarget:
+def compiled_target(
+    program: Program, final: str | None, workers: int, *, is_quick: bool = True
+) -> LlvmTarget:
     """Machine code of a program with the kernels, from the cache if it is there."""
     blocks, first, width = program.blocks
     constants = {
@@ -59,15 +64,16 @@ def compiled_target(program: Program, final: str | None, workers: int) -> LlvmTa
         "FIRST": first,
         "WIDTH": width,
     }
-    return LlvmTarget(program, (*k.SEARCHES, *GRAPHS), k.INLINED, constants, final)
+    kernels = (*k.SEARCHES, *GRAPHS)
+    return LlvmTarget(program, kernels, k.INLINED, constants, final, is_quick=is_quick)
 
 
 class Functions:
     """The kernels of a target as callables."""
 
-    def __init__(self, target: LlvmTarget) -> None:
+    def __init__(self, code: MachineCode) -> None:
         p, i = ctypes.c_void_p, ctypes.c_int64
-        function = target.code.function
+        function = code.function
         self.double = function("double", p, i, i, p, i, i)
         self.refill = function("refill", p, i, i, p, i, i)
         self.search = function("search", *[p] * 9, i)
@@ -114,10 +120,23 @@ def address(array: Any) -> int:
 
 
 class CompiledSearch(Search):
-    """Keeps the states in one large array; `memory_max` is in bytes."""
+    """Keeps the states in one large array; `memory_max` is in bytes.
 
-    def __init__(self, program: Program, target: LlvmTarget, workers: int, memory_max: int) -> None:
-        self.program, self.kernels = program, Functions(target)
+    A search of more than `optimise_from` states has optimised code made, and goes over to it.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        target: LlvmTarget,
+        workers: int,
+        memory_max: int,
+        optimise_from: int,
+    ) -> None:
+        self.program, self.kernels = program, Functions(target.code)
+        self._target, self._optimise_from = target, optimise_from
+        self._optimisation: Optimisation | None = None
+        self._is_optimised = target.is_optimised
         self._memory_max = memory_max
         self._fanout = len(program.steps)
         self._chunk = 1 << 14
@@ -229,6 +248,23 @@ class CompiledSearch(Search):
         shift, mask = 64 - self._bits, (1 << self._bits) - 1
         self.kernels.double(address(old), *slots, address(self.table), shift, mask)
 
+    # The code
+
+    def _improve(self) -> None:
+        """Have optimised code made once the search is large, and go over to it when it is done."""
+        if self._is_optimised or self.states < self._optimise_from:
+            return
+        if self._optimisation is None:
+            self._optimisation = self._target.optimise()
+        elif self._optimisation.is_done:
+            self._is_optimised = True
+            if (code := self._optimisation.code()) is not None:
+                self.kernels = Functions(code)
+
+    def close(self) -> None:
+        if self._optimisation is not None:
+            self._optimisation.close()
+
     # The search
 
     def begin(self, initial: Words) -> list[Span]:
@@ -268,6 +304,7 @@ class CompiledSearch(Search):
         )
         while todo:
             pause()
+            self._improve()
             self._allow()
             if is_shared and self._executor is not None:
                 codes = list(
@@ -337,6 +374,7 @@ class CompiledSearch(Search):
         worker.status[k.STACK] = 1
         while worker[k.STACK]:
             pause()
+            self._improve()
             self._allow()
             worker.status[k.ROOM] = min(worker[k.ROOM], DESCENT + self._fanout)
             code = self.kernels.descend(

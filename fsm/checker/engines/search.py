@@ -102,6 +102,9 @@ class Search(ABC):
     def restore(self, level: Sequence[Span], words: bytes, parents: bytes, rows: set[int]) -> None:
         """Enter a level that was saved."""
 
+    def close(self) -> None:
+        """End what was begun beside the search; what was found can still be read."""
+
     def recount(self, transitions: int, terminal_states: int, held: int) -> None:
         """Go on counting from what a saved search had counted."""
         self.transitions, self.terminal_states, self.held = transitions, terminal_states, held

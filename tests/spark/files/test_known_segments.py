@@ -91,6 +91,52 @@ def test_segments_stay_few_and_an_entry_is_written_a_few_times(tmp_path: Path) -
     assert segments.entries_written < count * math.log2(count)
 
 
+def test_an_entry_is_written_as_often_in_a_long_list_as_in_a_short_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epochgate.spark.files.known.SEGMENT_MAX", 256)
+    known, segments, counts = KnownFiles(), CountingSegments(tmp_path), (1024, 16_384)
+    for number in range(counts[-1]):
+        known.add(f"/{number:08d}", KnownFile((1, 1), 1))
+        known.seal(segments)
+        if number + 1 in counts:
+            assert segments.entries_written <= 4 * (number + 1)
+            assert all(count <= 256 for _, count, _ in known.to_list()[0])
+    assert len(known.to_list()[0]) <= counts[-1] / 256 + math.log2(256)
+
+
+def test_what_does_not_count_any_more_is_left_out_of_the_largest_segments_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epochgate.spark.files.known.SEGMENT_MAX", 16)
+    known, segments = KnownFiles(), CountingSegments(tmp_path)
+    for touched in range(100):
+        for number in range(64):
+            known.add(f"/{number}", KnownFile((1, touched), 1))
+            known.seal(segments)
+    assert sum(count for _, count, _ in known.to_list()[0]) <= 2 * 64 + 40
+    assert segments.entries_written < 6 * 100 * 64
+    assert plain(KnownFiles.from_list(known.to_list(), segments)) == plain(known)
+
+
+def test_what_is_handed_over_is_as_long_as_what_is_new(tmp_path: Path) -> None:
+    segments = KnownSegments(tmp_path)
+    known = KnownFiles()
+    for number in range(50):
+        known.add(f"/{number}", KnownFile((1, 1), 1))
+    known.seal(segments)
+    scout = known.copy()
+    for step in range(3):
+        scout.add(f"/new-{step}", KnownFile((2, 2), 2))
+        scout.note_gone(set(scout) - {f"/{step}"}, 10.0 * step, FORGET_AFTER_S)
+        scout.seal(segments)
+        changes = scout.take_changes()
+        assert len(changes.files) <= 4
+        known.adopt(changes)
+        assert plain(known) == plain(scout)
+        assert known.to_list() == scout.to_list()
+
+
 def test_what_is_forgotten_leaves_the_disk_as_well(tmp_path: Path) -> None:
     segments = KnownSegments(tmp_path)
     known = KnownFiles()
@@ -156,7 +202,8 @@ def test_idle_looks_write_nothing_and_a_snapshot_holds_a_bounded_part(tmp_path: 
         os.utime(path, (1, 1))
     files = enumeration(tmp_path, [1e9])
     assert len(files.discover()) == 300
-    files.forget_pending()
+    while files.next_split() is not None:
+        pass
     files.seal()
     snapshot = files.snapshot()
     assert len(snapshot) < 1000
