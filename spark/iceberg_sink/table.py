@@ -55,7 +55,7 @@ class IcebergTable:
 
     def load(self) -> bool:
         """Read the newest metadata; false if there is no table. Raises OutcomeUnknown."""
-        with self._translating():
+        with self._failing():
             try:
                 whole = self._catalog.load_table(self.name)
             except self._errors.NoSuchTableError:
@@ -77,7 +77,7 @@ class IcebergTable:
             raise TableUnusable(self.shown, reason, "Make the table, or give the catalog one.")
         location = "/".join([warehouse.rstrip("/"), *namespace.split("."), last])
         schema = library("pyiceberg.schema", what="an Iceberg table", extra="iceberg").Schema()
-        with self._translating():
+        with self._failing():
             self._catalog.create_namespace_if_not_exists(namespace)
             with contextlib.suppress(self._errors.TableAlreadyExistsError):
                 self._catalog.create_table(self.name, schema, location=location)
@@ -147,7 +147,7 @@ class IcebergTable:
         Raises TableOvertaken if main has changed since `load`: nothing was done then; or
         OutcomeUnknown.
         """
-        with self._translating():
+        with self._unless_overtaken(), self._failing():
             transaction = self._table.transaction()
             for schema in columns:
                 with transaction.update_schema() as update:
@@ -185,13 +185,18 @@ class IcebergTable:
         )
 
     @contextlib.contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except self._unknown as error:
+            raise OutcomeUnknown(self.shown, f"{type(error).__name__}: {error}") from error
+
+    @contextlib.contextmanager
+    def _unless_overtaken(self) -> Iterator[None]:
         try:
             yield
         except self._errors.CommitFailedException as error:
             raise TableOvertaken(self.shown, str(error)) from error
-        except self._unknown as error:
-            raise OutcomeUnknown(self.shown, f"{type(error).__name__}: {error}") from error
 
 
 def _database_errors() -> tuple[type[Exception], ...]:

@@ -197,20 +197,25 @@ def test_a_commit_whose_outcome_is_unknown_is_made_once(
     assert rows(tmp_path) == [1, 2]
 
 
-def test_an_answer_that_the_library_does_not_know_either_is_unknown(
-    target: IcebergTarget, tmp_path: Path
+@pytest.mark.parametrize("error", ["CommitStateUnknownException", "ServerError", "OSError"])
+def test_an_error_of_the_catalog_is_an_unknown_outcome(
+    target: IcebergTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
 ) -> None:
-    from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+    from pyiceberg import exceptions
+    from pyiceberg.catalog.sql import SqlCatalog
 
-    table = opened(tmp_path)
-    for raised, expected in (
-        (CommitStateUnknownException("500"), OutcomeUnknown),
-        (OSError("connection reset"), OutcomeUnknown),
-        (CommitFailedException("branch main has changed"), TableOvertaken),
-    ):
-        with pytest.raises(expected), table._translating():
-            raise raised
-    table.close()
+    files, real = stage(tmp_path, "r1", [1]), SqlCatalog.commit_table
+
+    def answer_lost(*arguments: Any) -> None:
+        real(*arguments)
+        monkeypatch.undo()
+        raise getattr(exceptions, error, OSError)("the answer is lost")
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", answer_lost)
+    with pytest.raises(RetryLater, match="the answer is lost"):
+        target.commit(1, files)
+    assert not target.commit(1, files)
+    assert rows(tmp_path) == [1]
 
 
 def test_what_was_committed_is_recognized_when_its_snapshots_have_expired(
