@@ -16,7 +16,7 @@ from epochgate.spark.parquet_sink.committable import Committable, require_intact
 WORKING = "_epochgate"
 """The directory in a table for what no reader sees: staged files, by run."""
 RUNS_REMEMBERED = 16
-"""Of so many runs, what their tasks have staged is looked for at each start."""
+"""The number of earlier runs whose staged files are looked for at each start."""
 
 
 class StagedFiles:
