@@ -210,8 +210,8 @@ class FileEnumeration:
 
         Raises what says how the source is wrong: `SourceMissing`, `SourceEmpty`,
         `SourceUnreadable`, `UnknownFormat`, `MixedFormats`, `TypeUnreadable`, and, unless bad files
-        are skipped, `BadFile` and those in `UNFIT`; and `FileChanged`. After an error, the
-        files before the one it names are enumerated, and the next call begins with that file.
+        are skipped, `BadFile` and those in `UNFIT`; `FileChanged`; and `SourceCompacted`. Files
+        before the one that an error names are enumerated, and the next call begins with that file.
         `ObjectStoreError` if a store does not answer.
         """
         new: list[FileSplit] = []
@@ -223,6 +223,7 @@ class FileEnumeration:
             if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
                 continue
             if self._is_settled(path, stamp, self._settle_s):
+                self._known.require_not_merged(path, paths)
                 new.extend(self._take_as_it_is(path, stamp))
         if not self._follow and not self._known and not self._settling:
             raise SourceEmpty(self.source)

@@ -35,6 +35,18 @@ class SourceEmpty(UsageError):
         )
 
 
+class SourceCompacted(UsageError):
+    """Files that were read, or are to be, have become part of another: the target, the new file."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.args[0]!r}, which this job reads, was compacted: {self.args[1]!r} holds rows "
+            "of files that this job has taken before, and they would be taken twice. Compact no "
+            "target that a job reads; to read this one from its beginning, give a new target and a "
+            "new --checkpoint-dir (checkpoint_directory in Python)."
+        )
+
+
 class SourceUnreadable(UsageError):
     """The operating system or a store refuses to list or read the source: path, reason."""
 

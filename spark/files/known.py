@@ -16,8 +16,13 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from epochgate.spark.files.checkpoint_directory import checkpoint_of, earlier_checkpoint_name
+from epochgate.spark.files.checkpoint_directory import (
+    checkpoint_of,
+    compacted_target_of,
+    earlier_checkpoint_name,
+)
 from epochgate.spark.files.content import Stamp, is_as_it_was
+from epochgate.spark.files.errors import SourceCompacted
 from epochgate.spark.files.known_segments import KnownSegments, Segment
 
 _UNKNOWN: Final[Sequence[Any]] = (None, 1, None, "")
@@ -92,6 +97,17 @@ class KnownFiles:
     def add(self, path: str, file: KnownFile) -> None:
         """Know the file from now on, as it is now."""
         self._files[path] = self._recent[path] = self._changes[path] = file
+
+    def require_not_merged(self, path: str, there: Collection[str]) -> None:
+        """Raise SourceCompacted for a file in which a compaction has put rows of known ones, which
+        are not among `there` any more.
+        """
+        target = compacted_target_of(path)
+        if target is None or path in self._files:
+            return
+        others = os.path.join(target, "")
+        if any(one.startswith(others) and one not in there for one in self._files):
+            raise SourceCompacted(target, path)
 
     def note_gone(self, there: Collection[str], now: float, forget_after_s: float) -> None:
         """Of the files that are not among `there`, note since when, and forget the oldest."""
