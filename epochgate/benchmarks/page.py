@@ -49,9 +49,9 @@ def with_sections(text: str, sections: dict[str, str], order: tuple[str, ...]) -
         )
     before, rest = text.split(START)
     old, after = rest.split(END)
-    parts = re.split(r"(?=<!-- bench:\w+ -->)", old)
+    parts = re.split(r"(?=<!-- bench:[\w-]+ -->)", old)
     found = {
-        re.findall(r"bench:(\w+)", part)[0]: part.strip() for part in parts if "bench:" in part
+        re.findall(r"bench:([\w-]+)", part)[0]: part.strip() for part in parts if "bench:" in part
     }
     found.update(sections)
     kept = "\n\n".join(found[question] for question in order if question in found)

@@ -10,66 +10,28 @@ from __future__ import annotations
 
 import gc
 import statistics
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
 from epochgate.benchmarks.figures import Table, number
-from epochgate.fsm import VirtualClock
+from epochgate.benchmarks.silent import RESTART_DELAY_S, SilentJob, timed_us
 from epochgate.runtime import (
     CoordinatorContext,
     CoordinatorProvider,
-    JobConfiguration,
-    JobMaster,
     OperatorCoordinator,
     SubtaskGateway,
-    TaskInbox,
-    Transport,
 )
-from epochgate.runtime.api.restart_strategies import FixedDelay
-from epochgate.runtime.api.transport import Message
-from epochgate.runtime.shell.blocking_work import SimulatedWork
-from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 
 SUBTASKS = (4, 100, 1_000, 10_000)
 COORDINATORS = (1, 2)
 RUNS = 5
-RESTART_DELAY_S = 1.0
 SUBTASKS_PER_SAMPLE = 4_000
 BURSTS_PER_SAMPLE = 100
 GATEWAYS_PER_BURST = 4
 EVENTS_PER_CONFIRMATION = 64
 FAILOVERS_PER_SAMPLE = 50
 EVENT = ["split", "part-00017.parquet", {"row_group": 12, "rows": 65536}]
-
-
-class SilentTransport(Transport):
-    """Keeps which processes were ended, and nothing else."""
-
-    def __init__(self) -> None:
-        self.inbox: TaskInbox | None = None
-        self.ended: list[tuple[int, int]] = []
-
-    def open(self, inbox: TaskInbox) -> None:
-        """Remember where to report."""
-        self.inbox = inbox
-
-    def deploy(self, subtask: int, attempt: int) -> None:
-        """The benchmark connects by itself."""
-
-    def send(self, subtask: int, identity: int, message: Message) -> None:
-        """Drop the message: no task is connected."""
-
-    def flush(self) -> None:
-        """Nothing waits."""
-
-    def end(self, subtask: int, identity: int, reason: str) -> None:
-        """Remember it; the benchmark reports the loss."""
-        self.ended.append((subtask, identity))
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 class QuietCoordinator(OperatorCoordinator):
@@ -108,67 +70,20 @@ class QuietProvider(CoordinatorProvider):
         return self.made
 
 
-class DrivenJob:
+class DrivenJob(SilentJob):
     """A running job whose subtasks say what the benchmark wants them to say."""
 
     def __init__(self, subtasks: int, coordinators: int) -> None:
-        self.subtasks = subtasks
         self._providers = [QuietProvider(f"operator-{c}") for c in range(coordinators)]
-        configuration = JobConfiguration(
-            "bench",
-            subtasks,
-            tuple(self._providers),
-            checkpoint_interval_s=None,
-            restart_strategy=FixedDelay(attempts_max=10**9, delay_s=RESTART_DELAY_S),
-        )
-        self._transport, self._clock = SilentTransport(), VirtualClock()
-        self.master = JobMaster(
-            configuration,
-            transport=self._transport,
-            store=InMemoryCheckpointStore(CheckpointShelf(), job_id="bench"),
-            clock=self._clock,
-            blocking=SimulatedWork,
-        )
-        assert isinstance(self.master.blocking, SimulatedWork)
-        self._blocking = self.master.blocking
-        self._identities = [0] * subtasks
-        self._identity = 0
         self._sent = [[0] * subtasks for _ in self._providers]
         self._gateways = [(c, s) for s in range(subtasks) for c in range(coordinators)]
-        self.master.start()
-        self._drain()
-        for subtask in range(subtasks):
-            self._connect(subtask)
-        self._drain()
+        super().__init__(subtasks, self._providers)
 
-    @property
-    def _inbox(self) -> TaskInbox:
-        if self._transport.inbox is None:
-            raise RuntimeError("the job was not started")
-        return self._transport.inbox
-
-    def _drain(self) -> None:
-        self.master.queue.drain()
-
-    def _connect(self, subtask: int) -> None:
-        self._identity += 1
-        self._identities[subtask] = self._identity
-        self._inbox.connected(subtask, self._identity)
-        self._inbox.received(subtask, self._identity, [["initialize"], ["run"]])
+    def connect(self, subtask: int) -> None:
+        """Let a process of the subtask come up, to which nothing was sent."""
+        super().connect(subtask)
         for sent in self._sent:
             sent[subtask] = 0
-
-    def checkpoint(self) -> None:
-        """Take one checkpoint, from its request to its completion and commit."""
-        wanted = self.master.request_checkpoint()
-        self._drain()
-        checkpoint = self.master.job.checkpoint.number
-        for subtask, identity in enumerate(self._identities):
-            self._inbox.received(subtask, identity, [["acknowledge", checkpoint, False, {}, []]])
-        self._drain()
-        while self._blocking.run_next():
-            self._drain()
-        wanted.result(0)
 
     def events(self, bursts: int, events_per_gateway: int = EVENTS_PER_CONFIRMATION) -> None:
         """Send bursts of events, each to the next few gateways, and confirm what each got at
@@ -184,37 +99,32 @@ class DrivenJob:
                 for _ in range(events_per_gateway):
                     gateway.send_event(EVENT)
                 self._sent[coordinator][subtask] += events_per_gateway
-            self._drain()
+            self.drain()
             for coordinator, subtask in touched:
                 confirm = ["confirm", coordinator, self._sent[coordinator][subtask]]
-                self._inbox.received(subtask, self._identities[subtask], [confirm])
-            self._drain()
+                self.say(subtask, confirm)
+            self.drain()
 
     def regional_failover(self, subtask: int) -> None:
         """Lose one process, and bring up its successor."""
-        self._inbox.lost(subtask, self._identities[subtask], "killed")
-        self._drain()
-        self._back_off()
-        self._connect(subtask)
-        self._drain()
+        self.inbox.lost(subtask, self.identities[subtask], "killed")
+        self.drain()
+        self.advance(RESTART_DELAY_S)
+        self.connect(subtask)
+        self.drain()
 
     def global_failover(self) -> None:
         """Let a coordinator fail the job, and bring everything up again."""
         self._providers[0].made.context.fail_job("measured")
-        self._drain()
-        ended, self._transport.ended = self._transport.ended, []
+        self.drain()
+        ended, self.transport.ended = self.transport.ended, []
         for subtask, identity in ended:
-            self._inbox.lost(subtask, identity, "ended")
-        self._drain()
-        self._back_off()
+            self.inbox.lost(subtask, identity, "ended")
+        self.drain()
+        self.advance(RESTART_DELAY_S)
         for subtask in range(self.subtasks):
-            self._connect(subtask)
-        self._drain()
-
-    def _back_off(self) -> None:
-        self._clock.advance(RESTART_DELAY_S)
-        self.master.queue.post_due()
-        self._drain()
+            self.connect(subtask)
+        self.drain()
 
 
 @dataclass(frozen=True)
@@ -225,14 +135,6 @@ class Costs:
     event_us: float
     regional_us: float
     global_us: float
-
-
-def timed_us(times: int, call: Callable[[int], None]) -> float:
-    """Return the processor time of one call out of `times`, in microseconds."""
-    started_s = time.thread_time()
-    for turn in range(times):
-        call(turn)
-    return (time.thread_time() - started_s) / times * 1e6
 
 
 def costs(subtasks: int, coordinators: int, bursts: int = BURSTS_PER_SAMPLE) -> Costs:

@@ -11,15 +11,18 @@ from pathlib import Path
 from epochgate.errors import UsageError
 
 PAGE = Path("docs/benchmarks.md")
-QUESTIONS = ("ingest", "recovery", "events", "scaling", "checker")
-"""In the order of the page; the module of each is `epochgate.benchmarks.<name>`."""
+QUESTIONS = ("ingest", "known-files", "recovery", "events", "scaling", "listeners", "checker")
+"""In the order of the page; the module of each is `epochgate.benchmarks.<name>`, with `_` for `-`.
+"""
 
 DESCRIPTION = """\
-Measure on this machine: the ingestion against a plain Spark job (ingest), how
+Measure on this machine: the ingestion beside what else brings files into files
+with Spark (ingest), what it costs to know a million files (known-files), how
 soon killed workers and executors are replaced (recovery), control events per
 second through the gateways (events), how the driver's work grows with the
-number of subtasks (scaling), and how fast the checker is beside Spin (checker).
-About ten minutes for all; what else runs on the machine shows in the figures."""
+number of subtasks (scaling), what the log and the history cost (listeners),
+and how fast the checker is beside Spin (checker). About a quarter of an hour
+for all; what else runs on the machine shows in the figures."""
 
 EPILOG = """\
 examples:
@@ -74,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name in [name for name in QUESTIONS if name in (arguments.questions or QUESTIONS)]:
         measured_on = machine.description(date.today())
         note(f"[bold]{name}[/bold]")
-        table = import_module(f"epochgate.benchmarks.{name}").measure(note=note)
+        table = import_module(f"epochgate.benchmarks.{name.replace('-', '_')}").measure(note=note)
         section = page.section(table, measured_on)
         print(f"{section}\n", flush=True)
         if arguments.write:

@@ -3,30 +3,43 @@
 Decides whether a file that is found is a known one, when one that is gone from the source is
 forgotten, and how the list is kept: what is recent stands in each checkpoint, and all else in
 segments, each of which is written once. Recent entries become a segment when they are
-`RECENT_MAX`; with it are merged the last segments that are less than twice as large. So there are
-no more segments than the logarithm of the list's length, and each entry is written as often at
-most. Of entries for one path the last counts, and what does not is left out where segments are
-merged. Lives on the driver, on one thread at a time; sealing writes files.
+`RECENT_MAX`; with it are merged the last segments, once `MERGED` of about one size would stand
+there, and none that has `SEGMENT_MAX` entries. So an entry is written a few times at most, however
+long the list gets, and a checkpoint names one segment more for each `SEGMENT_MAX` files. Of entries
+for one path the last counts; where more than half of them do not count, all is written once more
+without these. Lives on the driver, on one thread at a time; sealing writes files.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from epochgate.spark.files.checkpoint_directory import checkpoint_of, earlier_checkpoint_name
-from epochgate.spark.files.content import Stamp, checksum_of
+from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.known_segments import KnownSegments, Segment
-from epochgate.spark.files.split import Format
 
+_UNKNOWN: Final[Sequence[Any]] = (None, 1, None, "")
+"""Checksum, delivery, when it was missed and ETag of an entry that ends before them."""
 RECENT_MAX = 256
 """Entries that each checkpoint may hold of itself; some 20 kB."""
+MERGED: Final = 4
+SEGMENT_MAX = 65_536
 
 
-@dataclass(frozen=True)
-class KnownFile:
+class Changes(NamedTuple):
+    """What has changed in one list, for another that was its equal before: the files, none for one
+    that was forgotten; and how all of it is kept now.
+    """
+
+    files: Mapping[str, KnownFile | None]
+    recent: Mapping[str, KnownFile | None]
+    segments: Sequence[Segment]
+    superseded: Sequence[str]
+
+
+class KnownFile(NamedTuple):
     """A file as it was last taken, or left out.
 
     checksum: none if it could not be read, or was taken by a release that made none. delivery: 1,
@@ -39,14 +52,14 @@ class KnownFile:
     delivery: int = 1
     gone_at: float | None = None
 
-    def is_content_of(self, path: str, stamp: Stamp, file_format: Format) -> bool:
-        """Whether the file at `path` is this one; it is read if its time stamp is another.
+    def is_content_of(self, stamp: Stamp, checksum: Callable[[], int]) -> bool:
+        """Whether a file is this one; its `checksum` is asked for if its time stamp is another.
 
-        Raises OSError.
+        Raises what `checksum` raises.
         """
-        if stamp == self.stamp or self.checksum is None or stamp[0] != self.stamp[0]:
+        if stamp == self.stamp or self.checksum is None:
             return stamp == self.stamp
-        return checksum_of(path, file_format) == self.checksum
+        return stamp.size_bytes == self.stamp.size_bytes and checksum() == self.checksum
 
 
 class KnownFiles:
@@ -60,6 +73,7 @@ class KnownFiles:
         self._recent: dict[str, KnownFile | None] = {}
         """What no segment has: the newest entry of each path, none if it was forgotten."""
         self._segments: list[Segment] = []
+        self._changes: dict[str, KnownFile | None] = {}
         self.superseded: list[str] = []
 
     def __len__(self) -> int:
@@ -77,40 +91,70 @@ class KnownFiles:
 
     def add(self, path: str, file: KnownFile) -> None:
         """Know the file from now on, as it is now."""
-        self._files[path] = self._recent[path] = file
+        self._files[path] = self._recent[path] = self._changes[path] = file
 
     def note_gone(self, there: Collection[str], now: float, forget_after_s: float) -> None:
         """Of the files that are not among `there`, note since when, and forget the oldest."""
         for path, file in [item for item in self._files.items() if item[0] not in there]:
             if file.gone_at is None:
-                self.add(path, replace(file, gone_at=now))
+                self.add(path, file._replace(gone_at=now))
             elif now - file.gone_at >= forget_after_s:
                 del self._files[path]
-                self._recent[path] = None
+                self._recent[path] = self._changes[path] = None
         for path in there:
             if (known := self._files.get(path)) is not None and known.gone_at is not None:
-                self.add(path, replace(known, gone_at=None))
+                self.add(path, known._replace(gone_at=None))
 
     def seal(self, segments: KnownSegments) -> None:
         """Make a segment of the recent entries if they are many. Raises what segments raise."""
         if len(self._recent) < RECENT_MAX:
             return
-        merged, kept = dict(self._recent), list(self._segments)
-        while kept and kept[-1].count < 2 * len(merged):
-            merged = {**dict(map(_from_list, segments.read(kept.pop()))), **merged}
-        if not kept:  # nothing older is left that could be meant
-            merged = {path: file for path, file in merged.items() if file is not None}
+        written = len(self._recent) + sum(segment.count for segment in self._segments)
+        merged: Mapping[str, KnownFile | None] = self._files
+        kept: list[Segment] = []
+        if written <= 2 * (len(self._files) + MERGED * RECENT_MAX):
+            merged, kept = self._merged(segments)
         entries = [_to_list(*entry) for entry in merged.items()]
-        new = [segments.write(entries)] if entries else []
+        new = [
+            segments.write(entries[first : first + SEGMENT_MAX])
+            for first in range(0, len(entries), SEGMENT_MAX)
+        ]
         self.superseded += [segment.name for segment in self._segments[len(kept) :]]
         self._segments, self._recent = [*kept, *new], {}
 
+    def _merged(self, segments: KnownSegments) -> tuple[dict[str, KnownFile | None], list[Segment]]:
+        """The entries of the next segment, and the segments that stay."""
+        merged, kept = dict(self._recent), list(self._segments)
+        while len(last := kept[1 - MERGED :]) == MERGED - 1 and all(
+            segment.count < min(2 * len(merged), SEGMENT_MAX) for segment in last
+        ):
+            del kept[1 - MERGED :]
+            before: dict[str, KnownFile | None] = {}
+            for segment in last:
+                before.update(map(_from_list, segments.read(segment)))
+            merged = {**before, **merged}
+        if not kept:  # nothing older is left that could be meant
+            merged = {path: file for path, file in merged.items() if file is not None}
+        return merged, kept
+
     def copy(self) -> KnownFiles:
-        """The same files, in a collection of their own."""
+        """The same files, in a collection of their own, of which nothing has changed yet."""
         other = KnownFiles()
         other._files, other._recent = dict(self._files), dict(self._recent)
-        other._segments, other.superseded = list(self._segments), list(self.superseded)
+        other._segments = list(self._segments)
         return other
+
+    def take_changes(self) -> Changes:
+        """What has changed since the last call; at the first, since the list was copied."""
+        changes = Changes(self._changes, dict(self._recent), list(self._segments), self.superseded)
+        self._changes, self.superseded = {}, []
+        return changes
+
+    def adopt(self, changes: Changes) -> None:
+        """Become the equal of the list that has changed, from which this one was not different."""
+        self._take_in(changes.files.items())
+        self._recent, self._segments = dict(changes.recent), list(changes.segments)
+        self.superseded += changes.superseded
 
     def to_list(self) -> list[Any]:
         """What a checkpoint holds: the segments, and the recent entries; plain values."""
@@ -154,7 +198,10 @@ class KnownFiles:
 def _to_list(path: str, file: KnownFile | None) -> list[Any]:
     if file is None:
         return [path]
-    values = [path, *file.stamp, file.checksum, file.delivery]
+    size, modified, etag = file.stamp
+    values = [path, size, modified, file.checksum, file.delivery]
+    if etag:
+        return [*values, file.gone_at, etag]
     return values if file.gone_at is None else [*values, file.gone_at]
 
 
@@ -163,7 +210,8 @@ def _from_list(values: Sequence[Any]) -> tuple[str, KnownFile | None]:
     if not rest:
         return path, None
     size, modified, *more = rest
-    return path, KnownFile((size, modified), *(more or (None,)))
+    checksum, delivery, gone_at, etag = [*more, *_UNKNOWN[len(more) :]]
+    return path, KnownFile(Stamp(size, modified, etag), checksum, delivery, gone_at)
 
 
 def _earlier_path(path: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import uuid
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -75,8 +75,8 @@ class KnownSegments:
             raise SegmentNotWritten(self.directory, error.strerror) from error
         return Segment(name, len(entries), zlib.crc32(data))
 
-    def read(self, segment: Segment) -> list[Any]:
-        """The entries of a segment; raises SegmentLost."""
+    def read(self, segment: Segment) -> Sequence[Any]:
+        """The entries of a segment, as tuples; raises SegmentLost."""
         path = os.path.join(self.directory, segment.name)
         try:
             data = self._files.read_bytes(path)
@@ -84,7 +84,8 @@ class KnownSegments:
             raise SegmentLost(path, f"cannot be read ({error.strerror})") from error
         if zlib.crc32(data) != segment.checksum:
             raise SegmentLost(path, "is damaged")
-        entries: list[Any] = msgpack.unpackb(zlib.decompress(data))
+        # Tuples of plain values cost the garbage collector nothing, and lists a lot.
+        entries: Sequence[Any] = msgpack.unpackb(zlib.decompress(data), use_list=False)
         return entries
 
     def remove(self, names: Iterable[str]) -> None:

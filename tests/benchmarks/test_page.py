@@ -17,12 +17,14 @@ def test_a_measured_question_replaces_its_own_section_only(tmp_path: Path) -> No
     order = ("ingest", "events")
     page.write(file, {"events": page.section(TABLE, "a slow machine")}, order)
     page.write(file, {"ingest": "<!-- bench:ingest -->\nfast"}, order)
-    page.write(file, {"events": page.section(TABLE, "a quick machine")}, order)
+    page.write(file, {"known-files": "<!-- bench:known-files -->\nmany"}, (*order, "known-files"))
+    page.write(file, {"events": page.section(TABLE, "a quick machine")}, (*order, "known-files"))
     text = file.read_text()
     assert text.startswith("# Title\n")
     assert text.endswith("\n## Licence\n")
     assert text.index("fast") < text.index("quick machine")
     assert "slow machine" not in text
+    assert text.count("many") == 1
     assert "| plain | 1 |" in text
 
 
@@ -37,7 +39,7 @@ def test_a_page_without_a_place_for_figures_is_left_alone(tmp_path: Path, text: 
 
 def test_an_unknown_question_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "weather"]) == 2
-    assert "choose from ingest, recovery, events, scaling" in capsys.readouterr().err
+    assert "choose from ingest, known-files, recovery, events, scaling" in capsys.readouterr().err
 
 
 def test_an_installed_package_without_benchmarks_says_where_they_are(

@@ -33,7 +33,7 @@ SYSTEMS: tuple[type[System], ...] = (
 ROOMS = ("runtime", "spark", "epochgate/commands", "epochgate/benchmarks", "diagrams")
 
 READS = {
-    "epochgate/benchmarks/scaling.py": "a benchmark acknowledges the checkpoint under way",
+    "epochgate/benchmarks/silent.py": "a benchmark acknowledges the checkpoint under way",
     "runtime/testing/fuzzing/job.py": "the fuzzer judges what it sees",
     "runtime/testing/fuzzing/walks.py": "the fuzzer goes on until a situation is reached",
     "runtime/api/recreate_on_reset.py": "a test or a debugger asks for the coordinator of the time",

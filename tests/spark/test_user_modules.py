@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import epochgate
-from epochgate.benchmarks.ingest import cleaning_step
+from epochgate.benchmarks.contenders import cleaning_step
 from epochgate.spark.program_pickling import pickled
 from epochgate.spark.shipping import build_archive
 from epochgate.spark.user_modules import user_modules

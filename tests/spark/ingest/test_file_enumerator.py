@@ -28,7 +28,7 @@ class FileJob(HandJob):
         first.discover()
         self.files = EnumeratedFileSource(
             fresh,
-            FirstLook(0, first.snapshot()),
+            FirstLook(0, first),
             KnownSegments(tmp_path / "known"),
             follow_every_s=follow_every_s,
         )
