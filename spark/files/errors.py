@@ -6,7 +6,7 @@ Every type keeps its facts as constructor arguments, so it survives being pickle
 from __future__ import annotations
 
 from epochgate.errors import EpochgateError, UsageError
-from epochgate.runtime.objects.client import is_url
+from epochgate.runtime.objects.client import is_remote
 from epochgate.runtime.objects.errors import advice
 
 
@@ -15,7 +15,7 @@ class SourceMissing(UsageError):
 
     def __str__(self) -> str:
         what = f"source {self.args[0]!r} does not exist, or no file matches it"
-        if is_url(self.args[0]):
+        if is_remote(self.args[0]):
             return f"{what}. Check the spelling, capitals too; a prefix ends where a name ends."
         return (
             f"{what}. Check the spelling and the working directory; the path must be the same on "
@@ -52,7 +52,7 @@ class SourceUnreadable(UsageError):
 
     def __str__(self) -> str:
         told = f"cannot read {self.args[0]!r}: {self.args[1]}."
-        if is_url(self.args[0]):
+        if is_remote(self.args[0]):
             return (
                 f"{told} {advice(self.args[0])} The credentials have to allow listing and reading."
             )

@@ -21,7 +21,7 @@ from epochgate.spark.files.checkpoint_directory import (
     compacted_target_of,
     earlier_checkpoint_name,
 )
-from epochgate.spark.files.content import Stamp
+from epochgate.spark.files.content import Stamp, is_as_it_was
 from epochgate.spark.files.errors import SourceCompacted
 from epochgate.spark.files.known_segments import KnownSegments, Segment
 
@@ -58,12 +58,12 @@ class KnownFile(NamedTuple):
     gone_at: float | None = None
 
     def is_content_of(self, stamp: Stamp, checksum: Callable[[], int]) -> bool:
-        """Whether a file is this one; its `checksum` is asked for if its time stamp is another.
+        """Whether a file is this one; its `checksum` is asked for if its stamp is another.
 
         Raises what `checksum` raises.
         """
-        if stamp == self.stamp or self.checksum is None:
-            return stamp == self.stamp
+        if is_as_it_was(self.stamp, stamp) or self.checksum is None:
+            return is_as_it_was(self.stamp, stamp)
         return stamp.size_bytes == self.stamp.size_bytes and checksum() == self.checksum
 
 
@@ -222,11 +222,10 @@ def _to_list(path: str, file: KnownFile | None) -> list[Any]:
 
 
 def _from_list(values: Sequence[Any]) -> tuple[str, KnownFile | None]:
-    path, *rest = values
-    if not rest:
-        return path, None
-    size, modified, *more = rest
-    checksum, delivery, gone_at, etag = [*more, *_UNKNOWN[len(more) :]]
+    if len(values) == 1:
+        return values[0], None
+    path, size, modified, *rest = values
+    checksum, delivery, gone_at, etag = [*rest, *_UNKNOWN[len(rest) :]]
     return path, KnownFile(Stamp(size, modified, etag), checksum, delivery, gone_at)
 
 
