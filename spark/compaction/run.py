@@ -20,7 +20,7 @@ from epochgate.spark.compaction.errors import CompactionOvertaken, OthersCompact
 from epochgate.spark.compaction.objects import ObjectCompaction
 from epochgate.spark.compaction.plan import Plan, Wanted
 from epochgate.spark.compaction.result import CompactionResult, planned_result, result_of
-from epochgate.spark.ingest.targets import PARQUET, parse_target
+from epochgate.spark.ingest.targets import DELTA, ICEBERG, PARQUET, POSTGRES, parse_target
 from epochgate.spark.parquet_sink.tree import VisibleFile
 
 FILE_BYTES: Final = 128_000_000
@@ -173,9 +173,10 @@ class CompactionRun:
 
 
 _OTHERS: Final = {
-    "delta": "Delta Lake does that itself, also while the job runs: "
+    DELTA: "Delta Lake does that itself, also while the job runs: "
     "DeltaTable(path).optimize.compact() in Python, OPTIMIZE in SQL",
-    "postgres": "a table of a database has no files of its own",
+    ICEBERG: "Iceberg does that itself, also while the job runs: rewrite_data_files in Spark SQL",
+    POSTGRES: "a table of a database has no files of its own",
 }
 
 

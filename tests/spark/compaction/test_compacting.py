@@ -297,7 +297,9 @@ def test_what_is_no_target_is_refused(tmp_path: Path) -> None:
         compact(str(tmp_path / "none"))
     with pytest.raises(OthersCompact, match="optimize"):
         compact(f"delta:{tmp_path}")
-    with pytest.raises(OthersCompact):
+    with pytest.raises(OthersCompact, match="rewrite_data_files"):
+        compact("iceberg:catalog.namespace.table")
+    with pytest.raises(OthersCompact, match="no files"):
         compact("postgres:host=db#t")
     for wrong in ({"min_files": 1}, {"file_bytes": 0}, {"keep_checkpoints": -1}):
         with pytest.raises(UsageError):
