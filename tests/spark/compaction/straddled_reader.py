@@ -64,10 +64,16 @@ def of_polars(where: str) -> Callable[[str], list[int]]:
 
 
 def of_spark(where: str) -> Callable[[str], list[int]]:
-    """The rows of Spark."""
-    from epochgate.spark.session import local_session
+    """The rows of Spark, on a session that tries no task again."""
+    from pyspark.sql import SparkSession
 
-    spark = SESSIONS.enter_context(local_session("local[2]"))
+    from epochgate.spark.java import use_java
+
+    use_java()
+    spark = (
+        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    )
+    SESSIONS.callback(spark.stop)
     spark.sparkContext.setLogLevel("OFF")
 
     def read(path: str) -> list[int]:
