@@ -24,6 +24,7 @@ COMMANDS = (
     "demo",
     "ingest",
     "status",
+    "checkpoints",
     "soak",
     "bench",
     "draw",

@@ -31,18 +31,16 @@ from dataclasses import dataclass
 
 import msgpack
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from epochgate.errors import UsageError
-from epochgate.spark.files.agreement import Layouts, Reading
-from epochgate.spark.files.content import (
-    OnChangedFile,
-    Stamp,
-    checksum_of,
-    describe_stamp,
-    stamp_of,
+from epochgate.runtime.objects.client import SCHEMES, is_url
+from epochgate.runtime.objects.errors import (
+    ObjectMissing,
+    ObjectReplaced,
 )
-from epochgate.spark.files.cutting import byte_ranges, row_group_ranges
+from epochgate.spark.files.access import FileAccess
+from epochgate.spark.files.agreement import Layouts, Reading
+from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import (
     BadFile,
@@ -56,16 +54,16 @@ from epochgate.spark.files.errors import (
     UnknownFormat,
 )
 from epochgate.spark.files.evolution import SchemaEvolution
-from epochgate.spark.files.finding import find_files
+from epochgate.spark.files.inspection import checksum_of_file, shares_of, unreadable
 from epochgate.spark.files.known import Changes, KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
-from epochgate.spark.files.layout import cause_of, format_of, open_bytes
+from epochgate.spark.files.layout import format_of
 from epochgate.spark.files.partitions import (
     PartitionColumnInFile,
     PartitionsDiffer,
     PartitionValueInvalid,
 )
-from epochgate.spark.files.reader import READ_ERRORS, OnBadFile
+from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
@@ -76,6 +74,10 @@ _SEGMENTS_SINCE, _LAYOUTS_SINCE = 3, 4
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
 SETTLE_S = 5.0
+WHOLE_OBJECTS = ("s3://", "s3a://", "gs://")
+"""Where an object is there once it is complete; in Azure's stores a file may grow, as on a disk."""
+REPLACED_MAX = 10
+"""How many times in a row a file may be replaced while it is looked at."""
 UNFIT = (
     SchemaChanged,
     PartitionsDiffer,
@@ -111,8 +113,8 @@ class FileEnumeration:
     default 5 if following, else 0. on_changed_file: see the module; none for the same as
     on_bad_file. encoding: of text files. segments: where most of what is known is kept; none to
     keep all in the snapshot. forget_after_s: how long a file must be gone from the source to be
-    forgotten. now: seconds since 1970.
-    Raises `UsageError` for a source that is a URL, and for splits of no byte.
+    forgotten. now: seconds since 1970. access: to the files, and to objects if source is a URL.
+    Raises `UsageError` for splits of no byte, and for a URL that is of no object store.
     """
 
     def __init__(
@@ -135,19 +137,17 @@ class FileEnumeration:
         segments: KnownSegments | None = None,
         forget_after_s: float = math.inf,
         now: Callable[[], float] = time.time,
+        access: FileAccess | None = None,
     ) -> None:
         if split_bytes_target < 1:
             raise UsageError(f"split_bytes_target={split_bytes_target} must be at least 1 byte")
-        if "://" in os.fspath(source):
-            raise UsageError(
-                f"source {os.fspath(source)!r} is a URL; only paths of mounted file systems can be "
-                "read. Mount it, or copy the files to a directory."
-            )
-        self.source = os.path.abspath(source)
+        self.source = _absolute(os.fspath(source))
+        self._access = access or FileAccess()
         self._format = format
         self._split_bytes_target = split_bytes_target
         self._follow = follow
-        self._settle_s = (SETTLE_S if follow else 0.0) if settle_s is None else settle_s
+        may_be_unfinished = follow and not self.source.startswith(WHOLE_OBJECTS)
+        self._settle_s = (SETTLE_S if may_be_unfinished else 0.0) if settle_s is None else settle_s
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
         self._segments = segments
@@ -220,17 +220,18 @@ class FileEnumeration:
         `SourceUnreadable`, `UnknownFormat`, `MixedFormats`, `TypeUnreadable`, and, unless bad files
         are skipped, `BadFile` and those in `UNFIT`; and `FileChanged`. After an error, the
         files before the one it names are enumerated, and the next call begins with that file.
+        `ObjectStoreError` if a store does not answer.
         """
         new: list[FileSplit] = []
-        paths = find_files(self.source, may_be_none=bool(self._known) or self._follow)
+        paths = self._access.find(self.source, may_be_none=bool(self._known) or self._follow)
         self._layouts.look_at(paths)
-        for path in paths:
-            stamp = self._stamp(path)
+        for path, listed in paths.items():
+            stamp = self._usable(listed) if listed else self._stamp(path)
             known = self._known.find(path)
             if stamp is None or (known is not None and known.stamp == stamp):
                 continue
             if self._is_settled(path, stamp, self._settle_s):
-                new.extend(self._take(path, stamp))
+                new.extend(self._take_as_it_is(path, stamp))
         if not self._follow and not self._known and not self._settling:
             raise SourceEmpty(self.source)
         if self._forget_after_s < math.inf:
@@ -250,6 +251,17 @@ class FileEnumeration:
         superseded, self._known.superseded = self._known.superseded, []
         return superseded
 
+    def _take_as_it_is(self, path: str, stamp: Stamp | None) -> list[FileSplit]:
+        """Take the object even if it is replaced meanwhile, as it is then; none if it is gone."""
+        for _ in range(REPLACED_MAX):
+            if stamp is None:
+                return []
+            try:
+                return self._take(path, stamp)
+            except (ObjectReplaced, ObjectMissing):
+                stamp = self._stamp(path)
+        raise SourceUnreadable(path, "it is replaced again and again while it is looked at")
+
     def _take(self, path: str, stamp: Stamp) -> list[FileSplit]:
         """Know the file, and return its splits; none if it was known, or is not yet complete."""
         file_format, compression = self._format_of(path)
@@ -261,11 +273,21 @@ class FileEnumeration:
         checksum: int | None = None
         splits: list[FileSplit] = []
         try:
-            checksum = self._checksum(path, file_format)
-            layout, ranges = self._ranges(path, stamp, file_format, compression)
+            checksum = checksum_of_file(self._access, path, stamp, file_format)
+            layout, ranges = shares_of(
+                self._access,
+                self._layouts,
+                self._split_bytes_target,
+                path,
+                stamp,
+                file_format,
+                compression,
+            )
+            size, modified_ns, etag = stamp
             splits += [
                 FileSplit(
-                    path, file_format, compression, *stamp, *share, checksum, delivery, layout
+                    *(path, file_format, compression, size, modified_ns, *share),
+                    *(checksum, delivery, layout, etag),
                 )
                 for share in ranges
             ]
@@ -364,19 +386,25 @@ class FileEnumeration:
     def _stamp(self, path: str) -> Stamp | None:
         """None for a file that is empty, or gone since it was listed."""
         try:
-            stamp = stamp_of(path)
+            stamp = self._access.stamp_of(path)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise SourceUnreadable(path, error.strerror) from error
-        return stamp if stamp[0] > 0 else None
+            raise unreadable(path, error) from error
+        return self._usable(stamp)
+
+    @staticmethod
+    def _usable(stamp: Stamp) -> Stamp | None:
+        return stamp if stamp.size_bytes > 0 else None
 
     def _is_left_out(self, path: str, stamp: Stamp, known: KnownFile, file_format: Format) -> bool:
         """Whether nothing of a known file is to be read: nothing has changed, or it is skipped."""
         try:
-            is_same = known.is_content_of(path, stamp, file_format)
+            is_same = known.is_content_of(
+                stamp, lambda: self._access.checksum_of(path, stamp, file_format)
+            )
         except OSError as error:
-            raise SourceUnreadable(path, error.strerror) from error
+            raise unreadable(path, error) from error
         checksum = known.checksum
         if not is_same:
             if self._on_changed_file == "new":
@@ -385,7 +413,7 @@ class FileEnumeration:
             if self._on_changed_file == "fail":
                 raise changed
             self._skipped.append(SkippedFile(path, path, f"byte {known.stamp[0]}", str(changed)))
-            checksum = self._checksum(path, file_format)
+            checksum = checksum_of_file(self._access, path, stamp, file_format)
         self._known.add(path, KnownFile(stamp, checksum, known.delivery))
         self._settling.pop(path, None)
         return True
@@ -410,33 +438,6 @@ class FileEnumeration:
             raise MixedFormats(self._layouts.first_path, layout.format, path, file_format)
         return file_format, compression
 
-    def _checksum(self, path: str, file_format: Format) -> int:
-        try:
-            return checksum_of(path, file_format)
-        except PermissionError as error:
-            raise SourceUnreadable(path, error.strerror) from error
-        except OSError as error:
-            raise _bad(path, error, "none") from error
-
-    def _ranges(
-        self, path: str, stamp: Stamp, file_format: Format, compression: Compression
-    ) -> tuple[int, list[tuple[int, int]]]:
-        """The index of the file's layout, and its shares; none of it if it has no row."""
-        target = self._split_bytes_target
-        try:
-            if file_format == "parquet":
-                with pq.ParquetFile(path) as file:
-                    layout = self._layouts.of_parquet(path, file.schema_arrow)
-                    return layout, row_group_ranges(file.metadata, target)
-            found = self._layouts.of_text(path, file_format, compression)
-            if found is None:
-                return 0, []
-            dialect = self._layouts[found].dialect
-            with open_bytes(path, compression) as text:
-                return found, byte_ranges(text, stamp[0], file_format, compression, dialect, target)
-        except READ_ERRORS as error:
-            raise _bad(path, error, compression) from error
-
 
 def segments_in(snapshot: bytes) -> set[str]:
     """The names of the segments that a snapshot of an enumeration refers to."""
@@ -444,5 +445,13 @@ def segments_in(snapshot: bytes) -> set[str]:
     return KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
 
 
-def _bad(path: str, error: BaseException, compression: Compression) -> BadFile:
-    return BadFile(path, path, "the beginning", cause_of(error, path, compression))
+def _absolute(source: str) -> str:
+    if is_url(source):
+        return source.rstrip("/")
+    if "://" in source:
+        raise UsageError(
+            f"source {source!r} is a URL that cannot be read. Give one of an object store "
+            f"({', '.join(f'{scheme}://' for scheme in SCHEMES)}) or a path; other stores can be "
+            "mounted, or their files be copied."
+        )
+    return os.path.abspath(source)

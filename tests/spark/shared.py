@@ -18,6 +18,7 @@ SESSIONS = {
     "tests/spark/ingest/test_landing_zone.py": "local[2]",
     "tests/spark/tables/test_ingest_iceberg.py": "local[2]",
     "tests/spark/tables/test_ingest_tables.py": "local[2]",
+    "tests/spark/sink/test_object_frame.py": "local[2]",
     "tests/spark/sink/test_partitions_on_spark.py": "local[2]",
     "tests/spark/test_batch_snapshot_job.py": "local[2]",
     "tests/spark/test_collect_and_filtering.py": "local[2]",
