@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
-from epochgate.runtime.objects.client import is_url
 from epochgate.spark.files import TransformFunction
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.ddl import parse_schema
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
 from epochgate.spark.files.evolution import SchemaEvolution
+from epochgate.spark.files.finding import absolute_source
 from epochgate.spark.files.frames import Takes, takes_of
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
@@ -47,10 +47,10 @@ class IngestOptions:
     """One ingestion of the files of `source` into `target`.
 
     source: a directory, a file or a glob pattern. source, target, checkpoint_directory: a path, or
-    a URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. target: also
-    "delta:PATH", a Delta table, "iceberg:CATALOG.NAMESPACE.TABLE", an Iceberg table, or
-    "postgres:DSN#TABLE". checkpoint_directory: none for one beside
-    the target, unless that is a database.
+    a URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. source: also a URL of
+    what fsspec reads (hdfs://, sftp://). target: also "delta:PATH", a Delta table,
+    "iceberg:CATALOG.NAMESPACE.TABLE", or "postgres:DSN#TABLE". checkpoint_directory: none for one
+    beside the target, unless that is a database.
     transform: from a RecordBatch, Table or frame of pandas or polars to one, to several batches, or
     None for no rows. transform_takes: which of these it is given: "arrow", "table", "pandas" or
     "polars"; none to go by the annotation of its first parameter.
@@ -234,8 +234,7 @@ class IngestOptions:
     @property
     def source_path(self) -> str:
         """The source as an absolute path or pattern, or a URL."""
-        source = absolute(self.source)
-        return source.rstrip("/") if is_url(source) else source
+        return absolute_source(absolute(self.source))
 
     @property
     def target_path(self) -> str:
