@@ -23,6 +23,7 @@ from epochgate.errors import EpochgateError
 COMMANDS = (
     "demo",
     "ingest",
+    "compact",
     "status",
     "checkpoints",
     "soak",
