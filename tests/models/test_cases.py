@@ -111,6 +111,16 @@ def test_the_index_names_every_case_its_page_and_its_size() -> None:
     }
 
 
+def test_the_rules_that_take_the_step_away_are_rules_of_the_protocol() -> None:
+    protocol = (PAGES.parent / "protocol.md").read_text(encoding="utf-8")
+    known = set(re.findall(r"(?m)^\| ([A-Z]\d+) \|", protocol))
+    rows = re.findall(r"(?m)^\| .*\((\w+)\.md\).*\| ([A-Z\d, ]+) \|$", INDEX)
+    assert {page for page, _ in rows} == TEXTS.keys()
+    for page, rules in rows:
+        assert set(rules.split(", ")) <= known
+        assert [rule for rule in rules.split(", ") if rule not in TEXTS[page]] == []
+
+
 def test_a_case_is_checked_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "iceberg", "--engine", "python"]) == 0
     assert main(["check", "iceberg.last_offset", "--engine", "python"]) == 1
