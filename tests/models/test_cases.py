@@ -53,7 +53,7 @@ def test_a_mended_case_holds_on_every_interleaving(name: str) -> None:
         RisingWave(N=3, F=1),
         SinkV2(K=6),
     ],
-    ids=repr,
+    ids=lambda system: f"{type(system).__name__}-{sum(system.constants.values())}",
 )
 def test_a_mended_case_holds_within_larger_bounds(system: ClosedSystem) -> None:
     assert check(system, engine="python").verdict is Verdict.PASS
