@@ -16,7 +16,7 @@ When a known file is another: see `content`. With other content, found here or b
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
 its new content is left out as well ("skip") or is all taken as that of another file ("new").
 
-How files are cut: see `cutting`. How what is known is kept: see `known`.
+How files are cut: see `cutting`. How what is known and what waits is kept: see `known`, `pending`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import copy
 import math
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -38,9 +37,7 @@ from epochgate.spark.files.agreement import Layouts, Reading
 from epochgate.spark.files.content import (
     OnChangedFile,
     Stamp,
-    checksum_of,
     describe_stamp,
-    stamp_of,
 )
 from epochgate.spark.files.cutting import byte_ranges, row_group_ranges
 from epochgate.spark.files.dialect import Dialect
@@ -59,20 +56,22 @@ from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.files.finding import find_files
 from epochgate.spark.files.known import Changes, KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
-from epochgate.spark.files.layout import cause_of, format_of, open_bytes
+from epochgate.spark.files.layout import format_of, open_bytes
 from epochgate.spark.files.partitions import (
     PartitionColumnInFile,
     PartitionsDiffer,
     PartitionValueInvalid,
 )
+from epochgate.spark.files.pending import PendingSplits
+from epochgate.spark.files.probing import bad_file, probe_checksum, probe_stamp
 from epochgate.spark.files.reader import READ_ERRORS, OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
 
-STATE_VERSION = 4
-_READABLE_VERSIONS = (1, 2, 3, STATE_VERSION)
-_SEGMENTS_SINCE, _LAYOUTS_SINCE = 3, 4
+STATE_VERSION = 5
+_READABLE_VERSIONS = (1, 2, 3, 4, STATE_VERSION)
+_SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE = 3, 4, 5
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
 SETTLE_S = 5.0
@@ -94,7 +93,7 @@ class Found:
 
     layouts: Layouts
     known: Changes
-    pending: Sequence[FileSplit]
+    pending: PendingSplits
     skipped: Sequence[SkippedFile]
     settling: dict[str, tuple[Stamp, float]]
 
@@ -167,7 +166,7 @@ class FileEnumeration:
             ),
         )
         self._known = KnownFiles()
-        self._pending: deque[FileSplit] = deque()
+        self._pending = PendingSplits()
         self._skipped: list[SkippedFile] = []
         self._settling: dict[str, tuple[Stamp, float]] = {}
 
@@ -196,6 +195,11 @@ class FileEnumeration:
         return tuple(self._pending)
 
     @property
+    def waiting(self) -> PendingSplits:
+        """The same, as they are kept."""
+        return self._pending
+
+    @property
     def skipped(self) -> Sequence[SkippedFile]:
         """Files left out because they are bad, if bad files are skipped."""
         return tuple(self._skipped)
@@ -207,11 +211,11 @@ class FileEnumeration:
 
     def next_split(self) -> FileSplit | None:
         """Give out the next split; none if there is none now."""
-        return self._pending.popleft() if self._pending else None
+        return self._pending.next()
 
     def add_back(self, splits: Iterable[FileSplit]) -> None:
         """Take splits back that were given out; they are the next to be given out again."""
-        self._pending.extendleft(reversed(list(splits)))
+        self._pending.give_back(list(splits))
 
     def discover(self) -> list[FileSplit]:
         """Look for new files, and return their splits, which are pending from now on.
@@ -225,7 +229,7 @@ class FileEnumeration:
         paths = find_files(self.source, may_be_none=bool(self._known) or self._follow)
         self._layouts.look_at(paths)
         for path in paths:
-            stamp = self._stamp(path)
+            stamp = probe_stamp(path)
             known = self._known.find(path)
             if stamp is None or (known is not None and known.stamp == stamp):
                 continue
@@ -238,16 +242,18 @@ class FileEnumeration:
         return new
 
     def seal(self) -> None:
-        """Let the segments keep what became known, if that is much; writes files.
+        """Let the segments keep what is known and what is pending, if that is much; writes files.
 
         Raises SegmentNotWritten, or SegmentLost.
         """
         if self._segments is not None:
             self._known.seal(self._segments)
+            self._pending.seal(self._segments)
 
     def take_superseded(self) -> list[str]:
         """The segments that became needless since the last call; an earlier snapshot needs them."""
-        superseded, self._known.superseded = self._known.superseded, []
+        superseded = [*self._known.superseded, *self._pending.superseded]
+        self._known.superseded, self._pending.superseded = [], []
         return superseded
 
     def _take(self, path: str, stamp: Stamp) -> list[FileSplit]:
@@ -261,7 +267,7 @@ class FileEnumeration:
         checksum: int | None = None
         splits: list[FileSplit] = []
         try:
-            checksum = self._checksum(path, file_format)
+            checksum = probe_checksum(path, file_format)
             layout, ranges = self._ranges(path, stamp, file_format, compression)
             splits += [
                 FileSplit(
@@ -278,12 +284,12 @@ class FileEnumeration:
             position = bad.position if isinstance(bad, BadFile) else "the beginning"
             reason = bad.cause if isinstance(bad, BadFile) else str(bad)
             self._skipped.append(SkippedFile(path, path, position, reason))
-        if self._settle_s > 0 and self._stamp(path) != stamp:
+        if self._settle_s > 0 and probe_stamp(path) != stamp:
             self._layouts = layouts
             return []
         self._known.add(path, KnownFile(stamp, checksum, delivery))
         self._settling.pop(path, None)
-        self._pending.extend(splits)
+        self._pending.append(splits)
         return splits
 
     def copy(self) -> FileEnumeration:
@@ -291,13 +297,13 @@ class FileEnumeration:
         other = copy.copy(self)
         other._layouts = self._layouts.copy()
         other._known, other._settling = self._known.copy(), dict(self._settling)
-        other._pending, other._skipped = deque(self._pending), list(self._skipped)
+        other._pending, other._skipped = self._pending.copy(), list(self._skipped)
         return other
 
     def scout(self) -> FileEnumeration:
         """A copy that looks for what is new elsewhere; pending and skipped is what it finds."""
         other = self.copy()
-        other._pending, other._skipped = deque(), []
+        other._pending, other._skipped = PendingSplits(), []
         return other
 
     def take_found(self) -> Found:
@@ -309,7 +315,7 @@ class FileEnumeration:
             self._skipped,
             dict(self._settling),
         )
-        self._pending, self._skipped = deque(), []
+        self._pending, self._skipped = PendingSplits(), []
         return found
 
     def adopt(self, found: Found) -> None:
@@ -317,7 +323,7 @@ class FileEnumeration:
         self._layouts, self._settling = found.layouts, found.settling
         self._known.adopt(found.known)
         self._skipped += found.skipped
-        self._pending.extend(found.pending)
+        self._pending.take_over(found.pending)
 
     def snapshot(self) -> bytes:
         """The layout, files seen, splits pending and files skipped, as versioned msgpack."""
@@ -327,7 +333,7 @@ class FileEnumeration:
             self._layouts.first_path,
             self._layouts.to_list(),
             self._known.to_list(),
-            [split.to_list() for split in self._pending],
+            self._pending.to_list(),
             [skipped.to_list() for skipped in self._skipped],
         ]
         packed: bytes = msgpack.packb(values)
@@ -357,19 +363,13 @@ class FileEnumeration:
             if version < _SEGMENTS_SINCE
             else KnownFiles.from_list(known, self._segments)
         )
-        self._pending = deque(FileSplit.from_list(split) for split in pending)
+        self._pending = (
+            PendingSplits.from_earlier(pending)
+            if version < _PARTS_SINCE
+            else PendingSplits.from_list(pending, self._segments)
+        )
         self._skipped = [SkippedFile.from_list(value) for value in skipped]
         self._settling = {}
-
-    def _stamp(self, path: str) -> Stamp | None:
-        """None for a file that is empty, or gone since it was listed."""
-        try:
-            stamp = stamp_of(path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise SourceUnreadable(path, error.strerror) from error
-        return stamp if stamp[0] > 0 else None
 
     def _is_left_out(self, path: str, stamp: Stamp, known: KnownFile, file_format: Format) -> bool:
         """Whether nothing of a known file is to be read: nothing has changed, or it is skipped."""
@@ -385,7 +385,7 @@ class FileEnumeration:
             if self._on_changed_file == "fail":
                 raise changed
             self._skipped.append(SkippedFile(path, path, f"byte {known.stamp[0]}", str(changed)))
-            checksum = self._checksum(path, file_format)
+            checksum = probe_checksum(path, file_format)
         self._known.add(path, KnownFile(stamp, checksum, known.delivery))
         self._settling.pop(path, None)
         return True
@@ -410,14 +410,6 @@ class FileEnumeration:
             raise MixedFormats(self._layouts.first_path, layout.format, path, file_format)
         return file_format, compression
 
-    def _checksum(self, path: str, file_format: Format) -> int:
-        try:
-            return checksum_of(path, file_format)
-        except PermissionError as error:
-            raise SourceUnreadable(path, error.strerror) from error
-        except OSError as error:
-            raise _bad(path, error, "none") from error
-
     def _ranges(
         self, path: str, stamp: Stamp, file_format: Format, compression: Compression
     ) -> tuple[int, list[tuple[int, int]]]:
@@ -435,14 +427,11 @@ class FileEnumeration:
             with open_bytes(path, compression) as text:
                 return found, byte_ranges(text, stamp[0], file_format, compression, dialect, target)
         except READ_ERRORS as error:
-            raise _bad(path, error, compression) from error
+            raise bad_file(path, error, compression) from error
 
 
 def segments_in(snapshot: bytes) -> set[str]:
     """The names of the segments that a snapshot of an enumeration refers to."""
-    version, _, _, _, known, *_ = msgpack.unpackb(snapshot)
-    return KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
-
-
-def _bad(path: str, error: BaseException, compression: Compression) -> BadFile:
-    return BadFile(path, path, "the beginning", cause_of(error, path, compression))
+    version, _, _, _, known, pending, *_ = msgpack.unpackb(snapshot)
+    names = KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
+    return names | PendingSplits.segments_of(pending) if version >= _PARTS_SINCE else names
