@@ -27,7 +27,7 @@ from epochgate.errors import EpochgateError
 from epochgate.runtime.source import SourceProvider
 from epochgate.runtime.store import DirectoryCheckpointStore
 from epochgate.spark.files import FileEnumeration
-from epochgate.spark.files.content import checksum_of, stamp_of
+from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.known import RECENT_MAX, KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments, Segment
 from epochgate.spark.files.pending import PendingSplits
@@ -129,12 +129,13 @@ class KnowingJob(SilentJob):
 
     def _grown(self) -> tuple[float, list[Any]]:
         """The processor time of keeping the list of known files as it grows, and the list."""
-        known, checksum = KnownFiles(), checksum_of(str(path_of(self.source, 0)), "jsonl")
+        known, access, first_path = KnownFiles(), FileAccess(), str(path_of(self.source, 0))
+        checksum = access.checksum_of(first_path, access.stamp_of(first_path), "jsonl")
         used_s = 0.0
         for first in range(0, self.files, RECENT_MAX):
             numbers = range(first, min(first + RECENT_MAX, self.files))
             paths = [str(path_of(self.source, one)) for one in numbers]
-            taken = [(path, KnownFile(stamp_of(path), checksum)) for path in paths]
+            taken = [(path, KnownFile(access.stamp_of(path), checksum)) for path in paths]
             begun_s = time.thread_time()
             for path, file in taken:
                 known.add(path, file)

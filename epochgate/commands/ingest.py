@@ -40,6 +40,7 @@ examples:
   epochgate ingest incoming table            all files below incoming, on this machine
   epochgate ingest 'logs/*.csv.gz' table --columns time,level --parallelism 2
   epochgate ingest incoming table --follow   go on with new files until Ctrl-C
+  epochgate ingest s3://bucket/in s3://bucket/out   from and into an object store
   epochgate ingest incoming table --transform my_rules:clean
                                              clean(batch) of my_rules.py: from a
                                              pyarrow.RecordBatch to one, or None;
@@ -55,7 +56,7 @@ targets (docs/tables.md):
               psql, such as postgresql://host/database (epochgate[postgres])
 
 Ctrl-C takes a last checkpoint and leaves; a second Ctrl-C leaves at once. Nothing
-is lost either way. Source and target must be the same paths on all machines.
+is lost either way. Source and target must be the same on all machines.
 Exit codes: 0 finished or stopped, 3 the same and rows or files were left out
 (--on-bad-row reject, --on-bad-file skip), 1 the job failed, 2 misuse, 130 canceled."""
 
@@ -70,7 +71,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("source", metavar="SOURCE", help="a directory, a file, or a pattern in quotes")
+    add("source", metavar="SOURCE", help="a directory, a file, a pattern in quotes, or a URL")
     add("target", metavar="TARGET", help="the directory, URL or table to write; see below")
     add("--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)")
     add(
@@ -221,13 +222,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--chaos {arguments.chaos}: give the number of kills, 0 for none")
     from epochgate.commands.progress import Progress
     from epochgate.commands.watching import Interrupts, logging_to
-    from epochgate.spark.ingest.plan import plan_ingest
+    from epochgate.spark.ingest.plan import plan_ingest, require_stores
     from epochgate.spark.ingest.run import start_plan
     from epochgate.spark.session import local_master, local_session
 
     master = local_master(arguments.master or f"local[{options.parallelism}]")
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
+        require_stores(options)
         plan = plan_ingest(options)
         stack.callback(plan.release)
         _announce(plan, master, is_quiet=arguments.quiet)

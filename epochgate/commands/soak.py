@@ -7,10 +7,12 @@ processes (`epochgate.soaking`).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,8 @@ from epochgate.errors import UsageError
 if TYPE_CHECKING:
     from epochgate.soaking.driver import Tally
 
-ROUNDS = ("flights", "parquet", "csv", "jsonl")
+S3 = "s3-"
+ROUNDS = ("flights", "s3-parquet", "csv", "s3-jsonl", "parquet", "s3-csv", "jsonl")
 
 DESCRIPTION = """\
 Ingest again and again on a local cluster while Python workers and executors are
@@ -28,13 +31,15 @@ go, and the driver itself is killed and started again; compare every result with
 the input, row by row, and count the kills. The first round reads a public data
 set; then come landing zones of Parquet files with nested columns, of CSV and of
 JSON lines, in which files arrive, are touched, delivered again, rewritten, taken
-away and brought back while they are read, with another parallelism at each start."""
+away and brought back while they are read, with another parallelism at each start;
+in turns on this machine's disk and, with target and checkpoints, in an object
+store that is started for it (SeaweedFS, s3://)."""
 
 EPILOG = """\
 examples:
-  epochgate soak                    at least 200 kills, some twenty minutes
+  epochgate soak                    at least 200 kills, most of an hour
   epochgate soak --kills 1000 --minutes 120
-  epochgate soak --rounds csv,jsonl   landing zones of these files only
+  epochgate soak --rounds csv,s3-csv   landing zones of these files only
   epochgate soak --seed 5 --keep kept      other moments; keep what was written
 
 Exit code 1 if a row is lost or duplicated anywhere, or if there were too few kills."""
@@ -96,7 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
         folder.mkdir(parents=True)
     try:
         write_months(folder / "flights")
-        tally = _soaked(folder, arguments)
+        with _object_store(folder, arguments.rounds) as store:
+            tally = _soaked(folder, arguments, store)
     finally:
         if arguments.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -112,10 +118,25 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _soaked(folder: Path, arguments: argparse.Namespace) -> Tally:
+@contextlib.contextmanager
+def _object_store(folder: Path, rounds: Sequence[str]) -> Iterator[dict[str, str]]:
+    """The environment of the clients of an object store, which runs until the block's end."""
+    from epochgate.soaking.object_server import seaweedfs, set_in_environment
+
+    if not any(name.startswith(S3) for name in rounds):
+        yield {}
+        return
+    (folder / "seaweedfs").mkdir()
+    with seaweedfs(folder / "seaweedfs") as variables, set_in_environment(variables):
+        yield variables
+
+
+def _soaked(folder: Path, arguments: argparse.Namespace, store: Mapping[str, str]) -> Tally:
+    """`store`: the environment of the object store's clients; empty where no round needs one."""
     from epochgate.soaking.driver import SoakFailed, Tally
     from epochgate.soaking.flights import soak_flights
-    from epochgate.soaking.landing import soak_landing_zone
+    from epochgate.soaking.landing import in_bucket, on_disk, soak_landing_zone
+    from epochgate.soaking.object_server import BUCKET
 
     deadline_s = time.monotonic() + arguments.minutes * 60
     tally = Tally()
@@ -130,7 +151,9 @@ def _soaked(folder: Path, arguments: argparse.Namespace) -> Tally:
         if name == "flights":
             verdict = soak_flights(folder / "flights", place, chance, tally)
         else:
-            verdict = soak_landing_zone(name, place, chance, tally)
+            grounds = in_bucket(place, BUCKET, store) if name.startswith(S3) else on_disk(place)
+            kind = name.removeprefix(S3)
+            verdict = soak_landing_zone(kind, grounds, place, chance, tally)
         tally.rows += verdict.expected
         print(
             f"round {tally.rounds}, {name}: {time.monotonic() - began_s:.0f} s, {tally} so far; "

@@ -50,10 +50,21 @@ class Tally:
 
 
 class Drivers:
-    """The driver processes of one ingestion of `source` into `place / "target"`, one at a time."""
+    """The driver processes of one ingestion of `source` into `target`, one at a time.
 
-    def __init__(self, source: Path, place: Path, chance: random.Random, tally: Tally) -> None:
-        self._source, self._place, self._chance, self._tally = source, place, chance, tally
+    place: where their logs are kept.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        place: Path,
+        chance: random.Random,
+        tally: Tally,
+    ) -> None:
+        self._source, self._target, self._place = source, target, place
+        self._chance, self._tally = chance, tally
         self._log, self._kills = place / "log.txt", place / "kills.jsonl"
         self._kills.touch()
         # What a killed driver leaves behind goes with the round's folder.
@@ -117,7 +128,7 @@ class Drivers:
 
     def _started(self, options: Sequence[str]) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "epochgate", "ingest"]
-        command += [str(self._source), str(self._place / "target"), "--master", MASTER]
+        command += [self._source, self._target, "--master", MASTER]
         command += ["--checkpoint-every", "300ms", "--heartbeat-timeout", "3s"]
         command += ["--restart", "rate:1000,1m,100ms"]
         command += ["--seed", str(self._chance.randrange(1 << 30)), *options]

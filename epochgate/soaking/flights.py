@@ -9,13 +9,14 @@ from epochgate.soaking.driver import Drivers, Tally
 from epochgate.spark.ingest.verification import Verdict, verify_csv
 
 ROWS_PER_S = 6_000
-DRIVER_KILLS = 2
-STRIKES_PER_DRIVER = (8, 30)
+DRIVER_KILLS = 1
+STRIKES_PER_DRIVER = (5, 15)
 
 
 def soak_flights(source: Path, place: Path, chance: random.Random, tally: Tally) -> Verdict:
     """Ingest the CSV files of `source` once, over as many drivers as it takes."""
-    drivers = Drivers(source, place, chance, tally)
+    target = place / "target"
+    drivers = Drivers(str(source), str(target), place, chance, tally)
     options = ["--rows-per-second", str(ROWS_PER_S)]
     for _ in range(DRIVER_KILLS):
         if not drivers.live(chance.randint(*STRIKES_PER_DRIVER), options, lambda: None):
@@ -23,4 +24,4 @@ def soak_flights(source: Path, place: Path, chance: random.Random, tally: Tally)
     else:
         drivers.finish(options, is_disturbed=True)
     drivers.count_kills()
-    return verify_csv(source / "*.csv", place / "target")
+    return verify_csv(source / "*.csv", target)

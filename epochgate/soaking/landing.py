@@ -5,32 +5,83 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from epochgate.runtime.objects.client import open_url
 from epochgate.soaking.driver import SLOTS, Drivers, SoakFailed, Tally
+from epochgate.soaking.folders import (
+    Directory,
+    DirectoryTable,
+    Folder,
+    ObjectTable,
+    Prefix,
+    Table,
+)
 from epochgate.soaking.zone import KINDS, LandingZone
 from epochgate.spark.ingest.verification import Verdict, verify_parquet
 
-DRIVERS = 4
+DRIVERS = 3
 STRIKES_PER_DRIVER = (4, 14)
 ACTS_BETWEEN = 3
 OPTIONS = ["--on-changed-file", "new"]
 FOLLOWING = ["--follow", "--settle-s", "0.5", "--rows-per-second", "2000"]
 
 
-def soak_landing_zone(kind: str, place: Path, chance: random.Random, tally: Tally) -> Verdict:
+@dataclass(frozen=True)
+class Grounds:
+    """Where a round takes place: source and target as the job is given them, and as seen."""
+
+    source: str
+    target: str
+    folder: Folder
+    rows: Table
+    rejected: Table
+
+
+def on_disk(place: Path) -> Grounds:
+    """Source and target in directories of `place`."""
+    target = place / "target"
+    return Grounds(
+        str(place / "source"),
+        str(target),
+        Directory(place / "source"),
+        DirectoryTable(target),
+        DirectoryTable(Path(f"{target}.rejected")),
+    )
+
+
+def in_bucket(place: Path, bucket: str, variables: Mapping[str, str]) -> Grounds:
+    """Source, target and, beside it, the checkpoints in an object store, under the place's name.
+
+    `variables`: what the store's clients have in their environment, and this process too.
+    """
+    url = f"s3://{bucket}/{place.name}"
+    target = f"{bucket}/{place.name}/target"
+    return Grounds(
+        f"{url}/source",
+        f"{url}/target",
+        Prefix(open_url(f"{url}/source")),
+        ObjectTable(target, place / "rows", variables),
+        ObjectTable(f"{target}.rejected", place / "rejected", variables),
+    )
+
+
+def soak_landing_zone(
+    kind: str, grounds: Grounds, place: Path, chance: random.Random, tally: Tally
+) -> Verdict:
     """Follow a zone of files of this kind over `DRIVERS` drivers, and end with what is left."""
-    target, options = place / "target", [*OPTIONS, *KINDS[kind].options]
-    rejected = Path(f"{target}.rejected")
+    options = [*OPTIONS, *KINDS[kind].options]
 
     def have_arrived(first: int, end: int, bad: list[str]) -> bool:
-        return _rows_there(target, first, end) == end - first and not (
-            Counter(bad) - Counter(_rejected(rejected))
+        return _rows_there(grounds.rows, first, end) == end - first and not (
+            Counter(bad) - Counter(_rejected(grounds.rejected))
         )
 
-    zone = LandingZone(place, KINDS[kind], chance, have_arrived)
-    drivers = Drivers(zone.source, place, chance, tally)
+    zone = LandingZone(grounds.folder, place / "ledger", KINDS[kind], chance, have_arrived)
+    drivers = Drivers(grounds.source, grounds.target, place, chance, tally)
     for _ in range(DRIVERS):
         following = [*options, *FOLLOWING, *_parallelism(chance)]
         drivers.live(chance.randint(*STRIKES_PER_DRIVER), following, zone.act)
@@ -38,8 +89,8 @@ def soak_landing_zone(kind: str, place: Path, chance: random.Random, tally: Tall
             zone.act()
     drivers.finish([*options, *_parallelism(chance)], is_disturbed=False)
     drivers.count_kills()
-    _require_rejected(zone.bad_rows, _rejected(rejected))
-    return verify_parquet(zone.ledger, target)
+    _require_rejected(zone.bad_rows, _rejected(grounds.rejected))
+    return verify_parquet(zone.ledger, grounds.rows.files())
 
 
 def _require_rejected(expected: list[str], found: list[str]) -> None:
@@ -57,20 +108,21 @@ def _parallelism(chance: random.Random) -> list[str]:
     return ["--parallelism", str(chance.randint(1, SLOTS))]
 
 
-def _rejected(table: Path) -> list[str]:
+def _rejected(table: Table) -> list[str]:
     return [str(raw) for (raw,) in _selected(table, "raw", "true")]
 
 
-def _rows_there(target: Path, first: int, end: int) -> int:
-    return len(_selected(target, "id", f"id >= {first} and id < {end}"))
+def _rows_there(table: Table, first: int, end: int) -> int:
+    return len(_selected(table, "id", f"id >= {first} and id < {end}"))
 
 
-def _selected(table: Path, column: str, condition: str) -> list[tuple[Any, ...]]:
+def _selected(table: Table, column: str, condition: str) -> list[tuple[Any, ...]]:
     import duckdb
 
-    if not any(table.glob("**/*.parquet")):
+    place = table.files()
+    if not any(place.glob("**/*.parquet")):
         return []
-    files = os.path.join(table, "**", "*.parquet")
+    files = os.path.join(place, "**", "*.parquet")
     query = f"select {column} from read_parquet('{files}') where {condition}"
     with duckdb.connect() as database:
         return database.execute(query).fetchall()

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import csv
 import datetime
+import io
 import json
-import os
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +21,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from epochgate.soaking.folders import Folder
+
 ROWS_MAX: Final = 3_000
 BAD_MAX: Final = 2
 EPOCH: Final = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -29,7 +31,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of files: how the row of a number looks, of what schema, and how rows are written.
+    """A kind of files: how the row of a number looks, of what schema, and what file holds rows.
 
     bad_row: the text of a bad one; none where there can be none. options: of `epochgate ingest`.
     """
@@ -37,7 +39,7 @@ class Kind:
     extension: str
     schema: pa.Schema
     row: Callable[[int], dict[str, Any]]
-    write: Callable[[Rows, list[str], Path], None]
+    content: Callable[[Rows, list[str]], bytes]
     bad_row: Callable[[int], str] | None = None
     options: tuple[str, ...] = ()
 
@@ -92,32 +94,35 @@ LINE_SCHEMA = pa.schema(
 )
 
 
-def _write_nested(rows: Rows, bad: list[str], path: Path) -> None:
-    pq.write_table(pa.Table.from_pylist(rows, NESTED_SCHEMA), path, row_group_size=500)
+def _nested(rows: Rows, bad: list[str]) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, NESTED_SCHEMA), file, row_group_size=500)
+    return file.getvalue()
 
 
-def _write_text(rows: Rows, bad: list[str], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, TEXT_SCHEMA.names)
-        writer.writeheader()
-        for number, row in enumerate(rows):
-            writer.writerow(row)
-            file.writelines(f"{text}\r\n" for text in bad[number : number + 1])
+def _text(rows: Rows, bad: list[str]) -> bytes:
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, TEXT_SCHEMA.names)
+    writer.writeheader()
+    for number, row in enumerate(rows):
+        writer.writerow(row)
+        file.writelines(f"{text}\r\n" for text in bad[number : number + 1])
+    return file.getvalue().encode()
 
 
-def _write_lines(rows: Rows, bad: list[str], path: Path) -> None:
+def _lines(rows: Rows, bad: list[str]) -> bytes:
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-    path.write_text("".join(f"{line}\n" for line in [*lines, *bad]))
+    return "".join(f"{line}\n" for line in [*lines, *bad]).encode()
 
 
 REJECTING = ("--on-bad-row", "reject", "--schema")
 KINDS: Final = {
-    "parquet": Kind("parquet", NESTED_SCHEMA, _nested_row, _write_nested),
+    "parquet": Kind("parquet", NESTED_SCHEMA, _nested_row, _nested),
     "csv": Kind(
         "csv",
         TEXT_SCHEMA,
         _text_row,
-        _write_text,
+        _text,
         lambda number: f"{number},bad row {number},not a number,2026-01-01",
         (*REJECTING, "id BIGINT, name STRING, score DOUBLE, day DATE"),
     ),
@@ -125,7 +130,7 @@ KINDS: Final = {
         "jsonl",
         LINE_SCHEMA,
         _line_row,
-        _write_lines,
+        _lines,
         lambda number: f'{{"id": {number}, "name": "bad row", "tags": "none"}}',
         (
             *REJECTING,
@@ -142,21 +147,21 @@ class LandingZone:
 
     def __init__(
         self,
-        place: Path,
+        source: Folder,
+        ledger: Path,
         kind: Kind,
         chance: random.Random,
         have_arrived: Callable[[int, int, list[str]], bool],
     ) -> None:
-        self.source, self.ledger = place / "source", place / "ledger"
+        self.source, self.ledger = source, ledger
         self.bad_rows: list[str] = []
         """The text of each bad row that was ever delivered."""
         self._kind, self._chance, self._have_arrived = kind, chance, have_arrived
         self._next_id = 0
-        self._contents: dict[Path, tuple[int, int, list[str]]] = {}
-        self._aside: dict[Path, bytes] = {}
+        self._contents: dict[str, tuple[int, int, list[str]]] = {}
+        self._aside: dict[str, bytes] = {}
         self.done: list[str] = []
         """What was done, in order."""
-        self.source.mkdir()
         self.ledger.mkdir()
         self.deliver()
 
@@ -171,59 +176,58 @@ class LandingZone:
         self._chance.choice((self.deliver, self.deliver, *acts))()
 
     def deliver(self) -> None:
-        """A file arrives, by a rename or as it is written."""
-        path = self.source / f"{len(self._contents):05}.{self._kind.extension}"
-        self._write(path)
+        """A file arrives."""
+        self._write(f"{len(self._contents):05}.{self._kind.extension}")
         self.done.append("deliver")
 
     def touch(self) -> None:
         """A file gets another time stamp."""
-        path = self._any(self._there)
-        if path is not None:
-            os.utime(path)
+        name = self._any(self._there)
+        if name is not None:
+            self.source.touch(name)
             self.done.append("touch")
 
     def deliver_again(self) -> None:
         """A file is replaced by a copy of itself."""
-        path = self._any(self._there)
-        if path is not None:
-            self._put(path, path.read_bytes())
+        name = self._any(self._there)
+        if name is not None:
+            self.source.put_again(name, self.source.read(name))
             self.done.append("deliver again")
 
     def rewrite(self) -> None:
         """A file is replaced by one with other rows, if it has arrived."""
-        path = self._any(self._there)
-        if path is not None and self._has_arrived(path):
-            self._write(path)
+        name = self._any(self._there)
+        if name is not None and self._has_arrived(name):
+            self._write(name)
             self.done.append("rewrite")
 
     def take_away(self) -> None:
         """A file leaves the source, if it has arrived."""
-        path = self._any(self._there)
-        if path is not None and self._has_arrived(path):
-            self._aside[path] = path.read_bytes()
-            path.unlink()
+        name = self._any(self._there)
+        if name is not None and self._has_arrived(name):
+            self._aside[name] = self.source.read(name)
+            self.source.remove(name)
             self.done.append("take away")
 
     def bring_back(self) -> None:
         """A file that had left comes back as it was."""
-        path = self._any(self._aside)
-        if path is not None:
-            self._put(path, self._aside.pop(path))
+        name = self._any(self._aside)
+        if name is not None:
+            self.source.put(name, self._aside.pop(name))
             self.done.append("bring back")
 
     @property
-    def _there(self) -> list[Path]:
-        return [path for path in self._contents if path not in self._aside]
+    def _there(self) -> list[str]:
+        return [name for name in self._contents if name not in self._aside]
 
-    def _has_arrived(self, path: Path) -> bool:
-        return self._have_arrived(*self._contents[path])
+    def _has_arrived(self, name: str) -> bool:
+        return self._have_arrived(*self._contents[name])
 
-    def _any(self, paths: Iterable[Path]) -> Path | None:
-        there = sorted(paths)
+    def _any(self, names: Iterable[str]) -> str | None:
+        there = sorted(names)
         return self._chance.choice(there) if there else None
 
-    def _write(self, path: Path) -> None:
+    def _write(self, name: str) -> None:
         first = self._next_id
         self._next_id += self._chance.randint(BAD_MAX, ROWS_MAX)
         rows = [self._kind.row(number) for number in range(first, self._next_id)]
@@ -233,13 +237,6 @@ class LandingZone:
         bad: list[str] = []
         if self._kind.bad_row is not None:
             bad = [self._kind.bad_row(first + n) for n in range(self._chance.randint(0, BAD_MAX))]
-        staged = path.with_name(f".{path.name}")
-        self._kind.write(rows, bad, staged)
-        staged.rename(path)
+        self.source.put(name, self._kind.content(rows, bad))
         self.bad_rows += bad
-        self._contents[path] = first, self._next_id, bad
-
-    def _put(self, path: Path, content: bytes) -> None:
-        staged = path.with_name(f".{path.name}")
-        staged.write_bytes(content)
-        staged.rename(path)
+        self._contents[name] = first, self._next_id, bad

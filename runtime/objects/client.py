@@ -13,47 +13,45 @@ import contextlib
 import errno
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from epochgate.errors import UsageError
 from epochgate.runtime.filesystem import WritableFile
+from epochgate.runtime.objects.errors import (
+    ConditionsIgnored,
+    ObjectMissing,
+    ObjectReplaced,
+    ObjectStoreError,
+    ObjectStoreRefused,
+    ObjectStoreUnusable,
+    is_refusal,
+    what_was_said,
+)
 
 SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 """Of URLs that are opened here; the last three are Azure's."""
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PROBES: Final = "_epochgate/probes"
+_PAGE: Final = 1000
+_FIRST_TRIES: Final = 3
+_FIRST_PATIENCE: Final = timedelta(seconds=10)
 
 
-class ObjectStoreError(OSError):
-    """A request has failed, after what the client has tried by itself: key, what the store said."""
+@dataclass(frozen=True)
+class ObjectStatus:
+    """What a listing tells of an object: its key, bytes, time stamp in ns since 1970, and ETag.
 
-    def __str__(self) -> str:
-        return f"{self.strerror} (object {self.filename!r})"
+    An ETag is another whenever the object is; that of an object which was uploaded in parts is no
+    hash of its content.
+    """
 
-
-class ObjectStoreUnusable(UsageError):
-    """The URL cannot be opened, or the store behind it not be used: URL, reason."""
-
-    def __str__(self) -> str:
-        return (
-            f"cannot use {self.args[0]!r}: {self.args[1]}. Check the URL, and in the environment "
-            "the credentials, the region and the endpoint (AWS_ACCESS_KEY_ID, "
-            "AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL for s3://)."
-        )
-
-
-class ConditionsIgnored(UsageError):
-    """The store overwrites an object that was to be created only if it is not there: URL."""
-
-    def __str__(self) -> str:
-        return (
-            f"the store behind {self.args[0]!r} ignores conditions: an object that was to be "
-            "created only if it is not there (If-None-Match) was overwritten. Two drivers could "
-            "both commit there, and rows would be lost or doubled, so nothing was started. Use a "
-            "store with conditional writes, such as Amazon S3, Google Cloud Storage, Azure, MinIO "
-            "or SeaweedFS."
-        )
+    key: str
+    size_bytes: int
+    modified_ns: int
+    etag: str
 
 
 class ObjectStore(Protocol):
@@ -66,8 +64,16 @@ class ObjectStore(Protocol):
     def get(self, key: str) -> bytes:
         """The whole object; `FileNotFoundError` if there is none."""
 
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """`length` bytes from `offset`; `FileNotFoundError` if there is no object."""
+    def get_range(self, key: str, offset: int, length: int, etag: str = "") -> bytes:
+        """`length` bytes from `offset`; `FileNotFoundError` if there is no object, `ObjectReplaced`
+        if it is not the one with this ETag, where one is given.
+        """
+
+    def status(self, key: str) -> ObjectStatus:
+        """What a listing would tell of the object; `FileNotFoundError` if there is none."""
+
+    def find(self, folder: str) -> Iterator[ObjectStatus]:
+        """What is below `folder`, in the order of the keys' bytes; a page at a time."""
 
     def size(self, key: str) -> int:
         """The object's bytes; `FileNotFoundError` if there is none."""
@@ -98,7 +104,34 @@ def is_url(path: str) -> bool:
 
 
 def open_url(url: str) -> ObjectStore:
-    """The objects below `url`. Raises ObjectStoreUnusable."""
+    """The objects below `url`; requests that fail are tried again, for three minutes at most.
+
+    Raises ObjectStoreUnusable.
+    """
+    return _opened(url)
+
+
+def require_reachable(url: str) -> None:
+    """Ask the store for what is below `url`, and do not wait long for the answer.
+
+    Raises ObjectStoreUnusable.
+    """
+    retries = {
+        "max_retries": _FIRST_TRIES,
+        "retry_timeout": _FIRST_PATIENCE,
+        "backoff": {
+            "init_backoff": timedelta(milliseconds=100),
+            "max_backoff": timedelta(seconds=1),
+            "base": 2,
+        },
+    }
+    try:
+        next(_opened(url, retry_config=retries).find(""), None)
+    except OSError as error:
+        raise ObjectStoreUnusable(url, error.strerror) from error
+
+
+def _opened(url: str, **settings: Any) -> ObjectStore:
     try:
         from obstore.store import from_url
     except ImportError as error:
@@ -107,9 +140,9 @@ def open_url(url: str) -> ObjectStore:
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
     options: Any = {"allow_http": True} if endpoint.startswith("http://") else {}
     try:
-        return ObstoreObjects(url, from_url(url, client_options=options))
+        return ObstoreObjects(url, from_url(url, client_options=options, **settings))
     except Exception as error:  # the client has no root for what it raises
-        raise ObjectStoreUnusable(url, str(error).partition("\n")[0]) from error
+        raise ObjectStoreUnusable(url, what_was_said(str(error))) from error
 
 
 def require_conditions(objects: ObjectStore) -> None:
@@ -139,7 +172,8 @@ def require_conditions(objects: ObjectStore) -> None:
 class ObstoreObjects:
     """An `ObjectStore` on a store of the package obstore.
 
-    Its operations raise FileNotFoundError, FileExistsError, or ObjectStoreError for the rest.
+    Its operations raise ObjectMissing, FileExistsError, ObjectReplaced, ObjectStoreRefused, or
+    ObjectStoreError for the rest.
     """
 
     def __init__(self, url: str, store: Any) -> None:
@@ -155,10 +189,33 @@ class ObstoreObjects:
         with _told(key):
             return bytes(self._store.get(key).bytes())
 
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """`length` bytes from `offset`."""
+    def get_range(self, key: str, offset: int, length: int, etag: str = "") -> bytes:
+        """`length` bytes from `offset`, of the object with this ETag if one is given."""
         with _told(key):
-            return bytes(self._store.get_range(key, start=offset, length=length))
+            if not etag:
+                return bytes(self._store.get_range(key, start=offset, length=length))
+            from obstore.exceptions import PreconditionError
+
+            options = {"range": (offset, offset + length), "if_match": etag}
+            try:
+                return bytes(self._store.get(key, options=options).bytes())
+            except PreconditionError as error:
+                raise ObjectReplaced(errno.ESTALE, "the object was replaced", key) from error
+
+    def status(self, key: str) -> ObjectStatus:
+        """What a listing would tell of the object."""
+        with _told(key):
+            return _status(self._store.head(key))
+
+    def find(self, folder: str) -> Iterator[ObjectStatus]:
+        """What is below `folder`."""
+        pages = self._store.list(folder or None, chunk_size=_PAGE)
+        while True:
+            with _told(folder):
+                page = next(pages, None)
+            if page is None:
+                return
+            yield from map(_status, page)
 
     def size(self, key: str) -> int:
         """The object's bytes."""
@@ -223,7 +280,15 @@ def _told(key: str) -> Iterator[None]:
     except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
         raise FileExistsError(errno.EEXIST, "the object is there already", key) from error
     except FileNotFoundError as error:
-        raise FileNotFoundError(errno.ENOENT, "there is no such object", key) from error
+        raise ObjectMissing(errno.ENOENT, "there is no such object", key) from error
     except exceptions.BaseError as error:
-        said = str(error).partition("\n")[0]
-        raise ObjectStoreError(errno.EIO, said, key) from error
+        said = str(error)
+        kind = ObjectStoreRefused if is_refusal(said) else ObjectStoreError
+        raise kind(errno.EIO, what_was_said(said), key) from error
+
+
+def _status(found: Mapping[str, Any]) -> ObjectStatus:
+    modified: datetime = found["last_modified"]
+    since = modified - _EPOCH
+    modified_ns = (since // timedelta(microseconds=1)) * 1_000
+    return ObjectStatus(found["path"], found["size"], modified_ns, found["e_tag"] or "")

@@ -8,10 +8,10 @@ that is what "after" means, and where commits go wrong.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from epochgate.runtime.filesystem import WritableFile
-from epochgate.runtime.objects.client import ObjectStore
+from epochgate.runtime.objects.client import ObjectStatus, ObjectStore
 from epochgate.runtime.testing.faulty_filesystem import Fault, Operation, SimulatedCrash
 
 
@@ -66,9 +66,17 @@ class _Struck:
         self._faults.require_alive()
         return self._inner.get(key)
 
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
+    def get_range(self, key: str, offset: int, length: int, etag: str = "") -> bytes:
         self._faults.require_alive()
-        return self._inner.get_range(key, offset, length)
+        return self._inner.get_range(key, offset, length, etag)
+
+    def status(self, key: str) -> ObjectStatus:
+        self._faults.require_alive()
+        return self._inner.status(key)
+
+    def find(self, folder: str) -> Iterator[ObjectStatus]:
+        self._faults.require_alive()
+        return self._inner.find(folder)
 
     def size(self, key: str) -> int:
         self._faults.require_alive()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -28,7 +29,6 @@ from epochgate.spark.files.layout import (
     has_same_columns,
     infer_schema,
     normal_schema,
-    open_bytes,
     read_first_record,
     read_header,
 )
@@ -40,7 +40,7 @@ from epochgate.spark.files.partitions import (
     partition_value,
     root_of,
 )
-from epochgate.spark.files.split import Compression, Format, SourceLayout
+from epochgate.spark.files.split import Format, SourceLayout
 from epochgate.spark.files.text import UTF_8
 
 ASKED = "--schema (schema in Python)"
@@ -130,7 +130,7 @@ class Layouts:
                 raise SchemaChanged(path, difference(schema, given), ASKED, describe(given))
         return self._add(path, "parquet", given)
 
-    def of_text(self, path: str, file_format: Format, compression: Compression) -> int | None:
+    def of_text(self, path: str, file_format: Format, file: BinaryIO) -> int | None:
         """The index of the layout of a CSV or JSON lines file; none if it has no row.
 
         Raises SchemaChanged, PartitionsDiffer, PartitionValueInvalid, PartitionColumnInFile,
@@ -138,24 +138,23 @@ class Layouts:
         """
         reading = self._reading
         names: tuple[str, ...] | None = None
-        with open_bytes(path, compression) as file:
-            if file_format == "csv":
-                first = read_first_record(file, reading.dialect, reading.encoding)
-                self._require_delimiter(path, first.names, first.text)
-                if reading.dialect.header:
-                    names = read_header(file, reading.dialect, reading.encoding).names
-            if reading.schema is not None:
-                return self._add_given(path, file_format, names)
-            if self._layouts and reading.evolution == "none":
-                return self._add(path, file_format, self._of_known(path, names))
-            inferred = infer_schema(
-                file,
-                file_format,
-                reading.dialect,
-                reading.encoding,
-                reading.sample_bytes_max,
-                reading.leaves_bad_rows,
-            )
+        if file_format == "csv":
+            first = read_first_record(file, reading.dialect, reading.encoding)
+            self._require_delimiter(path, first.names, first.text)
+            if reading.dialect.header:
+                names = read_header(file, reading.dialect, reading.encoding).names
+        if reading.schema is not None:
+            return self._add_given(path, file_format, names)
+        if self._layouts and reading.evolution == "none":
+            return self._add(path, file_format, self._of_known(path, names))
+        inferred = infer_schema(
+            file,
+            file_format,
+            reading.dialect,
+            reading.encoding,
+            reading.sample_bytes_max,
+            reading.leaves_bad_rows,
+        )
         if inferred is None:
             return None
         return self._add(path, file_format, self._with_known_types(inferred))

@@ -7,8 +7,9 @@ record is parsed once, and no line of it is counted. Runs in a task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -31,7 +32,9 @@ class Piece:
 
 
 class RecordBlocks:
-    """Parses blocks of one split's records; `lines` counts those of the file."""
+    """Parses blocks of one split's records; `lines` counts those of the file, which `reopened`
+    opens once more.
+    """
 
     def __init__(
         self,
@@ -40,8 +43,10 @@ class RecordBlocks:
         ends: RecordEnds,
         encoding: str,
         lines: LineCounter,
+        reopened: Callable[[], BinaryIO],
     ) -> None:
         self._split, self._parser, self._ends = split, parser, ends
+        self._reopened = reopened
         self._encoding, self._lines = encoding, lines
 
     def parse(self, offset: int, data: bytes) -> Iterator[Piece]:
@@ -62,7 +67,7 @@ class RecordBlocks:
     def _explained(self, offset: int, data: bytes, error: Exception) -> RejectedRow:
         raw = raw_text(data, self._encoding)
         if isinstance(error, NotText):
-            column, reason = None, cause_of(error, self._split.path, self._split.compression)
+            column, reason = None, cause_of(error, self._reopened)
         else:
             column, reason = self._parser.explain(error, raw)
         return RejectedRow(self._split.path, self._lines.line_at(offset), column, reason, raw)

@@ -26,20 +26,18 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import msgpack
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from epochgate.errors import UsageError
-from epochgate.spark.files.agreement import Layouts, Reading
-from epochgate.spark.files.content import (
-    OnChangedFile,
-    Stamp,
-    describe_stamp,
+from epochgate.runtime.objects.errors import (
+    ObjectMissing,
+    ObjectReplaced,
 )
-from epochgate.spark.files.cutting import byte_ranges, row_group_ranges
+from epochgate.spark.files.access import FileAccess, absolute_source
+from epochgate.spark.files.agreement import Layouts, Reading
+from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import (
     BadFile,
@@ -53,18 +51,18 @@ from epochgate.spark.files.errors import (
     UnknownFormat,
 )
 from epochgate.spark.files.evolution import SchemaEvolution
-from epochgate.spark.files.finding import find_files
-from epochgate.spark.files.known import Changes, KnownFile, KnownFiles
+from epochgate.spark.files.found import Found
+from epochgate.spark.files.inspection import checksum_of_file, shares_of, unreadable
+from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
-from epochgate.spark.files.layout import format_of, open_bytes
+from epochgate.spark.files.layout import format_of
 from epochgate.spark.files.partitions import (
     PartitionColumnInFile,
     PartitionsDiffer,
     PartitionValueInvalid,
 )
 from epochgate.spark.files.pending import PendingSplits
-from epochgate.spark.files.probing import bad_file, probe_checksum, probe_stamp
-from epochgate.spark.files.reader import READ_ERRORS, OnBadFile
+from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
@@ -75,6 +73,10 @@ _SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE = 3, 4, 5
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
 SETTLE_S = 5.0
+WHOLE_OBJECTS = ("s3://", "s3a://", "gs://")
+"""Where an object is there once it is complete; in Azure's stores a file may grow, as on a disk."""
+REPLACED_MAX = 10
+"""How many times in a row a file may be replaced while it is looked at."""
 UNFIT = (
     SchemaChanged,
     PartitionsDiffer,
@@ -85,17 +87,6 @@ UNFIT = (
 """What makes a file unlike the others of its source; it may be left out like one that is bad."""
 UNREADABLE_PATIENCE = 10
 """How many times `settle_s` a file must be unmodified until what cannot be read of it is bad."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a scout has found since the last time: as long as that is, and not as what is known."""
-
-    layouts: Layouts
-    known: Changes
-    pending: PendingSplits
-    skipped: Sequence[SkippedFile]
-    settling: dict[str, tuple[Stamp, float]]
 
 
 class FileEnumeration:
@@ -110,8 +101,8 @@ class FileEnumeration:
     default 5 if following, else 0. on_changed_file: see the module; none for the same as
     on_bad_file. encoding: of text files. segments: where most of what is known is kept; none to
     keep all in the snapshot. forget_after_s: how long a file must be gone from the source to be
-    forgotten. now: seconds since 1970.
-    Raises `UsageError` for a source that is a URL, and for splits of no byte.
+    forgotten. now: seconds since 1970. access: to the files, and to objects if source is a URL.
+    Raises `UsageError` for splits of no byte, and for a URL that is of no object store.
     """
 
     def __init__(
@@ -134,19 +125,17 @@ class FileEnumeration:
         segments: KnownSegments | None = None,
         forget_after_s: float = math.inf,
         now: Callable[[], float] = time.time,
+        access: FileAccess | None = None,
     ) -> None:
         if split_bytes_target < 1:
             raise UsageError(f"split_bytes_target={split_bytes_target} must be at least 1 byte")
-        if "://" in os.fspath(source):
-            raise UsageError(
-                f"source {os.fspath(source)!r} is a URL; only paths of mounted file systems can be "
-                "read. Mount it, or copy the files to a directory."
-            )
-        self.source = os.path.abspath(source)
+        self.source = absolute_source(os.fspath(source))
+        self._access = access or FileAccess()
         self._format = format
         self._split_bytes_target = split_bytes_target
         self._follow = follow
-        self._settle_s = (SETTLE_S if follow else 0.0) if settle_s is None else settle_s
+        may_be_unfinished = follow and not self.source.startswith(WHOLE_OBJECTS)
+        self._settle_s = (SETTLE_S if may_be_unfinished else 0.0) if settle_s is None else settle_s
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
         self._segments = segments
@@ -224,17 +213,18 @@ class FileEnumeration:
         `SourceUnreadable`, `UnknownFormat`, `MixedFormats`, `TypeUnreadable`, and, unless bad files
         are skipped, `BadFile` and those in `UNFIT`; and `FileChanged`. After an error, the
         files before the one it names are enumerated, and the next call begins with that file.
+        `ObjectStoreError` if a store does not answer.
         """
         new: list[FileSplit] = []
-        paths = find_files(self.source, may_be_none=bool(self._known) or self._follow)
+        paths = self._access.find(self.source, may_be_none=bool(self._known) or self._follow)
         self._layouts.look_at(paths)
-        for path in paths:
-            stamp = probe_stamp(path)
+        for path, listed in paths.items():
+            stamp = self._usable(listed) if listed else self._stamp(path)
             known = self._known.find(path)
             if stamp is None or (known is not None and known.stamp == stamp):
                 continue
             if self._is_settled(path, stamp, self._settle_s):
-                new.extend(self._take(path, stamp))
+                new.extend(self._take_as_it_is(path, stamp))
         if not self._follow and not self._known and not self._settling:
             raise SourceEmpty(self.source)
         if self._forget_after_s < math.inf:
@@ -256,6 +246,17 @@ class FileEnumeration:
         self._known.superseded, self._pending.superseded = [], []
         return superseded
 
+    def _take_as_it_is(self, path: str, stamp: Stamp | None) -> list[FileSplit]:
+        """Take the object even if it is replaced meanwhile, as it is then; none if it is gone."""
+        for _ in range(REPLACED_MAX):
+            if stamp is None:
+                return []
+            try:
+                return self._take(path, stamp)
+            except (ObjectReplaced, ObjectMissing):
+                stamp = self._stamp(path)
+        raise SourceUnreadable(path, "it is replaced again and again while it is looked at")
+
     def _take(self, path: str, stamp: Stamp) -> list[FileSplit]:
         """Know the file, and return its splits; none if it was known, or is not yet complete."""
         file_format, compression = self._format_of(path)
@@ -267,11 +268,21 @@ class FileEnumeration:
         checksum: int | None = None
         splits: list[FileSplit] = []
         try:
-            checksum = probe_checksum(path, file_format)
-            layout, ranges = self._ranges(path, stamp, file_format, compression)
+            checksum = checksum_of_file(self._access, path, stamp, file_format)
+            layout, ranges = shares_of(
+                self._access,
+                self._layouts,
+                self._split_bytes_target,
+                path,
+                stamp,
+                file_format,
+                compression,
+            )
+            size, modified_ns, etag = stamp
             splits += [
                 FileSplit(
-                    path, file_format, compression, *stamp, *share, checksum, delivery, layout
+                    *(path, file_format, compression, size, modified_ns, *share),
+                    *(checksum, delivery, layout, etag),
                 )
                 for share in ranges
             ]
@@ -284,7 +295,7 @@ class FileEnumeration:
             position = bad.position if isinstance(bad, BadFile) else "the beginning"
             reason = bad.cause if isinstance(bad, BadFile) else str(bad)
             self._skipped.append(SkippedFile(path, path, position, reason))
-        if self._settle_s > 0 and probe_stamp(path) != stamp:
+        if self._settle_s > 0 and self._stamp(path) != stamp:
             self._layouts = layouts
             return []
         self._known.add(path, KnownFile(stamp, checksum, delivery))
@@ -371,12 +382,28 @@ class FileEnumeration:
         self._skipped = [SkippedFile.from_list(value) for value in skipped]
         self._settling = {}
 
+    def _stamp(self, path: str) -> Stamp | None:
+        """None for a file that is empty, or gone since it was listed."""
+        try:
+            stamp = self._access.stamp_of(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise unreadable(path, error) from error
+        return self._usable(stamp)
+
+    @staticmethod
+    def _usable(stamp: Stamp) -> Stamp | None:
+        return stamp if stamp.size_bytes > 0 else None
+
     def _is_left_out(self, path: str, stamp: Stamp, known: KnownFile, file_format: Format) -> bool:
         """Whether nothing of a known file is to be read: nothing has changed, or it is skipped."""
         try:
-            is_same = known.is_content_of(path, stamp, file_format)
+            is_same = known.is_content_of(
+                stamp, lambda: self._access.checksum_of(path, stamp, file_format)
+            )
         except OSError as error:
-            raise SourceUnreadable(path, error.strerror) from error
+            raise unreadable(path, error) from error
         checksum = known.checksum
         if not is_same:
             if self._on_changed_file == "new":
@@ -385,7 +412,7 @@ class FileEnumeration:
             if self._on_changed_file == "fail":
                 raise changed
             self._skipped.append(SkippedFile(path, path, f"byte {known.stamp[0]}", str(changed)))
-            checksum = probe_checksum(path, file_format)
+            checksum = checksum_of_file(self._access, path, stamp, file_format)
         self._known.add(path, KnownFile(stamp, checksum, known.delivery))
         self._settling.pop(path, None)
         return True
@@ -409,25 +436,6 @@ class FileEnumeration:
         if layout is not None and layout.format != file_format:
             raise MixedFormats(self._layouts.first_path, layout.format, path, file_format)
         return file_format, compression
-
-    def _ranges(
-        self, path: str, stamp: Stamp, file_format: Format, compression: Compression
-    ) -> tuple[int, list[tuple[int, int]]]:
-        """The index of the file's layout, and its shares; none of it if it has no row."""
-        target = self._split_bytes_target
-        try:
-            if file_format == "parquet":
-                with pq.ParquetFile(path) as file:
-                    layout = self._layouts.of_parquet(path, file.schema_arrow)
-                    return layout, row_group_ranges(file.metadata, target)
-            found = self._layouts.of_text(path, file_format, compression)
-            if found is None:
-                return 0, []
-            dialect = self._layouts[found].dialect
-            with open_bytes(path, compression) as text:
-                return found, byte_ranges(text, stamp[0], file_format, compression, dialect, target)
-        except READ_ERRORS as error:
-            raise bad_file(path, error, compression) from error
 
 
 def segments_in(snapshot: bytes) -> set[str]:

@@ -6,15 +6,20 @@ Every type keeps its facts as constructor arguments, so it survives being pickle
 from __future__ import annotations
 
 from epochgate.errors import EpochgateError, UsageError
+from epochgate.runtime.objects.client import is_url
+from epochgate.runtime.objects.errors import advice
 
 
 class SourceMissing(UsageError):
     """Neither a file, nor a directory, nor a pattern that matches anything."""
 
     def __str__(self) -> str:
+        what = f"source {self.args[0]!r} does not exist, or no file matches it"
+        if is_url(self.args[0]):
+            return f"{what}. Check the spelling, capitals too; a prefix ends where a name ends."
         return (
-            f"source {self.args[0]!r} does not exist, or no file matches it. Check the spelling "
-            "and the working directory; the path must be the same on every machine that reads it."
+            f"{what}. Check the spelling and the working directory; the path must be the same on "
+            "every machine that reads it."
         )
 
 
@@ -31,13 +36,15 @@ class SourceEmpty(UsageError):
 
 
 class SourceUnreadable(UsageError):
-    """The operating system refuses to list or read the source: path, reason."""
+    """The operating system or a store refuses to list or read the source: path, reason."""
 
     def __str__(self) -> str:
-        return (
-            f"cannot read {self.args[0]!r}: {self.args[1]}. "
-            "Check the owner and the permissions of it and of the directories above it."
-        )
+        told = f"cannot read {self.args[0]!r}: {self.args[1]}."
+        if is_url(self.args[0]):
+            return (
+                f"{told} {advice(self.args[0])} The credentials have to allow listing and reading."
+            )
+        return f"{told} Check the owner and the permissions of it and of the directories above it."
 
 
 class UnknownFormat(UsageError):

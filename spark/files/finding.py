@@ -37,7 +37,7 @@ def find_files(source: str, *, may_be_none: bool) -> list[str]:
     matches = [
         path
         for path in glob.glob(source, recursive=True)
-        if os.path.isfile(path) and _counts(os.path.relpath(path, root))
+        if os.path.isfile(path) and counts(os.path.relpath(path, root))
     ]
     if not matches and not may_be_none:
         raise SourceMissing(source)
@@ -49,11 +49,12 @@ def _walk(directory: str) -> Iterable[str]:
         raise error
 
     for parent, directories, names in os.walk(directory, onerror=refuse):
-        directories[:] = [name for name in directories if _counts(name)]
-        yield from (os.path.join(parent, name) for name in names if _counts(name))
+        directories[:] = [name for name in directories if counts(name)]
+        yield from (os.path.join(parent, name) for name in names if counts(name))
 
 
-def _counts(path: str) -> bool:
+def counts(path: str) -> bool:
+    """Whether a file counts; `path` is relative to the source."""
     hidden = any(part.startswith((".", "_")) for part in path.split(os.sep))
     return not hidden and not path.endswith(UNFINISHED_SUFFIXES)
 

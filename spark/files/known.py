@@ -13,14 +13,15 @@ without these. Lives on the driver, on one thread at a time; sealing writes file
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from epochgate.spark.files.checkpoint_directory import checkpoint_of, earlier_checkpoint_name
-from epochgate.spark.files.content import Stamp, checksum_of
+from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.known_segments import KnownSegments, Segment
-from epochgate.spark.files.split import Format
 
+_UNKNOWN: Final[Sequence[Any]] = (None, 1, None, "")
+"""Checksum, delivery, when it was missed and ETag of an entry that ends before them."""
 RECENT_MAX = 256
 """Entries that each checkpoint may hold of itself; some 20 kB."""
 MERGED: Final = 4
@@ -51,14 +52,14 @@ class KnownFile(NamedTuple):
     delivery: int = 1
     gone_at: float | None = None
 
-    def is_content_of(self, path: str, stamp: Stamp, file_format: Format) -> bool:
-        """Whether the file at `path` is this one; it is read if its time stamp is another.
+    def is_content_of(self, stamp: Stamp, checksum: Callable[[], int]) -> bool:
+        """Whether a file is this one; its `checksum` is asked for if its time stamp is another.
 
-        Raises OSError.
+        Raises what `checksum` raises.
         """
-        if stamp == self.stamp or self.checksum is None or stamp[0] != self.stamp[0]:
+        if stamp == self.stamp or self.checksum is None:
             return stamp == self.stamp
-        return checksum_of(path, file_format) == self.checksum
+        return stamp.size_bytes == self.stamp.size_bytes and checksum() == self.checksum
 
 
 class KnownFiles:
@@ -197,15 +198,19 @@ class KnownFiles:
 def _to_list(path: str, file: KnownFile | None) -> list[Any]:
     if file is None:
         return [path]
-    values = [path, *file.stamp, file.checksum, file.delivery]
+    size, modified, etag = file.stamp
+    values = [path, size, modified, file.checksum, file.delivery]
+    if etag:
+        return [*values, file.gone_at, etag]
     return values if file.gone_at is None else [*values, file.gone_at]
 
 
 def _from_list(values: Sequence[Any]) -> tuple[str, KnownFile | None]:
     if len(values) == 1:
         return values[0], None
-    stamp, rest = (values[1], values[2]), values[3:]
-    return values[0], KnownFile(stamp, *(rest or (None,)))
+    path, size, modified, *more = values
+    checksum, delivery, gone_at, etag = *more, *_UNKNOWN[len(more) :]
+    return path, KnownFile(Stamp(size, modified, etag), checksum, delivery, gone_at)
 
 
 def _earlier_path(path: str) -> str:

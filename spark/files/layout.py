@@ -13,7 +13,7 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
@@ -63,17 +63,23 @@ def format_of(path: str, given: Format | None) -> tuple[Format | None, Compressi
     return found, compression
 
 
-def open_bytes(path: str, compression: Compression) -> BinaryIO:
-    """The file's bytes, decompressed."""
-    if compression == "gzip":
-        return cast(BinaryIO, _Decompressed(path))
-    return open(path, "rb")
+def decompressed(raw: BinaryIO) -> BinaryIO:
+    """What a gzip file holds; it closes the file with itself."""
+    return cast(BinaryIO, _Decompressed(raw))
 
 
 class _Decompressed(gzip.GzipFile):
     """Gives out all bytes before the damage before it raises, so that no whole record is lost."""
 
     _error: Exception | None = None
+
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__(fileobj=raw, mode="rb")
+        self._raw_file = raw
+
+    def close(self) -> None:
+        super().close()
+        self._raw_file.close()
 
     def read(self, size: int | None = -1) -> bytes:
         wanted = 1 << 62 if size is None or size < 0 else size
@@ -219,10 +225,10 @@ def _schema_of(
     return table.schema if table.num_rows else None
 
 
-def cause_of(error: BaseException, path: str, compression: Compression) -> str:
+def cause_of(error: BaseException, reopened: Callable[[], BinaryIO]) -> str:
     """Why a file cannot be read, for a person; where it is no text, the file tells the line."""
     if isinstance(error, NotText):
-        with open_bytes(path, compression) as file:
+        with reopened() as file:
             return explain(error, file)
     return f"{type(error).__name__}: {error}"
 

@@ -7,19 +7,20 @@ task, and on the driver.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import BinaryIO
-
-from epochgate.spark.files.layout import open_bytes
-from epochgate.spark.files.split import Compression
 
 _BLOCK_BYTES = 1 << 20
 
 
 class LineCounter:
-    """Counts the line ends of one file; asked for places that do not go back. `close` it."""
+    """Counts the line ends of the file that `reopened` opens; `close` it.
 
-    def __init__(self, path: str, compression: Compression) -> None:
-        self._path, self._compression = path, compression
+    The places that are asked for do not go back.
+    """
+
+    def __init__(self, reopened: Callable[[], BinaryIO]) -> None:
+        self._reopened = reopened
         self._file: BinaryIO | None = None
         self._at, self._line = 0, 1
 
@@ -28,7 +29,7 @@ class LineCounter:
         zlib.error.
         """
         if self._file is None:
-            self._file = open_bytes(self._path, self._compression)
+            self._file = self._reopened()
         while self._at < offset:
             block = self._file.read(min(offset - self._at, _BLOCK_BYTES))
             if not block:

@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epochgate.errors import UsageError
+from epochgate.runtime.objects.client import is_url
 from epochgate.spark.files.checkpoint_directory import checkpoint_of
+from epochgate.spark.files.object_finding import root_of_url
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 INT64_DIGITS_MAX = 18
@@ -69,6 +71,8 @@ def root_of(source: str) -> str:
     >>> root_of("/data/in/dt=*/*.csv")
     '/data/in'
     """
+    if is_url(source):
+        return root_of_url(source)
     if os.path.isdir(source):
         return source
     parts = source.split(os.sep)
@@ -83,7 +87,8 @@ def partition_texts(path: str, root: str) -> dict[str, str | None]:
     {'dt': '2024-01-01', 'k': 'a b'}
     """
     texts: dict[str, str | None] = {}
-    for name in os.path.dirname(os.path.relpath(path, root)).split(os.sep):
+    below = path.removeprefix(root) if is_url(path) else os.path.relpath(path, root)
+    for name in os.path.dirname(below).split(os.sep):
         column, equals, text = name.partition("=")
         # The number of a checkpoint is no data of the target that is read here.
         if equals and column and checkpoint_of(name) is None:

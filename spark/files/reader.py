@@ -23,21 +23,25 @@ import contextlib
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from epochgate.runtime.objects.errors import (
+    OBJECT_ERRORS,
+    ObjectMissing,
+    ObjectReplaced,
+    ObjectStoreError,
+    ObjectStoreRefused,
+)
+from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.blocks import RecordBlocks
 from epochgate.spark.files.conforming import Conformer, row_as_json
-from epochgate.spark.files.content import (
-    OnChangedFile,
-    checksum_of,
-    describe_stamp,
-    stamp_of,
-)
-from epochgate.spark.files.errors import BadFile, BadRow, FileChanged
-from epochgate.spark.files.layout import Header, cause_of, data_start, open_bytes, read_header
+from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp
+from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, SourceUnreadable
+from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
 from epochgate.spark.files.parsing import MISSING, RecordParser
 from epochgate.spark.files.records import (
@@ -75,7 +79,8 @@ class SplitReader:
     """Reads splits of one source, each batch with at most `batch_rows` rows.
 
     `block_bytes`: how many bytes of a text file are read at once. `encoding`: that of text files,
-    as `usable_encoding` returns it. Raises ValueError unless both are at least 1.
+    as `usable_encoding` returns it. `access`: to the files. Raises ValueError unless both numbers
+    are at least 1.
     """
 
     def __init__(
@@ -88,6 +93,7 @@ class SplitReader:
         on_bad_row: OnBadRow = "fail",
         on_changed_file: OnChangedFile = "fail",
         encoding: str = UTF_8,
+        access: FileAccess | None = None,
     ) -> None:
         if batch_rows < 1 or block_bytes < 1:
             raise ValueError(f"batch_rows={batch_rows} and block_bytes={block_bytes} must be >= 1")
@@ -100,6 +106,7 @@ class SplitReader:
         self._on_bad_row = on_bad_row
         self._on_changed_file = on_changed_file
         self._encoding = encoding
+        self._access = access or FileAccess()
         self._skipped: list[SkippedFile] = []
 
     def take_skipped(self) -> list[SkippedFile]:
@@ -112,7 +119,8 @@ class SplitReader:
 
         Raises `FileChanged` if the file's content is not what was enumerated, `BadFile` if it
         cannot be read, and `BadRow` if a row does not fit; all rows before the bad one have been
-        yielded by then.
+        yielded by then. `ObjectStoreError` if a store does not answer, and SourceUnreadable if it
+        refuses to.
         """
         rows = 0 if position is None else position.rows
         try:
@@ -129,43 +137,69 @@ class SplitReader:
         self, split: FileSplit, position: SplitPosition | None
     ) -> Iterator[ReadBatch]:
         try:
-            self._require_unchanged(split)
-            if split.format == "parquet":
-                yield from self._read_row_groups(split, position)
-            else:
-                yield from self._read_records(split, position)
-            self._require_unchanged(split)
+            while True:
+                stamp = self._unchanged(split)
+                try:
+                    for read in self._read_from(split, position, stamp):
+                        position = read.position
+                        yield read
+                except (ObjectReplaced, ObjectMissing):
+                    continue  # if it was delivered again, from where it was
+                self._unchanged(split)
+                return
         except BadFile as bad:
-            self._require_unchanged(split, missing_is_bad=False)
+            self._require_unchanged_if_there(split)
             if self._on_bad_file == "fail":
                 raise
             self._skipped.append(SkippedFile(bad.path, bad.split_id, bad.position, bad.cause))
+        except ObjectStoreRefused as error:
+            raise SourceUnreadable(split.path, error.strerror) from error
 
-    def _require_unchanged(self, split: FileSplit, missing_is_bad: bool = True) -> None:
-        expected = (split.size_bytes, split.modified_ns)
+    def _read_from(
+        self, split: FileSplit, position: SplitPosition | None, stamp: Stamp
+    ) -> Iterator[ReadBatch]:
+        if split.format == "parquet":
+            yield from self._read_row_groups(split, position, stamp)
+        else:
+            yield from self._read_records(split, position, stamp)
+
+    def _unchanged(self, split: FileSplit) -> Stamp:
+        """The file's stamp as of now. Raises FileChanged, and BadFile if there is none."""
         try:
-            found = stamp_of(split.path)
-            if found == expected or (
-                found[0] == expected[0]
-                and split.checksum is not None
-                and checksum_of(split.path, split.format) == split.checksum
-            ):
-                return
+            return self._stamp_if_unchanged(split)
+        except ObjectStoreError:
+            raise
         except OSError as error:
-            if missing_is_bad:
-                raise _bad(split, "the beginning", error) from error
+            raise self._bad(split, None, "the beginning", error) from error
+
+    def _require_unchanged_if_there(self, split: FileSplit) -> None:
+        try:
+            self._stamp_if_unchanged(split)
+        except ObjectStoreError:
+            raise
+        except OSError:
             return
+
+    def _stamp_if_unchanged(self, split: FileSplit) -> Stamp:
+        expected = Stamp(split.size_bytes, split.modified_ns, split.etag)
+        found = self._access.stamp_of(split.path)
+        if found == expected or (
+            found.size_bytes == expected.size_bytes
+            and split.checksum is not None
+            and self._access.checksum_of(split.path, found, split.format) == split.checksum
+        ):
+            return found
         raise FileChanged(split.path, describe_stamp(expected), describe_stamp(found))
 
     def _read_row_groups(
-        self, split: FileSplit, position: SplitPosition | None
+        self, split: FileSplit, position: SplitPosition | None, stamp: Stamp
     ) -> Iterator[ReadBatch]:
         position = position or SplitPosition(split.start)
         rows = position.rows
         group, taken = position.at, position.skip_rows
         conformer = Conformer(self._layout, split.path)
         try:
-            with pq.ParquetFile(split.path, page_checksum_verification=True) as file:
+            with self._access.parquet(split.path, stamp, verified=True) as file:
                 stored = set(file.schema_arrow.names)
                 for group in range(position.at, split.end):
                     skip = position.skip_rows if group == position.at else 0
@@ -205,11 +239,13 @@ class SplitReader:
                             yield self._without(
                                 split, bad, after, f"row group {group}, row {begin + low}"
                             )
+        except OBJECT_ERRORS:
+            raise
         except READ_ERRORS as error:
-            raise _bad(split, f"row group {group}, row {taken}", error) from error
+            raise self._bad(split, stamp, f"row group {group}, row {taken}", error) from error
 
     def _read_records(
-        self, split: FileSplit, position: SplitPosition | None
+        self, split: FileSplit, position: SplitPosition | None, stamp: Stamp
     ) -> Iterator[ReadBatch]:
         layout = self._layout
         whole = split.compression != "none" or (split.start, split.end) == (0, split.size_bytes)
@@ -220,10 +256,11 @@ class SplitReader:
         offset = split.start if position is None else position.at
         skip, rows = (0, 0) if position is None else (position.skip_rows, position.rows)
         conformer = Conformer(layout, split.path)
+        reopened = partial(self._access.open, split.path, stamp, split.compression)
         try:
             with (
-                open_bytes(split.path, split.compression) as file,
-                contextlib.closing(LineCounter(split.path, split.compression)) as lines,
+                reopened() as file,
+                contextlib.closing(LineCounter(reopened)) as lines,
             ):
                 # Each file has its columns in an order of its own.
                 header = self._header(file, split)
@@ -232,7 +269,7 @@ class SplitReader:
                     offset = self._first_record(file, split, header)
                 file.seek(offset)
                 records = RecordBlocks(
-                    split, RecordParser(layout, names), ends, self._encoding, lines
+                    split, RecordParser(layout, names), ends, self._encoding, lines, reopened
                 )
                 blocks = record_blocks(
                     file, offset, None if whole else split.end, ends, self._block_bytes
@@ -257,8 +294,17 @@ class SplitReader:
                                 if is_last
                                 else SplitPosition(piece.at, taken, rows),
                             )
+        except OBJECT_ERRORS:
+            raise
         except READ_ERRORS as error:
-            raise _bad(split, f"byte {offset}", error) from error
+            raise self._bad(split, stamp, f"byte {offset}", error) from error
+
+    def _bad(
+        self, split: FileSplit, stamp: Stamp | None, position: str, error: BaseException
+    ) -> BadFile:
+        now = stamp or Stamp(split.size_bytes, split.modified_ns, split.etag)
+        reopened = partial(self._access.open, split.path, now, split.compression)
+        return BadFile(split.path, split.split_id, position, cause_of(error, reopened))
 
     def _header(self, file: BinaryIO, split: FileSplit) -> Header | None:
         if split.format == "csv" and self._layout.dialect.header:
@@ -287,9 +333,3 @@ class SplitReader:
 
 def _rows_before(file: pq.ParquetFile, group: int) -> int:
     return sum(file.metadata.row_group(earlier).num_rows for earlier in range(group))
-
-
-def _bad(split: FileSplit, position: str, error: BaseException) -> BadFile:
-    return BadFile(
-        split.path, split.split_id, position, cause_of(error, split.path, split.compression)
-    )

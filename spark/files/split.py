@@ -32,7 +32,7 @@ class FileSplit:
     byte lies. A compressed file is one split, whose bytes count in the compressed file.
     `size_bytes`, `modified_ns` and `checksum` are those of the whole file when it was enumerated;
     no checksum for splits of an earlier release. `delivery` counts the contents of one path.
-    `layout`: the index of the layout in the enumeration's list.
+    `layout`: the index of the layout in the enumeration's list. `etag`: of an object.
     """
 
     path: str
@@ -45,6 +45,7 @@ class FileSplit:
     checksum: int | None = None
     delivery: int = 1
     layout: int = 0
+    etag: str = ""
 
     @property
     def split_id(self) -> str:
@@ -66,6 +67,7 @@ class FileSplit:
             self.checksum,
             self.delivery,
             self.layout,
+            *([self.etag] if self.etag else []),
         ]
 
     @classmethod

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from epochgate.runtime.objects.client import ObjectStore, open_url
 from epochgate.runtime.source import (
     Fetched,
     ReaderContext,
@@ -27,6 +28,7 @@ from epochgate.spark.files import (
     SplitPosition,
     SplitReader,
 )
+from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
@@ -88,6 +90,7 @@ class FileSource(Source):
         on_bad_row: OnBadRow = "fail",
         on_changed_file: OnChangedFile = "fail",
         encoding: str = UTF_8,
+        open_objects: Callable[[str], ObjectStore] = open_url,
     ) -> None:
         self._make_reader = partial(
             SplitReader,
@@ -96,6 +99,7 @@ class FileSource(Source):
             on_bad_row=on_bad_row,
             on_changed_file=on_changed_file,
             encoding=encoding,
+            access=FileAccess(open_objects),
         )
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
+from epochgate.runtime.objects.client import is_url
 from epochgate.spark.files import TransformFunction
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.ddl import parse_schema
@@ -45,8 +46,8 @@ class IngestMisconfigured(UsageError):
 class IngestOptions:
     """One ingestion of the files of `source` into `target`.
 
-    source: a directory, a file or a glob pattern. target, checkpoint_directory: a directory, or a
-    URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. target: also
+    source: a directory, a file or a glob pattern. source, target, checkpoint_directory: a path, or
+    a URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. target: also
     "delta:PATH", a Delta table, or "postgres:DSN#TABLE". checkpoint_directory: none for one beside
     the target, unless that is a database.
     transform: from a RecordBatch, Table or frame of pandas or polars to one, to several batches, or
@@ -64,7 +65,8 @@ class IngestOptions:
     the file `bad_files_path`. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
-    file must have been unmodified before it is taken, by default 5 when following, else 0.
+    file must have been unmodified before it is taken, by default 5 when following, else 0; objects
+    of s3:// and gs:// are complete when they are there.
     forget_after_s: a file that has been gone from the source for so long is forgotten, and would be
     taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
@@ -226,8 +228,9 @@ class IngestOptions:
 
     @property
     def source_path(self) -> str:
-        """The source as an absolute path or pattern."""
-        return absolute(self.source)
+        """The source as an absolute path or pattern, or a URL."""
+        source = absolute(self.source)
+        return source.rstrip("/") if is_url(source) else source
 
     @property
     def target_path(self) -> str:

@@ -25,7 +25,8 @@ from epochgate.runtime import (
 )
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
-from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url, require_reachable
+from epochgate.runtime.objects.errors import ObjectStoreError, ObjectStoreUnusable
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.source import SourceProvider
 from epochgate.runtime.store import (
@@ -37,8 +38,10 @@ from epochgate.runtime.store import (
 )
 from epochgate.spark.counting_sink import CountingCommitter, CountingSink
 from epochgate.spark.files import FileEnumeration
+from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
+from epochgate.spark.files.object_finding import root_of_url
 from epochgate.spark.files.text import usable_encoding
 from epochgate.spark.ingest.bad_files import BadFilesList
 from epochgate.spark.ingest.file_enumerator import (
@@ -145,17 +148,18 @@ def plan_ingest(
             store = open_store()
         restored = None if store is None else store.latest()
         segments = _segments(directory, files or LocalFileSystem(), open_objects)
-        fresh = enumeration_factory(options, segments)
+        fresh = enumeration_factory(options, segments, open_objects)
         enumeration = fresh()
         if restored is not None:
             enumeration.restore(_files_in(restored))
-        enumeration.discover()
+        _discover(enumeration)
         claimed = claim_both(sink, rejecting, _sink_start(options, run_id, store, restored))
         # Only now, so that a target which is refused has nothing made beside it.
         store = store or open_store()
         enumeration.seal()
         _remove_needless(segments, store, enumeration)
         return _assembled(
+            open_objects,
             options,
             run_id,
             (sink, rejecting),
@@ -173,6 +177,19 @@ def plan_ingest(
         if store is not None:
             store.close()
         raise
+
+
+def require_stores(options: IngestOptions) -> None:
+    """Ask the stores of all URLs whether they answer, without much patience; before `plan_ingest`,
+    whose requests are those of the job. Raises ObjectStoreUnusable.
+    """
+    places = (
+        root_of_url(options.source_path),
+        options.target_path,
+        checkpoint_directory_of(options),
+    )
+    for url in dict.fromkeys(filter(is_url, places)):
+        require_reachable(url)
 
 
 def _sink_start(
@@ -193,9 +210,12 @@ def _sink_start(
 
 
 def enumeration_factory(
-    options: IngestOptions, segments: KnownSegments | None = None
+    options: IngestOptions,
+    segments: KnownSegments | None = None,
+    open_objects: Callable[[str], ObjectStore] = open_url,
 ) -> Callable[[], FileEnumeration]:
     """Makes enumerations of the source that have not looked yet."""
+    access = FileAccess(open_objects)
 
     def fresh() -> FileEnumeration:
         return FileEnumeration(
@@ -214,13 +234,22 @@ def enumeration_factory(
             segments=segments,
             forget_after_s=options.forget_after_s,
             split_bytes_target=options.split_bytes_target,
+            access=access,
         )
 
     fresh()
     return fresh
 
 
+def _discover(enumeration: FileEnumeration) -> None:
+    try:
+        enumeration.discover()
+    except ObjectStoreError as error:
+        raise ObjectStoreUnusable(enumeration.source, error.strerror) from error
+
+
 def _assembled(
+    open_objects: Callable[[str], ObjectStore],
     options: IngestOptions,
     run_id: str,
     sinks: tuple[CountingSink, ParquetSink | None],
@@ -264,6 +293,7 @@ def _assembled(
             options.on_changed_file or options.on_bad_file,
             usable_encoding(options.encoding),
             None if rate is None else rate / options.parallelism,
+            open_objects,
         ),
         store=store,
         committer=claimed.rows,

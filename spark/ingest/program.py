@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from epochgate.runtime import Sink, SinkOperator
+from epochgate.runtime.objects.client import ObjectStore, open_url
 from epochgate.runtime.pipeline import SINK, SOURCE, Pace, PipelineProgram
 from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
@@ -65,7 +66,7 @@ class IngestProgramFactory:
     """Makes the program of a subtask; travels to the tasks with the Spark job.
 
     `rejects`: where rejected rows go, none if no row is. `takes`: what the transform is given.
-    `rows_per_s`: of one subtask.
+    `rows_per_s`: of one subtask. `open_objects`: opens the buckets of the source.
     """
 
     sink: Sink
@@ -78,6 +79,7 @@ class IngestProgramFactory:
     on_changed_file: OnChangedFile
     encoding: str
     rows_per_s: float | None = None
+    open_objects: Callable[[str], ObjectStore] = open_url
 
     def __call__(self, subtask: int) -> IngestProgram:
         """The program of one attempt."""
@@ -92,6 +94,7 @@ class IngestProgramFactory:
                     on_bad_row=self.on_bad_row,
                     on_changed_file=self.on_changed_file,
                     encoding=self.encoding,
+                    open_objects=self.open_objects,
                 ),
                 in_turns=False,
             ),

@@ -19,7 +19,7 @@ from epochgate.runtime import JobListener, JobResult
 from epochgate.runtime.api.reports import JobReport
 from epochgate.spark.files import SkippedFile
 from epochgate.spark.ingest.options import IngestOptions
-from epochgate.spark.ingest.plan import IngestPlan, plan_ingest
+from epochgate.spark.ingest.plan import IngestPlan, plan_ingest, require_stores
 from epochgate.spark.job import JobHandle, JobStatus, run_job
 from epochgate.spark.session import validate_session
 
@@ -175,9 +175,10 @@ def start_plan(
 def start_ingest(spark: Any, options: IngestOptions) -> IngestHandle:
     """Start an ingestion on the user's own session; returns once its Spark job is submitted.
 
-    Raises what `validate_session`, `plan_ingest` and `run_job` raise.
+    Raises what `validate_session`, `require_stores`, `plan_ingest` and `run_job` raise.
     """
     validate_session(spark)
+    require_stores(options)
     return start_plan(spark, plan_ingest(options))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import secrets
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -87,7 +87,6 @@ class ObjectTarget:
 
     def __init__(self, objects: ObjectStore, job_id: str, run_id: str) -> None:
         self._objects, self._job_id, self._run_id = objects, job_id, run_id
-        self._files = ObjectFiles(objects)
         self._log = ObjectLog(objects, fold, INITIAL)
         self._agreed: pa.Schema | None = None
         self.path = objects.url
@@ -144,9 +143,7 @@ class ObjectTarget:
 
         Raises `CommittableDamaged` for a file without a footer.
         """
-        of_each = {one[3]: path for path, one in self._log.state["files"].items()}
-        schemas = [self._schema_of(path) for path in of_each.values()]
-        return merged(schemas, "widen") if schemas else None
+        return schema_of(self._objects, self._log.state["files"])
 
     def partition_columns(self) -> list[str] | None:
         """The columns that the visible files are partitioned by; none if nothing is visible."""
@@ -238,8 +235,8 @@ class ObjectTarget:
         for one in wanted:
             if one.schema_id == expected:
                 continue
-            agreed = self._agreed or self._schema_of(wanted[0].path)
-            found = self._schema_of(one.path)
+            agreed = self._agreed or _schema_at(self._objects, wanted[0].path)
+            found = _schema_at(self._objects, one.path)
             if not have_common_types(agreed, found):
                 where = f"subtask {one.subtask}, attempt {one.attempt}"
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
@@ -255,10 +252,21 @@ class ObjectTarget:
             found, expected = f"{size_bytes} bytes", f"{one.size_bytes} bytes"
             raise CommittableDamaged(f"{self.path}/{one.path}", expected, found)
 
-    def _schema_of(self, path: str) -> pa.Schema:
-        size_bytes = self._objects.size(path)
-        footer = footer_of(self._files, path, size_bytes)
-        if footer is None:
-            found = f"{size_bytes} bytes"
-            raise CommittableDamaged(f"{self.path}/{path}", "a Parquet file", found)
-        return written_schema(pa.BufferReader(footer))
+
+def schema_of(objects: ObjectStore, files: Mapping[str, Sequence[Any]]) -> pa.Schema | None:
+    """The schema of all these files, as the log's state has them; none if there are none.
+
+    Reads a footer for each schema that they have. Raises `CommittableDamaged` for a file without.
+    """
+    of_each = {one[3]: path for path, one in files.items()}
+    schemas = [_schema_at(objects, path) for path in of_each.values()]
+    return merged(schemas, "widen") if schemas else None
+
+
+def _schema_at(objects: ObjectStore, path: str) -> pa.Schema:
+    size_bytes = objects.size(path)
+    footer = footer_of(ObjectFiles(objects), path, size_bytes)
+    if footer is None:
+        found = f"{size_bytes} bytes"
+        raise CommittableDamaged(f"{objects.url}/{path}", "a Parquet file", found)
+    return written_schema(pa.BufferReader(footer))

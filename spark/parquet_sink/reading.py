@@ -22,9 +22,10 @@ from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.log import ObjectLog
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
 from epochgate.spark.parquet_sink.committable import written_schema
-from epochgate.spark.parquet_sink.object_target import INITIAL, PRODUCT, fold
+from epochgate.spark.parquet_sink.object_target import INITIAL, PRODUCT, fold, schema_of
 from epochgate.spark.parquet_sink.partitions import with_columns
 
+CHECKPOINT_FIELD: Final = pa.field(CHECKPOINT_COLUMN, pa.int64())
 FETCHES: Final = 8
 """Files fetched at the same time."""
 
@@ -49,35 +50,40 @@ def read(target: str, *, spark: Any = None) -> Any:
         path = unquote(urlsplit(target).path) if target.startswith("file://") else target
         return pq.read_table(path) if spark is None else spark.read.parquet(path)
     objects = open_url(target)
-    files = visible_files(objects)
-    fetch = partial(_fetch, objects)
+    committed = _committed(objects)
+    schema = schema_of(objects, committed)
+    assert schema is not None, "there is a file, and each has a schema"
+    schema = schema.append(CHECKPOINT_FIELD)
+    files = {path: (one[0], one[4]) for path, one in committed.items()}
+    fetch = partial(_fetch, objects, schema)
     if spark is not None:
-        return _frame(spark, target, files, fetch(*next(iter(files.items()))).schema)
+        return _frame(spark, target, files, schema)
     with ThreadPoolExecutor(FETCHES) as pool:
         tables = list(pool.map(fetch, files, files.values()))
-    return pa.concat_tables(tables, promote_options="permissive")
+    return pa.concat_tables(tables)
 
 
-def visible_files(objects: ObjectStore) -> dict[str, tuple[int, str]]:
-    """The files that are visible now, each with its checkpoint and its partition's directory.
-
-    Raises NotATarget or OSError.
-    """
+def _committed(objects: ObjectStore) -> Mapping[str, list[Any]]:
+    """The files that are visible now, as the log's state has them. Raises NotATarget or OSError."""
     log = ObjectLog(objects, fold, INITIAL)
     log.refresh()
     files: Mapping[str, list[Any]] = log.state["files"]
     if log.state.get("product") != PRODUCT or not files:
         raise NotATarget(objects.url)
-    return {path: (one[0], one[4]) for path, one in files.items()}
+    return files
 
 
-def _fetch(objects: ObjectStore, path: str, place: tuple[int, str]) -> pa.Table:
+def _fetch(objects: ObjectStore, schema: pa.Schema, path: str, place: tuple[int, str]) -> pa.Table:
+    """The rows of a file, as rows of the target's schema and the checkpoint."""
     checkpoint, directory = place
     data = pa.py_buffer(objects.get(path))
-    schema = written_schema(pa.BufferReader(data))
-    table = with_columns(pq.read_table(pa.BufferReader(data)), directory, schema)
-    numbers = pa.array([checkpoint] * table.num_rows, pa.int64())
-    return table.append_column(CHECKPOINT_COLUMN, numbers)
+    written = written_schema(pa.BufferReader(data))
+    table = with_columns(pq.read_table(pa.BufferReader(data)), directory, written)
+    numbers = pa.array([checkpoint] * table.num_rows, CHECKPOINT_FIELD.type)
+    table = table.append_column(CHECKPOINT_FIELD, numbers)
+    # Columns that the file lacks have no value, also inside of structs and lists.
+    widened = pa.concat_tables([schema.empty_table(), table], promote_options="permissive")
+    return widened.select(schema.names).cast(schema)
 
 
 def _frame(spark: Any, target: str, files: dict[str, tuple[int, str]], schema: pa.Schema) -> Any:
@@ -86,12 +92,14 @@ def _frame(spark: Any, target: str, files: dict[str, tuple[int, str]], schema: p
     rows = [(path, *place) for path, place in files.items()]
     listed = spark.createDataFrame(rows, "path string, checkpoint bigint, directory string")
     spread = listed.repartition(min(len(files), spark.sparkContext.defaultParallelism))
-    return spread.mapInArrow(partial(_fetch_listed, target), from_arrow_schema(schema))
+    return spread.mapInArrow(partial(_fetch_listed, target, schema), from_arrow_schema(schema))
 
 
-def _fetch_listed(target: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _fetch_listed(
+    target: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     objects = open_url(target)
     for batch in batches:
         for row in batch.to_pylist():
             place = (row["checkpoint"], row["directory"])
-            yield from _fetch(objects, row["path"], place).to_batches()
+            yield from _fetch(objects, schema, row["path"], place).to_batches()

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from epochgate.soaking.folders import Directory
 from epochgate.soaking.zone import KINDS, LandingZone
 from epochgate.spark.ingest.verification import verify_parquet
 
 
 def zone_at(place: Path, kind: str) -> LandingZone:
-    return LandingZone(place, KINDS[kind], random.Random(7), lambda first, *_: first % 3 == 0)
+    return zone_of(place, kind, lambda first, *_: first % 3 == 0)
+
+
+def zone_of(place: Path, kind: str, have_arrived: Callable[..., bool]) -> LandingZone:
+    source = Directory(place / "source")
+    return LandingZone(source, place / "ledger", KINDS[kind], random.Random(7), have_arrived)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,14 +42,14 @@ def test_every_row_that_was_ever_delivered_is_in_the_ledger_once(tmp_path: Path,
     }
     assert len(zone.bad_rows) == len(set(zone.bad_rows))
     assert bool(zone.bad_rows) == (kind != "parquet")
-    assert {path.suffix for path in zone.source.iterdir()} == {f".{kind}"}
+    assert {path.suffix for path in (tmp_path / "source").iterdir()} == {f".{kind}"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_files_that_have_arrived_are_rewritten_or_taken_away(
     tmp_path: Path, kind: str
 ) -> None:
-    zone = LandingZone(tmp_path, KINDS[kind], random.Random(7), lambda *_: False)
+    zone = zone_of(tmp_path, kind, lambda *_: False)
     for _ in range(30):
         zone.act()
     assert not {"rewrite", "take away", "bring back"}.intersection(zone.done)
@@ -55,7 +62,7 @@ def test_an_act_asks_for_one_file_at_most_however_many_there_are(tmp_path: Path)
         asked.append(content)
         return False
 
-    zone = LandingZone(tmp_path, KINDS["csv"], random.Random(7), have_arrived)
+    zone = zone_of(tmp_path, "csv", have_arrived)
     for _ in range(60):
         before = len(asked)
         zone.act()

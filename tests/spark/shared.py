@@ -6,6 +6,7 @@ stops the session when a test of another file comes.
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from typing import Any
 
@@ -16,6 +17,7 @@ SESSIONS = {
     "tests/spark/ingest/test_killed_processes.py": "local-cluster[2,2,1024]",
     "tests/spark/ingest/test_landing_zone.py": "local[2]",
     "tests/spark/tables/test_ingest_tables.py": "local[2]",
+    "tests/spark/sink/test_object_frame.py": "local[2]",
     "tests/spark/sink/test_partitions_on_spark.py": "local[2]",
     "tests/spark/test_batch_snapshot_job.py": "local[2]",
     "tests/spark/test_collect_and_filtering.py": "local[2]",
@@ -39,8 +41,14 @@ def session_of(file: str) -> Any:
     master = SESSIONS[file]
     if master not in _session:
         stop()
-        _session[master] = _running.enter_context(local_session(master))
+        session = local_session(master, settings=executor_settings())
+        _session[master] = _running.enter_context(session)
     return _session[master]
+
+
+def executor_settings() -> dict[str, str]:
+    """Let executors that are JVMs of their own use the archive of classes, as the driver does."""
+    return {"spark.executor.defaultJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
 
 
 def stop() -> None:

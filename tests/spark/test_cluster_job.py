@@ -20,6 +20,7 @@ from tests.spark.running import (
     send_signal,
     wait_for,
 )
+from tests.spark.shared import executor_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -33,7 +34,8 @@ QUICK_LOSS = {
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    with local_session("local-cluster[2,2,1024]", settings=QUICK_LOSS) as session:
+    settings = {**QUICK_LOSS, **executor_settings()}
+    with local_session("local-cluster[2,2,1024]", settings=settings) as session:
         yield session
     assert executors() == []
 

@@ -7,7 +7,7 @@ import contextlib
 import pytest
 from obstore.store import MemoryStore
 
-from epochgate.runtime.objects.client import ConditionsIgnored
+from epochgate.runtime.objects.errors import ConditionsIgnored
 from epochgate.runtime.store import (
     CheckpointNotFound,
     CheckpointOfAnotherJob,

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 from obstore.store import MemoryStore
 
-from epochgate.runtime.objects.client import (
-    ConditionsIgnored,
-    ObjectStoreUnusable,
-    open_url,
-    require_conditions as require,
-)
+from epochgate.runtime.objects.client import open_url, require_conditions as require
+from epochgate.runtime.objects.errors import ConditionsIgnored, ObjectStoreUnusable
 from epochgate.runtime.objects.log import (
     STATE_EVERY,
     LogOutcomeUnknown,

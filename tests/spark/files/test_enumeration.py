@@ -315,7 +315,7 @@ def test_lines_that_end_with_cr_alone_are_refused_instead_of_read_as_a_header(
 
 def test_a_url_is_not_taken_for_a_path() -> None:
     with pytest.raises(UsageError, match="is a URL"):
-        FileEnumeration("s3://bucket/data")
+        FileEnumeration("hdfs://host/data")
 
 
 def test_a_column_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:

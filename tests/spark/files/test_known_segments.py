@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from epochgate.spark.files import FileEnumeration
+from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments, SegmentLost, SegmentNotWritten
 
@@ -57,8 +58,8 @@ def test_the_list_comes_back_as_it_was_however_it_was_kept(
     for kind, what, size in steps:
         now += 1
         if kind == "add":
-            known.add(f"/{what}", KnownFile((size, int(now)), size))
-            expected[f"/{what}"] = KnownFile((size, int(now)), size)
+            known.add(f"/{what}", KnownFile(Stamp(size, int(now)), size))
+            expected[f"/{what}"] = KnownFile(Stamp(size, int(now)), size)
         elif kind == "there":
             assert isinstance(what, set)
             there = {f"/{number}" for number in what}
@@ -85,7 +86,7 @@ def test_segments_stay_few_and_an_entry_is_written_a_few_times(tmp_path: Path) -
     segments = CountingSegments(tmp_path)
     known, count = KnownFiles(), 5000
     for number in range(count):
-        known.add(f"/{number:08d}", KnownFile((1, 1), 1))
+        known.add(f"/{number:08d}", KnownFile(Stamp(1, 1), 1))
         known.seal(segments)
     assert len(known.to_list()[0]) <= math.log2(count)
     assert segments.entries_written < count * math.log2(count)
@@ -97,7 +98,7 @@ def test_an_entry_is_written_as_often_in_a_long_list_as_in_a_short_one(
     monkeypatch.setattr("epochgate.spark.files.known.SEGMENT_MAX", 256)
     known, segments, counts = KnownFiles(), CountingSegments(tmp_path), (1024, 16_384)
     for number in range(counts[-1]):
-        known.add(f"/{number:08d}", KnownFile((1, 1), 1))
+        known.add(f"/{number:08d}", KnownFile(Stamp(1, 1), 1))
         known.seal(segments)
         if number + 1 in counts:
             assert segments.entries_written <= 4 * (number + 1)
@@ -112,7 +113,7 @@ def test_what_does_not_count_any_more_is_left_out_of_the_largest_segments_too(
     known, segments = KnownFiles(), CountingSegments(tmp_path)
     for touched in range(100):
         for number in range(64):
-            known.add(f"/{number}", KnownFile((1, touched), 1))
+            known.add(f"/{number}", KnownFile(Stamp(1, touched), 1))
             known.seal(segments)
     assert sum(count for _, count, _ in known.to_list()[0]) <= 2 * 64 + 40
     assert segments.entries_written < 6 * 100 * 64
@@ -123,11 +124,11 @@ def test_what_is_handed_over_is_as_long_as_what_is_new(tmp_path: Path) -> None:
     segments = KnownSegments(tmp_path)
     known = KnownFiles()
     for number in range(50):
-        known.add(f"/{number}", KnownFile((1, 1), 1))
+        known.add(f"/{number}", KnownFile(Stamp(1, 1), 1))
     known.seal(segments)
     scout = known.copy()
     for step in range(3):
-        scout.add(f"/new-{step}", KnownFile((2, 2), 2))
+        scout.add(f"/new-{step}", KnownFile(Stamp(2, 2), 2))
         scout.note_gone(set(scout) - {f"/{step}"}, 10.0 * step, FORGET_AFTER_S)
         scout.seal(segments)
         changes = scout.take_changes()
@@ -144,7 +145,7 @@ def test_what_is_forgotten_leaves_the_disk_as_well(tmp_path: Path) -> None:
         now = batch * 10.0
         paths = [f"/{batch}-{number}" for number in range(8)]
         for path in paths:
-            known.add(path, KnownFile((1, 1), 1))
+            known.add(path, KnownFile(Stamp(1, 1), 1))
         known.note_gone(paths, now, FORGET_AFTER_S)
         known.seal(segments)
         segments.remove(known.superseded)
@@ -159,7 +160,7 @@ def test_a_segment_that_is_damaged_or_gone_is_named(tmp_path: Path) -> None:
     segments = KnownSegments(tmp_path)
     known = KnownFiles()
     for number in range(8):
-        known.add(f"/{number}", KnownFile((1, 1), 1))
+        known.add(f"/{number}", KnownFile(Stamp(1, 1), 1))
     known.seal(segments)
     (name,) = segments.names()
     data = (tmp_path / name).read_bytes()
@@ -175,7 +176,7 @@ def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     known = KnownFiles()
     for number in range(8):
-        known.add(f"/{number}", KnownFile((1, 1), 1))
+        known.add(f"/{number}", KnownFile(Stamp(1, 1), 1))
     with pytest.raises(SegmentNotWritten, match="file"):
         known.seal(KnownSegments(tmp_path / "file"))
     assert len(known.to_list()[1]) == 8

@@ -45,7 +45,9 @@ def main(source: str, url: str, *step: str) -> None:
     )
     plan = plan_ingest(options, open_objects=DeadlyObjects(*step).open if step else open_url)
     # Tasks have clients of their own.
-    plan.program_factory = replace(plan.program_factory, sink=ParquetSink(url))
+    plan.program_factory = replace(
+        plan.program_factory, sink=ParquetSink(url), open_objects=open_url
+    )
     with local_session("local[2]") as spark:
         with start_plan(spark, plan) as handle:
             result = handle.wait()

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import epochgate
+from epochgate.runtime.objects.client import is_url, open_url
+from epochgate.soaking.object_server import set_in_environment
 from tests.runtime.objects.servers import BUCKET, seaweedfs
 from tests.spark.ingest.simulated import write_source
 
@@ -38,11 +40,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 
 
 def driver(
-    tmp_path: Path, url: str, server: dict[str, str], *step: str
+    tmp_path: Path, source: str, url: str, server: dict[str, str], *step: str
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.spark.sink.killed_object_driver"]
     return subprocess.run(
-        [*command, str(tmp_path / "in"), url, *step],
+        [*command, source, url, *step],
         cwd=ROOT,
         env={**os.environ, **server, "TMPDIR": str(tmp_path)},
         capture_output=True,
@@ -53,31 +55,39 @@ def driver(
 
 
 def arrive_once(
-    tmp_path: Path, url: str, server: dict[str, str], steps: list[tuple[str, str, str]]
+    tmp_path: Path,
+    source: str,
+    url: str,
+    server: dict[str, str],
+    steps: list[tuple[str, str, str]],
 ) -> None:
     rows = write_source(tmp_path, files=6, rows=500)
+    if is_url(source):
+        with set_in_environment(server):
+            bucket = open_url(source)
+            for path in (tmp_path / "in").iterdir():
+                bucket.put(path.name, path.read_bytes())
     for step in steps:
-        killed = driver(tmp_path, url, server, *step)
+        killed = driver(tmp_path, source, url, server, *step)
         assert killed.returncode == -signal.SIGKILL, (step, killed.stdout, killed.stderr)
-    last = driver(tmp_path, url, server)
+    last = driver(tmp_path, source, url, server)
     assert last.returncode == 0, last.stderr
     told, numbers = last.stdout.splitlines()
     assert told.startswith("finished from "), told
     assert [int(number) for number in numbers.split(",")] == rows, "as Spark reads it"
-    with pytest.MonkeyPatch.context() as patched:
-        for name, value in server.items():
-            patched.setenv(name, value)
+    with set_in_environment(server):
         assert sorted(epochgate.read(url)["x"].to_pylist()) == rows
 
 
-def test_every_row_once_although_the_driver_is_killed(
+def test_every_row_once_from_a_bucket_into_it_although_the_driver_is_killed(
     tmp_path: Path, server: dict[str, str]
 ) -> None:
-    arrive_once(tmp_path, f"s3://{BUCKET}/one", server, STEPS[:1])
+    source = f"s3://{BUCKET}/landing"
+    arrive_once(tmp_path, source, f"s3://{BUCKET}/one", server, STEPS[:1])
 
 
 @pytest.mark.deep
 def test_every_row_once_although_the_driver_is_killed_at_each_named_request(
     tmp_path: Path, server: dict[str, str]
 ) -> None:
-    arrive_once(tmp_path, f"s3://{BUCKET}/all", server, STEPS)
+    arrive_once(tmp_path, str(tmp_path / "in"), f"s3://{BUCKET}/all", server, STEPS)

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import epochgate
-from epochgate.runtime.objects.client import ConditionsIgnored, open_url
+from epochgate.runtime.objects.client import open_url
+from epochgate.runtime.objects.errors import ConditionsIgnored
 from epochgate.runtime.objects.log import LogTakenOver, ObjectLog
 from epochgate.spark.ingest.plan import plan_ingest
 from epochgate.spark.parquet_sink.reading import NotATarget

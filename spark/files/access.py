@@ -1,0 +1,100 @@
+"""Where the files of a source are: in directories, or in an object store, found and read alike.
+
+Decides by the path alone which it is. Errors are those of the operating system, and for objects
+those of `epochgate.runtime.objects.errors`. Keeps a client for each bucket, and may be shared
+between threads. Used on the driver and in tasks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import BinaryIO, cast
+
+import pyarrow.parquet as pq
+
+from epochgate.errors import UsageError
+from epochgate.runtime.objects.client import SCHEMES, ObjectStatus, ObjectStore, is_url, open_url
+from epochgate.spark.files.content import Stamp, checksum_of
+from epochgate.spark.files.finding import find_files
+from epochgate.spark.files.layout import decompressed
+from epochgate.spark.files.object_file import ObjectFile
+from epochgate.spark.files.object_finding import bucket_and_key, find_objects
+from epochgate.spark.files.split import Compression, Format
+
+
+class FileAccess:
+    """The files of sources by their paths; `open_objects` opens the URL of a bucket."""
+
+    def __init__(self, open_objects: Callable[[str], ObjectStore] = open_url) -> None:
+        self._open_objects = open_objects
+        self._buckets: dict[str, ObjectStore] = {}
+
+    def find(self, source: str, *, may_be_none: bool) -> dict[str, Stamp | None]:
+        """The paths, in order, and their stamps where the listing tells them; the files may be
+        empty, or gone by now.
+
+        `may_be_none`: whether a pattern, or the URL of a folder, may match no file. Raises
+        SourceMissing, SourceUnreadable or ObjectStoreError.
+        """
+        if not is_url(source):
+            return dict.fromkeys(find_files(source, may_be_none=may_be_none))
+        objects, _ = self._place(source)
+        return {
+            path: _stamp(status)
+            for path, status in find_objects(objects, source, may_be_none=may_be_none).items()
+        }
+
+    def stamp_of(self, path: str) -> Stamp:
+        """The file's stamp as of now. Raises OSError."""
+        if is_url(path):
+            objects, key = self._place(path)
+            return _stamp(objects.status(key))
+        found = os.stat(path)
+        return Stamp(found.st_size, found.st_mtime_ns)
+
+    def open(self, path: str, stamp: Stamp, compression: Compression = "none") -> BinaryIO:
+        """The file's bytes, decompressed; of an object, those that it has with this stamp."""
+        raw: BinaryIO
+        if is_url(path):
+            objects, key = self._place(path)
+            status = ObjectStatus(key, stamp.size_bytes, stamp.modified_ns, stamp.etag)
+            raw = cast(BinaryIO, ObjectFile(objects, status))
+        else:
+            raw = open(path, "rb")  # noqa: SIM115 - the caller closes it
+        return decompressed(raw) if compression == "gzip" else raw
+
+    def parquet(self, path: str, stamp: Stamp, *, verified: bool = False) -> pq.ParquetFile:
+        """The Parquet file; of an object, as with this stamp. verified: pages by checksums."""
+        # Arrow reads a path without Python.
+        source = self.open(path, stamp) if is_url(path) else path
+        return pq.ParquetFile(source, page_checksum_verification=verified)
+
+    def checksum_of(self, path: str, stamp: Stamp, file_format: Format) -> int:
+        """A checksum that stands for the content, see `content`. Raises OSError or EOFError."""
+        with self.open(path, stamp) as file:
+            return checksum_of(file, file_format)
+
+    def _place(self, path: str) -> tuple[ObjectStore, str]:
+        bucket, key = bucket_and_key(path)
+        objects = self._buckets.get(bucket)
+        if objects is None:
+            objects = self._buckets[bucket] = self._open_objects(bucket)
+        return objects, key
+
+
+def _stamp(status: ObjectStatus) -> Stamp:
+    return Stamp(status.size_bytes, status.modified_ns, status.etag)
+
+
+def absolute_source(source: str) -> str:
+    """A source as it is known everywhere. Raises UsageError for a URL that cannot be read."""
+    if is_url(source):
+        return source.rstrip("/")
+    if "://" in source:
+        raise UsageError(
+            f"source {source!r} is a URL that cannot be read. Give one of an object store "
+            f"({', '.join(f'{scheme}://' for scheme in SCHEMES)}) or a path; other stores can be "
+            "mounted, or their files be copied."
+        )
+    return os.path.abspath(source)

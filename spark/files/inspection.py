@@ -1,0 +1,68 @@
+"""What a file is found to be when it is taken: its checksum, its layout, and the shares of it.
+
+Decides whether what goes wrong with that is the file's fault, or that of the place where it lies: a
+file that cannot be read is bad, and may be left out; a store that does not answer is asked again.
+Runs on the driver.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from epochgate.runtime.objects.errors import OBJECT_ERRORS, ObjectStoreRefused
+from epochgate.spark.files.access import FileAccess
+from epochgate.spark.files.agreement import Layouts
+from epochgate.spark.files.content import Stamp
+from epochgate.spark.files.cutting import byte_ranges, row_group_ranges
+from epochgate.spark.files.errors import BadFile, SourceUnreadable
+from epochgate.spark.files.layout import cause_of
+from epochgate.spark.files.reader import READ_ERRORS
+from epochgate.spark.files.split import Compression, Format
+
+
+def checksum_of_file(access: FileAccess, path: str, stamp: Stamp, file_format: Format) -> int:
+    """What stands for the content. Raises BadFile, SourceUnreadable, or one of OBJECT_ERRORS."""
+    try:
+        return access.checksum_of(path, stamp, file_format)
+    except (PermissionError, *OBJECT_ERRORS) as error:
+        raise unreadable(path, error) from error
+    except OSError as error:
+        cause = f"{type(error).__name__}: {error}"
+        raise BadFile(path, path, "the beginning", cause) from error
+
+
+def shares_of(
+    access: FileAccess,
+    layouts: Layouts,
+    bytes_target: int,
+    path: str,
+    stamp: Stamp,
+    file_format: Format,
+    compression: Compression,
+) -> tuple[int, list[tuple[int, int]]]:
+    """The index of the file's layout, and its shares; none of it if it has no row.
+
+    Raises what `Layouts` and `checksum_of_file` raise.
+    """
+    try:
+        if file_format == "parquet":
+            with access.parquet(path, stamp) as file:
+                layout = layouts.of_parquet(path, file.schema_arrow)
+                return layout, row_group_ranges(file.metadata, bytes_target)
+        with access.open(path, stamp, compression) as text:
+            found = layouts.of_text(path, file_format, text)
+            if found is None:
+                return 0, []
+            dialect, size = layouts[found].dialect, stamp.size_bytes
+            return found, byte_ranges(text, size, file_format, compression, dialect, bytes_target)
+    except OBJECT_ERRORS as error:
+        raise unreadable(path, error) from error
+    except READ_ERRORS as error:
+        reopened = partial(access.open, path, stamp, compression)
+        raise BadFile(path, path, "the beginning", cause_of(error, reopened)) from error
+
+
+def unreadable(path: str, error: OSError) -> OSError | SourceUnreadable:
+    """What an error is raised as: a store that does not answer may answer later."""
+    is_mendable = isinstance(error, OBJECT_ERRORS) and not isinstance(error, ObjectStoreRefused)
+    return error if is_mendable else SourceUnreadable(path, error.strerror)

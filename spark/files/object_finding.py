@@ -1,0 +1,116 @@
+"""Which objects of a store are files of a source that count; nothing is read of them.
+
+Those below the prefix that a URL names, those that match a pattern, or the one named. What does not
+count is as in directories, see `finding`; an empty object, such as a console makes for a folder,
+never does. One listing tells all that is asked for of each object. Runs on the driver.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+from collections.abc import Iterator, Sequence
+
+from epochgate.errors import UsageError
+from epochgate.runtime.objects.client import ObjectStatus, ObjectStore
+from epochgate.runtime.objects.errors import ObjectStoreRefused
+from epochgate.runtime.objects.log import FOLDER as LOG
+from epochgate.spark.files.errors import SourceMissing, SourceUnreadable
+from epochgate.spark.files.finding import counts
+
+
+class SourceIsTarget(UsageError):
+    """A source in an object store that a job of epochgate writes into: URL."""
+
+    def __str__(self) -> str:
+        return (
+            f"source {self.args[0]!r} is the target of a job of epochgate. In an object store it "
+            "also holds files that are not committed, which only its log tells apart: read it "
+            "with epochgate.read, or let that job write into a directory or a table."
+        )
+
+
+def bucket_and_key(url: str) -> tuple[str, str]:
+    """The URL of the bucket, and what comes after it, taken literally.
+
+    >>> bucket_and_key("s3://bucket/in/a%20b.csv")
+    ('s3://bucket', 'in/a%20b.csv')
+    """
+    scheme, _, rest = url.partition("://")
+    bucket, _, key = rest.partition("/")
+    return f"{scheme}://{bucket}", key.strip("/")
+
+
+def root_of_url(source: str) -> str:
+    """The part of a URL before its first pattern.
+
+    >>> root_of_url("s3://bucket/in/dt=*/*.csv"), root_of_url("s3://bucket/in")
+    ('s3://bucket/in', 's3://bucket/in')
+    """
+    parts = source.split("/")
+    plain = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return "/".join(parts[:plain])
+
+
+def find_objects(
+    objects: ObjectStore, source: str, *, may_be_none: bool
+) -> dict[str, ObjectStatus]:
+    """The objects by URL, in order, of a source in the bucket `objects`.
+
+    Raises SourceMissing, SourceUnreadable, SourceIsTarget, and ObjectStoreError if the store does
+    not answer.
+    """
+    bucket, _ = bucket_and_key(source)
+    try:
+        found = {f"{bucket}/{one.key}": one for one in _matching(objects, source)}
+    except ObjectStoreRefused as error:
+        raise SourceUnreadable(source, error.strerror) from error
+    if not found and not may_be_none:
+        raise SourceMissing(source)
+    return dict(sorted(found.items()))
+
+
+def _matching(objects: ObjectStore, source: str) -> Iterator[ObjectStatus]:
+    root, (_, key) = root_of_url(source), bucket_and_key(source)
+    is_pattern = root != source
+    if glob.has_magic(key) and (one := _named(objects, key)) is not None:
+        yield one  # as in a directory, a name that is there is no pattern
+        return
+    _, folder = bucket_and_key(root)
+    has_any = False
+    for status in objects.find(folder):
+        has_any = True
+        below = status.key.removeprefix(folder).lstrip("/")
+        if not is_pattern and below.startswith(f"{LOG}/"):
+            raise SourceIsTarget(source)
+        if (
+            below
+            and counts(below)
+            and (not is_pattern or _matches(key.split("/"), status.key.split("/")))
+        ):
+            yield status
+    if not has_any and not is_pattern and (one := _named(objects, key)) is not None:
+        yield one
+
+
+def _named(objects: ObjectStore, key: str) -> ObjectStatus | None:
+    if not key:
+        return None
+    try:
+        return objects.status(key)
+    except FileNotFoundError:
+        return None
+
+
+def _matches(pattern: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a key is meant, name by name; `**` stands for any number of folders, also none.
+
+    >>> _matches(["in", "**", "*.csv"], ["in", "a.csv"]), _matches(["in", "*"], ["in", "b", "a"])
+    (True, False)
+    """
+    if not pattern:
+        return not names
+    first, rest = pattern[0], pattern[1:]
+    if first == "**":
+        return _matches(rest, names) or (bool(names) and _matches(pattern, names[1:]))
+    return bool(names) and fnmatch.fnmatchcase(names[0], first) and _matches(rest, names[1:])
