@@ -23,7 +23,9 @@ from epochgate.errors import EpochgateError
 COMMANDS = (
     "demo",
     "ingest",
+    "compact",
     "status",
+    "checkpoints",
     "soak",
     "bench",
     "draw",

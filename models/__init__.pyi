@@ -8,6 +8,7 @@ from epochgate.models.batch_snapshot import (
 from epochgate.models.catalogue import MACHINES as MACHINES
 from epochgate.models.checkpoint import Checkpoint as Checkpoint
 from epochgate.models.committer import GlobalCommitter as GlobalCommitter
+from epochgate.models.compaction import Compaction as Compaction, Compactions as Compactions
 from epochgate.models.gateway import Gateway as Gateway
 from epochgate.models.holder import Holder as Holder
 from epochgate.models.job import Job as Job

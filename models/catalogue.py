@@ -10,6 +10,7 @@ from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
 from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
@@ -19,6 +20,7 @@ from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
 from epochgate.models.recreation import Recreations
@@ -31,12 +33,14 @@ MACHINES: dict[str, type[Machine]] = {
     **BatchSnapshots.MACHINES,
     **Recreations.MACHINES,
     **SplitAssignments.MACHINES,
+    **Compactions.MACHINES,
     "vertex": ConcurrentJob.MACHINES["vertex"],
 }
 
 SYSTEMS: dict[str, type[ClosedSystem]] = {
     "commit": CommitJob,
     "batch": BatchJob,
+    "compacting": CompactingJob,
     "recreation": RecreatedJob,
     "sources": Sources,
     "readers": ConcurrentSources,
@@ -75,11 +79,14 @@ CONSTANTS: dict[str, str] = {
     "slow_commits": "1: a commit may take long",
     "up_length": "messages from a reader that may be under way",
     "F": "failures that may happen",
-    "K": "checkpoints that are taken",
+    "K": "checkpoints that are taken, or committed",
     "E": "events or calls",
-    "R": "requests, or resets",
+    "R": "requests, resets, or runs",
     "S": "splits",
     "G": "resets of the whole source",
+    "compaction_retries": "how often a target that has changed is looked at again",
+    "kept": "the newest checkpoints, which are not merged",
+    "W": "checkpoints that the job may withdraw",
     "P": "assignments that no reader has asked for",
 }
 """What each constant of these systems means."""

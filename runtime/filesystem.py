@@ -17,10 +17,12 @@ import io
 import itertools
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from epochgate.errors import UsageError
+from epochgate.runtime.exchange import exchange
 
 AnyPath = str | os.PathLike[str]
 
@@ -116,6 +118,9 @@ class FileSystem(WrittenOnce, Protocol):
     def link(self, source: AnyPath, destination: AnyPath) -> None:
         """A second name for a file; `FileExistsError` if `destination` is there."""
 
+    def exchange(self, first: AnyPath, second: AnyPath) -> None:
+        """Let two names change places, atomically; `ExchangeRefused` where that cannot be."""
+
     def remove_tree(self, path: AnyPath) -> bool:
         """Remove a directory and all below it, or a file; false if there was none."""
 
@@ -127,6 +132,12 @@ class FileSystem(WrittenOnce, Protocol):
 
     def try_lock(self, path: AnyPath) -> FileLock | None:
         """Take the exclusive lock whose file is `path` (created if missing); none if it is held.
+
+        Raises `LocksRefused` where the file system has no locks.
+        """
+
+    def wait_for_lock(self, path: AnyPath) -> FileLock:
+        """Take the same lock once its holder lets it go; for what is held for moments only.
 
         Raises `LocksRefused` where the file system has no locks.
         """
@@ -273,10 +284,21 @@ class LocalFileSystem(ComposedOperations):
             found.st_size, found.st_mtime_ns, stat.S_ISDIR(found.st_mode), found.st_dev
         )
 
+    def exchange(self, first: AnyPath, second: AnyPath) -> None:
+        exchange(first, second)
+
     def try_lock(self, path: AnyPath) -> FileLock | None:
+        return self._locked(path, self.lock_exclusively)
+
+    def wait_for_lock(self, path: AnyPath) -> FileLock:
+        lock = self._locked(path, lambda descriptor: fcntl.flock(descriptor, fcntl.LOCK_EX))
+        assert lock is not None, "it was waited for"
+        return lock
+
+    def _locked(self, path: AnyPath, take: Callable[[int], None]) -> FileLock | None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            self.lock_exclusively(descriptor)
+            take(descriptor)
         except OSError as error:
             os.close(descriptor)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):

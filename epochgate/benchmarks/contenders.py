@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from epochgate.errors import EpochgateError
 from epochgate.spark.ingest.options import BATCH_ROWS
-from epochgate.spark.parquet_sink.staging import ROW_GROUP_BYTES
+from epochgate.spark.parquet_sink.open_file import ROW_GROUP_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -228,10 +228,21 @@ def listing() -> int:
 
     list_systems("Systems of epochgate, which `epochgate check` explores:", SYSTEMS, CONSTANTS)
     if studies():
-        from epochgate.models.studies.catalogue import CONSTANTS as OF_STUDIES
+        from epochgate.models.studies.catalogue import (
+            CASES,
+            CONSTANTS as OF_STUDIES,
+            CONSTANTS_OF_CASES,
+            STUDIES,
+        )
 
         print()
-        list_systems("Studies, explored where they are named:", studies(), OF_STUDIES)
+        list_systems("Studies, explored where they are named:", STUDIES, OF_STUDIES)
+        print()
+        list_systems(
+            "Public bugs of other projects, mended and broken (docs/cases):",
+            CASES,
+            CONSTANTS_OF_CASES,
+        )
     return 0
 
 
@@ -244,7 +255,9 @@ def list_systems(
     for name, system in listed.items():
         constants = {k: v for k, v in system.CONSTANTS.items() if k not in system.DERIVED}
         used |= constants
-        print(f"\n  {name:14}{(system.__doc__ or '').partition(chr(10))[0]}")
+        # A long name has a line of its own.
+        print(f"\n  {name:13}" if len(name) < 14 else f"\n  {name}\n{'':15}", end=" ")
+        print((system.__doc__ or "").partition("\n")[0])
         text = " ".join(f"{constant}={value}" for constant, value in constants.items())
         print(textwrap.indent(textwrap.fill(text, WIDTH - 16), " " * 16))
     print("\nTheir constants, which --set changes:\n")
@@ -253,12 +266,12 @@ def list_systems(
 
 
 def studies() -> dict[str, type[ClosedSystem]]:
-    """Return the studies, designs that do not run; the installed package has none."""
+    """Return the studies and cases, which do not run; the installed package has none."""
     if importlib.util.find_spec("epochgate.models.studies") is None:
         return {}
-    from epochgate.models.studies.catalogue import STUDIES
+    from epochgate.models.studies.catalogue import CASES, STUDIES
 
-    return STUDIES
+    return {**STUDIES, **CASES}
 
 
 def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:

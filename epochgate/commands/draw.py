@@ -87,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     from epochgate.models import (
         MACHINES,
         BatchSnapshots,
+        Compactions,
         Job,
         Recreations,
         SplitAssignments,
@@ -100,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     is_whole = not arguments.machines and arguments.format == FORMATS
     machines = chosen(arguments.machines)
-    every = (Job, TaskSystem, BatchSnapshots, Recreations, SplitAssignments)
+    every = (Job, TaskSystem, BatchSnapshots, Recreations, SplitAssignments, Compactions)
     systems = every if is_whole else ()
     collection = Collection(machines, systems, arguments.format)
     if arguments.check:

@@ -51,6 +51,9 @@ examples:
 targets (docs/tables.md):
   PATH        a directory of Parquet files; made if missing; or a URL, s3://...
   delta:PATH  a Delta Lake table in a directory; made if missing (epochgate[delta])
+  iceberg:CATALOG.NAMESPACE.TABLE
+              an Iceberg table of a catalog that pyiceberg's configuration describes,
+              with --checkpoint-dir; made if missing (epochgate[iceberg])
   postgres:DSN#TABLE
               a table of PostgreSQL that is there, with --checkpoint-dir; DSN as for
               psql, such as postgresql://host/database (epochgate[postgres])
@@ -84,7 +87,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--checkpoint-dir",
         metavar="DIR",
         help="where checkpoints are kept (default: in a hidden directory beside TARGET; a database "
-        "has no such place)",
+        "or catalog has no such place)",
     )
     add(
         "--master",

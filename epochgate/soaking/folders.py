@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow.fs
-
-from epochgate.runtime.objects.client import ObjectStore
+from obstore.store import from_url
 
 LOG = "_epochgate/log"
 
@@ -64,28 +63,26 @@ class Directory:
 
 
 class Prefix:
-    """What is below the URL of `objects`."""
+    """What is below a URL of a server that does not encrypt."""
 
-    def __init__(self, objects: ObjectStore) -> None:
-        self._objects = objects
+    def __init__(self, url: str) -> None:
+        self._store: Any = from_url(url, client_options={"allow_http": True})
 
     def put(self, name: str, content: bytes) -> None:
-        self._objects.put(name, content)
+        self._store.put(name, content, use_multipart=False)
 
     def put_again(self, name: str, content: bytes) -> None:
         """In parts: the ETag is another, and no hash of the content."""
-        upload = self._objects.upload(name)
-        upload.write(content)
-        upload.close()
+        self._store.put(name, content, use_multipart=True)
 
     def touch(self, name: str) -> None:
-        self._objects.put(name, self._objects.get(name))
+        self.put(name, self.read(name))
 
     def read(self, name: str) -> bytes:
-        return self._objects.get(name)
+        return bytes(self._store.get(name).bytes())
 
     def remove(self, name: str) -> None:
-        self._objects.delete(name)
+        self._store.delete(name)
 
 
 class Table(Protocol):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epochgate.runtime.objects.client import open_url
 from epochgate.soaking.driver import SLOTS, Drivers, SoakFailed, Tally
 from epochgate.soaking.folders import (
     Directory,
@@ -63,7 +62,7 @@ def in_bucket(place: Path, bucket: str, variables: Mapping[str, str]) -> Grounds
     return Grounds(
         f"{url}/source",
         f"{url}/target",
-        Prefix(open_url(f"{url}/source")),
+        Prefix(f"{url}/source"),
         ObjectTable(target, place / "rows", variables),
         ObjectTable(f"{target}.rejected", place / "rejected", variables),
     )

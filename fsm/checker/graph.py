@@ -59,7 +59,7 @@ def graph(search: Search, program: Program) -> Graph:
 
 
 def _from_machine_code(search: Any, program: Program) -> Graph:
-    from epochgate.fsm.checker.engines.compiled import address
+    from epochgate.fsm.checker.engines.functions import address
     from epochgate.fsm.checker.engines.memory import reserved
 
     count = search.states

@@ -99,7 +99,7 @@ class CompiledWalker(Walker):
 
     def __init__(self, program: Program, demanded: int, final: str | None, length_max: int) -> None:
         import numpy as np
-        from epochgate.fsm.checker.engines.compiled import Functions, Worker, compiled_target
+        from epochgate.fsm.checker.engines.functions import Functions, Worker, compiled_target
 
         self._program, self._demanded = program, demanded
         self._call = Functions(compiled_target(program, final, 1).code).walk
@@ -111,7 +111,7 @@ class CompiledWalker(Walker):
 
     def walk(self, tally: Tally, x: int, length_max: int) -> tuple[int, Walk | None]:
         from epochgate.fsm.checker.engines import kernels as k
-        from epochgate.fsm.checker.engines.compiled import address
+        from epochgate.fsm.checker.engines.functions import address
 
         worker = self._worker
         self._state[:] = self._program.initial

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.studies.acknowledged import Acknowledged
+from epochgate.models.studies.cases import hudi, iceberg, paimon, risingwave, sinkv2
 from epochgate.models.studies.flink.system import Flink
 from epochgate.models.studies.reference import Reference
 from epochgate.models.studies.valve import Valve
@@ -14,6 +15,22 @@ STUDIES: dict[str, type[ClosedSystem]] = {
     "acknowledged": Acknowledged,
     "flink": Flink,
 }
+
+CASES: dict[str, type[ClosedSystem]] = {
+    "paimon": paimon.Paimon,
+    "paimon.two_messages": paimon.TwoMessages,
+    "paimon.at_the_notice": paimon.AtTheNotice,
+    "paimon.one_message": paimon.OneMessage,
+    "iceberg": iceberg.IcebergConnect,
+    "iceberg.last_offset": iceberg.LastOffset,
+    "hudi": hudi.Hudi,
+    "hudi.two_coordinators": hudi.TwoCoordinators,
+    "risingwave": risingwave.RisingWave,
+    "risingwave.empty_pre_commit": risingwave.EmptyPreCommit,
+    "sinkv2": sinkv2.SinkV2,
+    "sinkv2.early_end": sinkv2.EarlyEnd,
+}
+"""Public bugs of other projects: mended under a name, and broken under names that begin with it."""
 
 CONSTANTS: dict[str, str] = {
     "N": "subtasks",
@@ -31,3 +48,12 @@ CONSTANTS: dict[str, str] = {
     "calls": "calls that may wait in a queue",
 }
 """What each constant of the studies means."""
+
+CONSTANTS_OF_CASES: dict[str, str] = {
+    "N": "writers",
+    "E": "data files",
+    "K": "epochs or checkpoints",
+    "F": "rebalances or failures",
+    "jobs": "jobs, one after the other",
+}
+"""What each constant of the cases means."""

@@ -54,15 +54,12 @@ class ObjectStatus:
     etag: str
 
 
-class ObjectStore(Protocol):
+class ReadableObjects(Protocol):
     """What is below one URL, by keys relative to it. Every operation may raise `OSError`."""
 
     @property
     def url(self) -> str:
         """Where it is, for messages."""
-
-    def get(self, key: str) -> bytes:
-        """The whole object; `FileNotFoundError` if there is none."""
 
     def get_range(self, key: str, offset: int, length: int, etag: str = "") -> bytes:
         """`length` bytes from `offset`; `FileNotFoundError` if there is no object, `ObjectReplaced`
@@ -74,6 +71,13 @@ class ObjectStore(Protocol):
 
     def find(self, folder: str) -> Iterator[ObjectStatus]:
         """What is below `folder`, in the order of the keys' bytes; a page at a time."""
+
+
+class ObjectStore(ReadableObjects, Protocol):
+    """What is below one URL, to be written too."""
+
+    def get(self, key: str) -> bytes:
+        """The whole object; `FileNotFoundError` if there is none."""
 
     def size(self, key: str) -> int:
         """The object's bytes; `FileNotFoundError` if there is none."""
@@ -101,6 +105,15 @@ def is_url(path: str) -> bool:
     (True, False, False)
     """
     return path.partition("://")[0] in SCHEMES and "://" in path
+
+
+def is_remote(path: str) -> bool:
+    """Whether `path` is a URL of whatever store.
+
+    >>> is_remote("hdfs://host/in"), is_remote("/data/in")
+    (True, False)
+    """
+    return "://" in path
 
 
 def open_url(url: str) -> ObjectStore:
@@ -192,7 +205,7 @@ class ObstoreObjects:
     def get_range(self, key: str, offset: int, length: int, etag: str = "") -> bytes:
         """`length` bytes from `offset`, of the object with this ETag if one is given."""
         with _told(key):
-            if not etag:
+            if not etag or etag.startswith("W/"):  # a weak one matches nothing (RFC 9110)
                 return bytes(self._store.get_range(key, start=offset, length=length))
             from obstore.exceptions import PreconditionError
 
@@ -291,4 +304,7 @@ def _status(found: Mapping[str, Any]) -> ObjectStatus:
     modified: datetime = found["last_modified"]
     since = modified - _EPOCH
     modified_ns = (since // timedelta(microseconds=1)) * 1_000
-    return ObjectStatus(found["path"], found["size"], modified_ns, found["e_tag"] or "")
+    etag = found["e_tag"] or ""
+    if etag and not etag.startswith("W/"):
+        etag = f'"{etag.strip(chr(34))}"'  # some stores leave the quotes out of listings
+    return ObjectStatus(found["path"], found["size"], modified_ns, etag)

@@ -6,7 +6,8 @@ Decides who may write, by conditional creation alone: no locks, no clocks. A wri
 the last entry that it knows; where another has been faster, the store says so in the same request.
 The first entry of a writer is its claim. A writer that finds the claim of another behind what it
 knows has been replaced and can append nothing any more, also when it was suspended for a year
-between two requests: there is no moment between looking and writing.
+between two requests: there is no moment between looking and writing. Others may write beside it,
+without a claim, as long as a condition holds for the state that their entry follows.
 Leaves to others what the entries mean: `fold` makes the state of them. Each `STATE_EVERY`th entry
 holds the state, so that a reader reads at most that many. Entries are never removed: a number that
 came up again would let a replaced writer go on.
@@ -28,6 +29,10 @@ TRIES: Final = 3
 
 Entry = dict[str, Any]
 State = dict[str, Any]
+
+
+def _always(_state: State) -> bool:
+    return True
 
 
 class LogTakenOver(EpochgateError):
@@ -86,11 +91,12 @@ class ObjectLog:
         Raises LogTakenOver then, LogOutcomeUnknown, OSError, and ValueError for a damaged entry.
         """
         self._writer = writer
-        self._append({**entry, "kind": "claim"})
+        self._append(writer, {**entry, "kind": "claim"}, _always)
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: Entry, is_valid: Callable[[State], bool] = _always) -> bool:
         """Write the next entry; appending the same again, after an error, has no second effect.
 
+        False, and nothing is written, if `is_valid` does not hold for the state before the entry.
         Raises LogTakenOver, LogOutcomeUnknown, OSError, ValueError for a damaged entry, and
         RuntimeError before `claim`.
         """
@@ -98,22 +104,38 @@ class ObjectLog:
             raise RuntimeError("a log is appended to by a writer that has claimed it")
         if self.state.get("writer") != self._writer:
             raise LogTakenOver(self._objects.url, self.state)
-        self._append(entry)
+        return self._append(self._writer, entry, is_valid)
 
-    def _append(self, entry: Entry) -> None:
-        while True:
+    def append_beside(self, writer: str, entry: Entry, is_valid: Callable[[State], bool]) -> bool:
+        """The same for one who has not claimed the log, whatever its writer does; `writer` is a
+        name of its own. LogTakenOver is for writers that have claimed it.
+
+        Raises LogOutcomeUnknown, OSError, and ValueError for a damaged entry.
+        """
+        return self._append(writer, entry, is_valid, is_beside=True)
+
+    def _append(
+        self,
+        writer: str,
+        entry: Entry,
+        is_valid: Callable[[State], bool],
+        *,
+        is_beside: bool = False,
+    ) -> bool:
+        while is_valid(self.state):
             number = self.number + 1
-            body = {**entry, "number": number, "writer": self._writer}
+            body = {**entry, "number": number, "writer": writer}
             if number % STATE_EVERY == 0:
                 body["state"] = self._next(body)
             found = self._create(number, body)
-            is_mine = found["writer"] == self._writer
+            is_mine = found["writer"] == writer
             self._apply(found)
             if is_mine and _content(found) == _content(body):
-                return
+                return True
             # Of this writer, when it did not hear how an append ended; or what may come between.
-            if not is_mine and found["kind"] == "claim":
+            if not is_mine and not is_beside and found["kind"] == "claim":
                 raise LogTakenOver(self._objects.url, found)
+        return False
 
     def require_writer(self) -> None:
         """Raise LogTakenOver if another has claimed the log by now; OSError."""

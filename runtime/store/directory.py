@@ -65,6 +65,18 @@ def checkpoint_file_name(checkpoint_id: int) -> str:
     return f"checkpoint-{checkpoint_id:012d}.epochgate"
 
 
+def checkpoint_named(name: str) -> tuple[int, bool] | None:
+    """The id of the checkpoint in a file of this name, and whether it was kept aside; or none.
+
+    >>> checkpoint_named("checkpoint-000000000007.epochgate.damaged")
+    (7, True)
+    """
+    match = _NAME.fullmatch(name)
+    if match is None or not name.startswith(checkpoint_file_name(int(match[1]))):
+        return None
+    return int(match[1]), match[2] is not None
+
+
 class DirectoryCheckpointStore:
     """A `CheckpointStore` in a directory that this driver alone holds until `close` or death."""
 
@@ -278,10 +290,7 @@ class DirectoryCheckpointStore:
         """Each checkpoint file's id, and whether it was kept aside."""
         with self._usable("list"):
             names = self._files.list_directory(self._path)
-        for name in names:
-            match = _NAME.fullmatch(name)
-            if match is not None and name.startswith(checkpoint_file_name(int(match[1]))):
-                yield int(match[1]), match[2] is not None
+        yield from filter(None, map(checkpoint_named, names))
 
     @contextlib.contextmanager
     def _usable(self, doing: str) -> Iterator[None]:

@@ -68,6 +68,15 @@ def fold(state: State, entry: Entry) -> State:
     return {**state, "saved": {number: saved[number] for number in newest}, "last": entry["id"]}
 
 
+def checkpoint_of_key(key: str) -> int:
+    """The id of the checkpoint in the object of this key.
+
+    >>> checkpoint_of_key("checkpoints/000000000007-1-ab12.epochgate")
+    7
+    """
+    return int(key.rpartition("/")[2].partition("-")[0])
+
+
 class ObjectCheckpointStore:
     """A `CheckpointStore` below a URL; the last driver that has opened it may save."""
 

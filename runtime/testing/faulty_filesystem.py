@@ -185,6 +185,9 @@ class FaultyFileSystem(ComposedOperations):
     def link(self, source: AnyPath, destination: AnyPath) -> None:
         self.mutate("link", destination, lambda: self.inner.link(source, destination))
 
+    def exchange(self, first: AnyPath, second: AnyPath) -> None:
+        self.mutate("exchange", first, lambda: self.inner.exchange(first, second))
+
     def create_directory(self, path: AnyPath) -> None:
         self.mutate("create_directory", path, lambda: self.inner.create_directory(path))
 
@@ -219,6 +222,11 @@ class FaultyFileSystem(ComposedOperations):
         lock = self._alive().try_lock(path)
         if lock is not None:
             self._locks.append(lock)
+        return lock
+
+    def wait_for_lock(self, path: AnyPath) -> FileLock:
+        lock = self._alive().wait_for_lock(path)
+        self._locks.append(lock)
         return lock
 
 

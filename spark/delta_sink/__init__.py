@@ -12,9 +12,6 @@ from epochgate.spark.delta_sink.errors import (
     TableBehind,
     TableTakenOver,
     TableUnusable,
-    TypeNotInDelta,
-    ValueDoesNotFit,
-    ValueMissing,
 )
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.delta_sink.sink import DeltaCommitter, DeltaSink
@@ -31,7 +28,4 @@ __all__ = [
     "TableBehind",
     "TableTakenOver",
     "TableUnusable",
-    "TypeNotInDelta",
-    "ValueDoesNotFit",
-    "ValueMissing",
 ]

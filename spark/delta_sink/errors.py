@@ -57,40 +57,6 @@ class TableTakenOver(EpochgateError):
         )
 
 
-class TypeNotInDelta(EpochgateError):
-    """Delta Lake has no type for a column: its name, its type."""
-
-    def __str__(self) -> str:
-        name, kind = self.args
-        return (
-            f"Delta Lake has no type for column {name!r}, which is {kind}. Cast it in the "
-            "transform, for example to text or to a whole number, or leave it out."
-        )
-
-
-class ValueMissing(EpochgateError):
-    """A column of the table may not be null, and a row is: column, where."""
-
-    def __str__(self) -> str:
-        column, where = self.args
-        return (
-            f"column {column!r} of the Delta table is declared not null, and a row without a value "
-            f"came ({where}). Fill it in or leave the row out in the transform. Nothing of it has "
-            "become visible."
-        )
-
-
-class ValueDoesNotFit(EpochgateError):
-    """A column of a batch cannot be written as the table's type: column, type, reason, where."""
-
-    def __str__(self) -> str:
-        column, kind, reason, where = self.args
-        return (
-            f"column {column!r} cannot be written as {kind} ({where}): {reason}. Convert it in the "
-            "transform. Nothing of it has become visible."
-        )
-
-
 class LogOvertaken(EpochgateError):
     """Another commit has come between the look at the log and this one: path, reason."""
 

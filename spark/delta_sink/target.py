@@ -36,7 +36,6 @@ from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.committable import (
     Committable,
-    require_intact,
     schema_id,
     written_schema,
 )
@@ -45,11 +44,9 @@ from epochgate.spark.parquet_sink.errors import (
     TargetLocked,
     TargetNotEmpty,
 )
+from epochgate.spark.tables.staged import RUNS_REMEMBERED, WORKING, StagedFiles
 
-WORKING = "_epochgate"
-"""The directory in a table for what no reader sees: staged files, by run, and a lock."""
 TRIES_MAX = 5
-RUNS_REMEMBERED = 16
 _WRITABLE = {"appendOnly", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 _FORGETS = "delta.setTransactionRetentionDuration"
 
@@ -77,6 +74,7 @@ class DeltaTarget:
         self._files: FileSystem = LocalFileSystem() if files is None else files
         self._log = log(self.path)
         self.working_directory = os.path.join(self.path, WORKING)
+        self._staged = StagedFiles(self._files, self.path, self.path)
         name = f"job-{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
         self._own = os.path.join(self.working_directory, name)
         self._lock: FileLock | None = None
@@ -134,14 +132,7 @@ class DeltaTarget:
 
         For use after `claim`; looks at several runs again, whose tasks may have written on since.
         """
-        removed = []
-        kept = {os.path.join(self.working_directory, file.path) for file in keep}
-        for run in self._known["runs"][:-1]:
-            directory = os.path.join(self.working_directory, "staged", run)
-            names = self._files.list_directory(directory) if self._files.exists(directory) else []
-            orphans = {os.path.join(directory, name) for name in names} - kept
-            removed += [path for path in sorted(orphans) if self._files.remove(path)]
-        return removed
+        return self._staged.remove_orphans(self._known["runs"][:-1], keep)
 
     def require_one_schema(self, committables: Sequence[Committable]) -> None:
         """OutputSchemaChanged if these could not be committed together with what is visible.
@@ -150,7 +141,7 @@ class DeltaTarget:
         """
         agreed = self._agreed or self.schema()
         for file in committables:
-            found = written_schema(self._place(file))
+            found = written_schema(self._staged.place(file))
             if agreed is None:
                 agreed = found
             elif schema_id(found) != schema_id(agreed):
@@ -183,7 +174,7 @@ class DeltaTarget:
                 return False
         else:
             self._require_known()
-        self._move_into_place(files, checkpoint)
+        self._staged.move_into_place(files, checkpoint)
         metadata = {"epochgate.run": self._run_id, "epochgate.checkpoint": str(checkpoint)}
         if is_there:
             assert self._driver is not None
@@ -191,7 +182,7 @@ class DeltaTarget:
             self._log.append(files, numbers, metadata)
         elif files:
             numbers = {self._job_id: checkpoint, self._driver_id: 1, self._maker_id: 1}
-            schema = written_schema(self._place(files[0]))
+            schema = written_schema(self._staged.place(files[0]))
             self._log.create(schema, files, numbers, metadata)
             self._require_driver()
         return True
@@ -260,26 +251,6 @@ class DeltaTarget:
             way_on = "The job could not tell what it has committed; remove that property"
         if found:
             raise TableUnusable(self.path, found, f"{way_on}.")
-
-    def _place(self, file: Committable) -> str:
-        """Where a file is: where it was staged, or where the log names it."""
-        final = os.path.join(self.path, file.file_name)
-        staged = os.path.join(self.working_directory, file.path)
-        return final if self._files.exists(final) else staged
-
-    def _move_into_place(self, files: Sequence[Committable], checkpoint: int) -> None:
-        """Give each file its name in the table, which the log refers to later; again after a crash.
-
-        So what lies in the staging area is never part of the table, not even of its past.
-        """
-        for file in files:
-            place, final = self._place(file), os.path.join(self.path, file.file_name)
-            require_intact(self._files, place, file, checkpoint)
-            if place != final:
-                self._files.rename(place, final)
-                self._files.fsync_directory(os.path.dirname(place))
-        if files:
-            self._files.fsync_directory(self.path)
 
     def _read_known(self) -> dict[str, Any]:
         try:

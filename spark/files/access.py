@@ -1,4 +1,4 @@
-"""Where the files of a source are: in directories, or in an object store, found and read alike.
+"""Where the files of a source are: in directories, or behind a URL, found and read alike.
 
 Decides by the path alone which it is. Errors are those of the operating system, and for objects
 those of `epochgate.runtime.objects.errors`. Keeps a client for each bucket, and may be shared
@@ -13,8 +13,15 @@ from typing import BinaryIO, cast
 
 import pyarrow.parquet as pq
 
-from epochgate.errors import UsageError
-from epochgate.runtime.objects.client import SCHEMES, ObjectStatus, ObjectStore, is_url, open_url
+from epochgate.runtime.objects.client import (
+    ObjectStatus,
+    ObjectStore,
+    ReadableObjects,
+    is_remote,
+    is_url,
+    open_url,
+)
+from epochgate.runtime.objects.elsewhere import open_elsewhere
 from epochgate.spark.files.content import Stamp, checksum_of
 from epochgate.spark.files.finding import find_files
 from epochgate.spark.files.layout import decompressed
@@ -24,11 +31,11 @@ from epochgate.spark.files.split import Compression, Format
 
 
 class FileAccess:
-    """The files of sources by their paths; `open_objects` opens the URL of a bucket."""
+    """The files of sources by their paths; `open_objects` opens the bucket of an object store."""
 
     def __init__(self, open_objects: Callable[[str], ObjectStore] = open_url) -> None:
         self._open_objects = open_objects
-        self._buckets: dict[str, ObjectStore] = {}
+        self._buckets: dict[str, ReadableObjects] = {}
 
     def find(self, source: str, *, may_be_none: bool) -> dict[str, Stamp | None]:
         """The paths, in order, and their stamps where the listing tells them; the files may be
@@ -37,7 +44,7 @@ class FileAccess:
         `may_be_none`: whether a pattern, or the URL of a folder, may match no file. Raises
         SourceMissing, SourceUnreadable or ObjectStoreError.
         """
-        if not is_url(source):
+        if not is_remote(source):
             return dict.fromkeys(find_files(source, may_be_none=may_be_none))
         objects, _ = self._place(source)
         return {
@@ -47,7 +54,7 @@ class FileAccess:
 
     def stamp_of(self, path: str) -> Stamp:
         """The file's stamp as of now. Raises OSError."""
-        if is_url(path):
+        if is_remote(path):
             objects, key = self._place(path)
             return _stamp(objects.status(key))
         found = os.stat(path)
@@ -56,7 +63,7 @@ class FileAccess:
     def open(self, path: str, stamp: Stamp, compression: Compression = "none") -> BinaryIO:
         """The file's bytes, decompressed; of an object, those that it has with this stamp."""
         raw: BinaryIO
-        if is_url(path):
+        if is_remote(path):
             objects, key = self._place(path)
             status = ObjectStatus(key, stamp.size_bytes, stamp.modified_ns, stamp.etag)
             raw = cast(BinaryIO, ObjectFile(objects, status))
@@ -67,7 +74,7 @@ class FileAccess:
     def parquet(self, path: str, stamp: Stamp, *, verified: bool = False) -> pq.ParquetFile:
         """The Parquet file; of an object, as with this stamp. verified: pages by checksums."""
         # Arrow reads a path without Python.
-        source = self.open(path, stamp) if is_url(path) else path
+        source = self.open(path, stamp) if is_remote(path) else path
         return pq.ParquetFile(source, page_checksum_verification=verified)
 
     def checksum_of(self, path: str, stamp: Stamp, file_format: Format) -> int:
@@ -75,26 +82,14 @@ class FileAccess:
         with self.open(path, stamp) as file:
             return checksum_of(file, file_format)
 
-    def _place(self, path: str) -> tuple[ObjectStore, str]:
+    def _place(self, path: str) -> tuple[ReadableObjects, str]:
         bucket, key = bucket_and_key(path)
         objects = self._buckets.get(bucket)
         if objects is None:
-            objects = self._buckets[bucket] = self._open_objects(bucket)
+            opening = self._open_objects if is_url(bucket) else open_elsewhere
+            objects = self._buckets[bucket] = opening(bucket)
         return objects, key
 
 
 def _stamp(status: ObjectStatus) -> Stamp:
     return Stamp(status.size_bytes, status.modified_ns, status.etag)
-
-
-def absolute_source(source: str) -> str:
-    """A source as it is known everywhere. Raises UsageError for a URL that cannot be read."""
-    if is_url(source):
-        return source.rstrip("/")
-    if "://" in source:
-        raise UsageError(
-            f"source {source!r} is a URL that cannot be read. Give one of an object store "
-            f"({', '.join(f'{scheme}://' for scheme in SCHEMES)}) or a path; other stores can be "
-            "mounted, or their files be copied."
-        )
-    return os.path.abspath(source)

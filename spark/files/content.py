@@ -33,6 +33,18 @@ _BLOCK_BYTES = 4 << 20
 _PARQUET_END_BYTES = 8
 
 
+def is_as_it_was(before: Stamp, now: Stamp) -> bool:
+    """Whether a file has not changed, by its stamps alone.
+
+    An ETag is another whenever the object is, unless it is weak (RFC 9110); of the same object, a
+    listing and other answers may tell times in different fractions.
+    """
+    if before == now:
+        return True
+    is_strong = bool(now.etag) and not now.etag.startswith("W/")
+    return is_strong and (before.size_bytes, before.etag) == (now.size_bytes, now.etag)
+
+
 def checksum_of(file: BinaryIO, file_format: Format) -> int:
     """A CRC-32 that stands for the content, together with the size. Raises what reading raises."""
     if file_format == "parquet":

@@ -31,13 +31,10 @@ import msgpack
 import pyarrow as pa
 
 from epochgate.errors import UsageError
-from epochgate.runtime.objects.errors import (
-    ObjectMissing,
-    ObjectReplaced,
-)
-from epochgate.spark.files.access import FileAccess, absolute_source
+from epochgate.runtime.objects.errors import ObjectMissing, ObjectReplaced
+from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.agreement import Layouts, Reading
-from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp
+from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, is_as_it_was
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import (
     BadFile,
@@ -51,6 +48,7 @@ from epochgate.spark.files.errors import (
     UnknownFormat,
 )
 from epochgate.spark.files.evolution import SchemaEvolution
+from epochgate.spark.files.finding import absolute_source
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import checksum_of_file, shares_of, unreadable
 from epochgate.spark.files.known import KnownFile, KnownFiles
@@ -62,8 +60,9 @@ from epochgate.spark.files.partitions import (
     PartitionValueInvalid,
 )
 from epochgate.spark.files.pending import PendingSplits
-from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
+from epochgate.spark.files.settling import is_settled, usual_settle_s
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
 
@@ -72,11 +71,6 @@ _READABLE_VERSIONS = (1, 2, 3, 4, STATE_VERSION)
 _SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE = 3, 4, 5
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
-SETTLE_S = 5.0
-WHOLE_OBJECTS = ("s3://", "s3a://", "gs://")
-"""Where an object is there once it is complete; in Azure's stores a file may grow, as on a disk."""
-REPLACED_MAX = 10
-"""How many times in a row a file may be replaced while it is looked at."""
 UNFIT = (
     SchemaChanged,
     PartitionsDiffer,
@@ -101,8 +95,8 @@ class FileEnumeration:
     default 5 if following, else 0. on_changed_file: see the module; none for the same as
     on_bad_file. encoding: of text files. segments: where most of what is known is kept; none to
     keep all in the snapshot. forget_after_s: how long a file must be gone from the source to be
-    forgotten. now: seconds since 1970. access: to the files, and to objects if source is a URL.
-    Raises `UsageError` for splits of no byte, and for a URL that is of no object store.
+    forgotten. now: seconds since 1970. access: to the files.
+    Raises `UsageError` for splits of no byte.
     """
 
     def __init__(
@@ -134,8 +128,7 @@ class FileEnumeration:
         self._format = format
         self._split_bytes_target = split_bytes_target
         self._follow = follow
-        may_be_unfinished = follow and not self.source.startswith(WHOLE_OBJECTS)
-        self._settle_s = (SETTLE_S if may_be_unfinished else 0.0) if settle_s is None else settle_s
+        self._settle_s = usual_settle_s(self.source, follow) if settle_s is None else settle_s
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
         self._segments = segments
@@ -211,8 +204,8 @@ class FileEnumeration:
 
         Raises what says how the source is wrong: `SourceMissing`, `SourceEmpty`,
         `SourceUnreadable`, `UnknownFormat`, `MixedFormats`, `TypeUnreadable`, and, unless bad files
-        are skipped, `BadFile` and those in `UNFIT`; and `FileChanged`. After an error, the
-        files before the one it names are enumerated, and the next call begins with that file.
+        are skipped, `BadFile` and those in `UNFIT`; `FileChanged`; and `SourceCompacted`. Files
+        before the one that an error names are enumerated, and the next call begins with that file.
         `ObjectStoreError` if a store does not answer.
         """
         new: list[FileSplit] = []
@@ -221,9 +214,10 @@ class FileEnumeration:
         for path, listed in paths.items():
             stamp = self._usable(listed) if listed else self._stamp(path)
             known = self._known.find(path)
-            if stamp is None or (known is not None and known.stamp == stamp):
+            if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
                 continue
             if self._is_settled(path, stamp, self._settle_s):
+                self._known.require_not_merged(path, paths)
                 new.extend(self._take_as_it_is(path, stamp))
         if not self._follow and not self._known and not self._settling:
             raise SourceEmpty(self.source)
@@ -295,7 +289,7 @@ class FileEnumeration:
             position = bad.position if isinstance(bad, BadFile) else "the beginning"
             reason = bad.cause if isinstance(bad, BadFile) else str(bad)
             self._skipped.append(SkippedFile(path, path, position, reason))
-        if self._settle_s > 0 and self._stamp(path) != stamp:
+        if self._settle_s > 0 and not self._is_still(path, stamp):
             self._layouts = layouts
             return []
         self._known.add(path, KnownFile(stamp, checksum, delivery))
@@ -396,6 +390,10 @@ class FileEnumeration:
     def _usable(stamp: Stamp) -> Stamp | None:
         return stamp if stamp.size_bytes > 0 else None
 
+    def _is_still(self, path: str, stamp: Stamp) -> bool:
+        now = self._stamp(path)
+        return now is not None and is_as_it_was(stamp, now)
+
     def _is_left_out(self, path: str, stamp: Stamp, known: KnownFile, file_format: Format) -> bool:
         """Whether nothing of a known file is to be read: nothing has changed, or it is skipped."""
         try:
@@ -418,15 +416,7 @@ class FileEnumeration:
         return True
 
     def _is_settled(self, path: str, stamp: Stamp, patience_s: float) -> bool:
-        """Whether the file has been as it is for so long, by its own time stamp or by our looks."""
-        now = self._now()
-        if patience_s <= 0 or now - stamp[1] / 1e9 >= patience_s:
-            return True
-        before, since = self._settling.get(path, (None, now))
-        if before != stamp:
-            since = now
-        self._settling[path] = (stamp, since)
-        return now - since >= patience_s
+        return is_settled(self._settling, path, stamp, patience_s, self._now())
 
     def _format_of(self, path: str) -> tuple[Format, Compression]:
         file_format, compression = format_of(path, self._format)

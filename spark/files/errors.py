@@ -6,7 +6,7 @@ Every type keeps its facts as constructor arguments, so it survives being pickle
 from __future__ import annotations
 
 from epochgate.errors import EpochgateError, UsageError
-from epochgate.runtime.objects.client import is_url
+from epochgate.runtime.objects.client import is_remote
 from epochgate.runtime.objects.errors import advice
 
 
@@ -15,7 +15,7 @@ class SourceMissing(UsageError):
 
     def __str__(self) -> str:
         what = f"source {self.args[0]!r} does not exist, or no file matches it"
-        if is_url(self.args[0]):
+        if is_remote(self.args[0]):
             return f"{what}. Check the spelling, capitals too; a prefix ends where a name ends."
         return (
             f"{what}. Check the spelling and the working directory; the path must be the same on "
@@ -35,12 +35,24 @@ class SourceEmpty(UsageError):
         )
 
 
+class SourceCompacted(UsageError):
+    """Files that were read, or are to be, have become part of another: the target, the new file."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.args[0]!r}, which this job reads, was compacted: {self.args[1]!r} holds rows "
+            "of files that this job has taken before, and they would be taken twice. Compact no "
+            "target that a job reads; to read this one from its beginning, give a new target and a "
+            "new --checkpoint-dir (checkpoint_directory in Python)."
+        )
+
+
 class SourceUnreadable(UsageError):
     """The operating system or a store refuses to list or read the source: path, reason."""
 
     def __str__(self) -> str:
         told = f"cannot read {self.args[0]!r}: {self.args[1]}."
-        if is_url(self.args[0]):
+        if is_remote(self.args[0]):
             return (
                 f"{told} {advice(self.args[0])} The credentials have to allow listing and reading."
             )

@@ -11,8 +11,14 @@ import glob
 import os
 from collections.abc import Iterable
 
+from epochgate.runtime.objects.client import is_remote
 from epochgate.spark.files.errors import SourceMissing, SourceUnreadable
 from epochgate.spark.files.layout import UNFINISHED_SUFFIXES
+
+
+def absolute_source(source: str) -> str:
+    """The source as it is known everywhere: an absolute path, or a URL without a last slash."""
+    return source.rstrip("/") if is_remote(source) else os.path.abspath(source)
 
 
 def find_files(source: str, *, may_be_none: bool) -> list[str]:

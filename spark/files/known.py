@@ -16,8 +16,13 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from epochgate.spark.files.checkpoint_directory import checkpoint_of, earlier_checkpoint_name
-from epochgate.spark.files.content import Stamp
+from epochgate.spark.files.checkpoint_directory import (
+    checkpoint_of,
+    compacted_target_of,
+    earlier_checkpoint_name,
+)
+from epochgate.spark.files.content import Stamp, is_as_it_was
+from epochgate.spark.files.errors import SourceCompacted
 from epochgate.spark.files.known_segments import KnownSegments, Segment
 
 _UNKNOWN: Final[Sequence[Any]] = (None, 1, None, "")
@@ -53,12 +58,12 @@ class KnownFile(NamedTuple):
     gone_at: float | None = None
 
     def is_content_of(self, stamp: Stamp, checksum: Callable[[], int]) -> bool:
-        """Whether a file is this one; its `checksum` is asked for if its time stamp is another.
+        """Whether a file is this one; its `checksum` is asked for if its stamp is another.
 
         Raises what `checksum` raises.
         """
-        if stamp == self.stamp or self.checksum is None:
-            return stamp == self.stamp
+        if is_as_it_was(self.stamp, stamp) or self.checksum is None:
+            return is_as_it_was(self.stamp, stamp)
         return stamp.size_bytes == self.stamp.size_bytes and checksum() == self.checksum
 
 
@@ -92,6 +97,17 @@ class KnownFiles:
     def add(self, path: str, file: KnownFile) -> None:
         """Know the file from now on, as it is now."""
         self._files[path] = self._recent[path] = self._changes[path] = file
+
+    def require_not_merged(self, path: str, there: Collection[str]) -> None:
+        """Raise SourceCompacted for a file in which a compaction has put rows of known ones, which
+        are not among `there` any more.
+        """
+        target = compacted_target_of(path)
+        if target is None or path in self._files:
+            return
+        others = os.path.join(target, "")
+        if any(one.startswith(others) and one not in there for one in self._files):
+            raise SourceCompacted(target, path)
 
     def note_gone(self, there: Collection[str], now: float, forget_after_s: float) -> None:
         """Of the files that are not among `there`, note since when, and forget the oldest."""
@@ -208,8 +224,8 @@ def _to_list(path: str, file: KnownFile | None) -> list[Any]:
 def _from_list(values: Sequence[Any]) -> tuple[str, KnownFile | None]:
     if len(values) == 1:
         return values[0], None
-    path, size, modified, *more = values
-    checksum, delivery, gone_at, etag = *more, *_UNKNOWN[len(more) :]
+    path, size, modified, *rest = values
+    checksum, delivery, gone_at, etag = [*rest, *_UNKNOWN[len(rest) :]]
     return path, KnownFile(Stamp(size, modified, etag), checksum, delivery, gone_at)
 
 

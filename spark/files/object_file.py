@@ -12,7 +12,7 @@ import io
 import os
 from typing import Final
 
-from epochgate.runtime.objects.client import ObjectStatus, ObjectStore
+from epochgate.runtime.objects.client import ObjectStatus, ReadableObjects
 from epochgate.runtime.objects.errors import ObjectStoreError
 
 FETCH_BYTES: Final = 1 << 20
@@ -27,7 +27,7 @@ class ObjectFile(io.RawIOBase):
     Raises FileNotFoundError, ObjectReplaced and ObjectStoreError.
     """
 
-    def __init__(self, objects: ObjectStore, status: ObjectStatus) -> None:
+    def __init__(self, objects: ReadableObjects, status: ObjectStatus) -> None:
         self._objects, self._status = objects, status
         self._at = 0
         self._windows: list[tuple[int, bytes]] = []

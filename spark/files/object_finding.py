@@ -12,7 +12,7 @@ import glob
 from collections.abc import Iterator, Sequence
 
 from epochgate.errors import UsageError
-from epochgate.runtime.objects.client import ObjectStatus, ObjectStore
+from epochgate.runtime.objects.client import ObjectStatus, ReadableObjects
 from epochgate.runtime.objects.errors import ObjectStoreRefused
 from epochgate.runtime.objects.log import FOLDER as LOG
 from epochgate.spark.files.errors import SourceMissing, SourceUnreadable
@@ -53,7 +53,7 @@ def root_of_url(source: str) -> str:
 
 
 def find_objects(
-    objects: ObjectStore, source: str, *, may_be_none: bool
+    objects: ReadableObjects, source: str, *, may_be_none: bool
 ) -> dict[str, ObjectStatus]:
     """The objects by URL, in order, of a source in the bucket `objects`.
 
@@ -70,7 +70,7 @@ def find_objects(
     return dict(sorted(found.items()))
 
 
-def _matching(objects: ObjectStore, source: str) -> Iterator[ObjectStatus]:
+def _matching(objects: ReadableObjects, source: str) -> Iterator[ObjectStatus]:
     root, (_, key) = root_of_url(source), bucket_and_key(source)
     is_pattern = root != source
     if glob.has_magic(key) and (one := _named(objects, key)) is not None:
@@ -93,7 +93,7 @@ def _matching(objects: ObjectStore, source: str) -> Iterator[ObjectStatus]:
         yield one
 
 
-def _named(objects: ObjectStore, key: str) -> ObjectStatus | None:
+def _named(objects: ReadableObjects, key: str) -> ObjectStatus | None:
     if not key:
         return None
     try:

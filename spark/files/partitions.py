@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epochgate.errors import UsageError
-from epochgate.runtime.objects.client import is_url
+from epochgate.runtime.objects.client import is_remote
 from epochgate.spark.files.checkpoint_directory import checkpoint_of
 from epochgate.spark.files.object_finding import root_of_url
 
@@ -71,7 +71,7 @@ def root_of(source: str) -> str:
     >>> root_of("/data/in/dt=*/*.csv")
     '/data/in'
     """
-    if is_url(source):
+    if is_remote(source):
         return root_of_url(source)
     if os.path.isdir(source):
         return source
@@ -87,7 +87,7 @@ def partition_texts(path: str, root: str) -> dict[str, str | None]:
     {'dt': '2024-01-01', 'k': 'a b'}
     """
     texts: dict[str, str | None] = {}
-    below = path.removeprefix(root) if is_url(path) else os.path.relpath(path, root)
+    below = path.removeprefix(root) if is_remote(path) else os.path.relpath(path, root)
     for name in os.path.dirname(below).split(os.sep):
         column, equals, text = name.partition("=")
         # The number of a checkpoint is no data of the target that is read here.

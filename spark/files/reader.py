@@ -20,6 +20,7 @@ subtask got which split.
 from __future__ import annotations
 
 import contextlib
+import errno
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from epochgate.runtime.objects.errors import (
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.blocks import RecordBlocks
 from epochgate.spark.files.conforming import Conformer, row_as_json
-from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp
+from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, is_as_it_was
 from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, SourceUnreadable
 from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
@@ -56,6 +57,8 @@ from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, Sp
 from epochgate.spark.files.text import UTF_8
 
 OnBadFile = Literal["fail", "skip"]
+REPLACED_MAX = 10
+"""How many times in a row an object may be replaced while it is looked at or read."""
 
 READ_ERRORS = (pa.ArrowException, OSError, EOFError, ValueError, zlib.error)
 """What pyarrow, gzip and the operating system raise for a file that cannot be read."""
@@ -137,16 +140,19 @@ class SplitReader:
         self, split: FileSplit, position: SplitPosition | None
     ) -> Iterator[ReadBatch]:
         try:
-            while True:
+            replaced = 0
+            while replaced < REPLACED_MAX:
                 stamp = self._unchanged(split)
                 try:
                     for read in self._read_from(split, position, stamp):
-                        position = read.position
+                        position, replaced = read.position, 0
                         yield read
                 except (ObjectReplaced, ObjectMissing):
-                    continue  # if it was delivered again, from where it was
+                    replaced += 1  # if it was delivered again, reading goes on from where it was
+                    continue
                 self._unchanged(split)
                 return
+            raise ObjectStoreError(errno.EIO, "it is there, and cannot be read", split.path)
         except BadFile as bad:
             self._require_unchanged_if_there(split)
             if self._on_bad_file == "fail":
@@ -183,7 +189,7 @@ class SplitReader:
     def _stamp_if_unchanged(self, split: FileSplit) -> Stamp:
         expected = Stamp(split.size_bytes, split.modified_ns, split.etag)
         found = self._access.stamp_of(split.path)
-        if found == expected or (
+        if is_as_it_was(expected, found) or (
             found.size_bytes == expected.size_bytes
             and split.checksum is not None
             and self._access.checksum_of(split.path, found, split.format) == split.checksum

@@ -14,19 +14,19 @@ import pyarrow as pa
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
-from epochgate.runtime.objects.client import is_url
 from epochgate.spark.files import TransformFunction
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.ddl import parse_schema
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
 from epochgate.spark.files.evolution import SchemaEvolution
+from epochgate.spark.files.finding import absolute_source
 from epochgate.spark.files.frames import Takes, takes_of
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
-from epochgate.spark.ingest.targets import PARQUET, Target, parse_target
+from epochgate.spark.ingest.targets import ICEBERG, PARQUET, Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 
@@ -47,9 +47,10 @@ class IngestOptions:
     """One ingestion of the files of `source` into `target`.
 
     source: a directory, a file or a glob pattern. source, target, checkpoint_directory: a path, or
-    a URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. target: also
-    "delta:PATH", a Delta table, or "postgres:DSN#TABLE". checkpoint_directory: none for one beside
-    the target, unless that is a database.
+    a URL of an object store (s3://, gs://, abfss://); file:// URLs are paths. source: also a URL of
+    what fsspec reads (hdfs://, sftp://). target: also "delta:PATH", a Delta table,
+    "iceberg:CATALOG.NAMESPACE.TABLE", or "postgres:DSN#TABLE". checkpoint_directory: none for one
+    beside the target, unless that is a database.
     transform: from a RecordBatch, Table or frame of pandas or polars to one, to several batches, or
     None for no rows. transform_takes: which of these it is given: "arrow", "table", "pandas" or
     "polars"; none to go by the annotation of its first parameter.
@@ -152,13 +153,17 @@ class IngestOptions:
         target = self.parsed_target
         if not target.is_directory and self.checkpoint_directory is None:
             raise IngestMisconfigured(
-                "a database has no directory beside it for checkpoints: give a --checkpoint-dir "
-                "(checkpoint_directory in Python) that stays the same over all starts"
+                "a database or catalog has no directory beside it for checkpoints: give a "
+                "--checkpoint-dir (checkpoint_directory in Python) that stays the same over all "
+                "starts"
             )
-        if target.scheme != PARQUET and self.schema_evolution != "none":
+        taken = {PARQUET: ("none", "add", "widen"), ICEBERG: ("none", "add")}
+        if self.schema_evolution not in taken.get(target.scheme, ("none",)):
             raise IngestMisconfigured(
-                f"--schema-evolution (schema_evolution) works with Parquet targets; change the "
-                f"columns of {self.target_path!r} with its own tools, between two runs"
+                f"--schema-evolution {self.schema_evolution} (schema_evolution) works with "
+                f"{'Parquet' if self.schema_evolution == 'widen' else 'Parquet and Iceberg'} "
+                f"targets; change the columns of {self.target_path!r} with its own tools, between "
+                "two runs"
             )
 
     def _expect_schema(self) -> None:
@@ -229,8 +234,7 @@ class IngestOptions:
     @property
     def source_path(self) -> str:
         """The source as an absolute path or pattern, or a URL."""
-        source = absolute(self.source)
-        return source.rstrip("/") if is_url(source) else source
+        return absolute_source(absolute(self.source))
 
     @property
     def target_path(self) -> str:

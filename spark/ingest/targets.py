@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from epochgate.spark.ingest.options import IngestOptions
 
 PARQUET = "parquet"
-POSTGRES = "postgres"
-_FORMS = {"delta": "delta:PATH", POSTGRES: "postgres:DSN#TABLE"}
+DELTA, ICEBERG, POSTGRES = "delta", "iceberg", "postgres"
+_FORMS = {
+    DELTA: "delta:PATH",
+    ICEBERG: "iceberg:CATALOG.NAMESPACE.TABLE",
+    POSTGRES: "postgres:DSN#TABLE",
+}
 _URL = re.compile(r"postgres(ql)?://")
 _WRITTEN = re.compile(r"([a-z]{2,}):(?!//)(.*)", re.DOTALL)
 
@@ -41,11 +45,16 @@ class Target:
     @property
     def is_directory(self) -> bool:
         """Whether it is a directory, so that something can lie beside it."""
-        return self.scheme != POSTGRES
+        return self.scheme not in (ICEBERG, POSTGRES)
 
     @property
     def database(self) -> str:
-        """The name of a database and its table, without user and password. Raises ExtraMissing."""
+        """The name of a database or catalog and its table, without user and password.
+
+        Raises ExtraMissing.
+        """
+        if self.scheme == ICEBERG:
+            return f"{ICEBERG}:{self.place}"
         conninfo = library("psycopg.conninfo", what="writing to PostgreSQL", extra=POSTGRES)
         dsn, _, table = self.place.rpartition("#")
         values = conninfo.conninfo_to_dict(dsn)
@@ -70,9 +79,12 @@ def parse_target(text: str) -> Target:
     if scheme not in _FORMS:
         raise TargetUnreadable(
             f"target {text!r}: there is no sink {scheme!r}; known are "
-            f"{' and '.join(_FORMS.values())}. A directory of that name is written as './{text}'"
+            f"{', '.join(_FORMS.values())}. A directory of that name is written as './{text}'"
         )
-    if not all(place.rpartition("#")[::2] if scheme == POSTGRES else [place]):
+    parts = {POSTGRES: place.rpartition("#")[::2], ICEBERG: place.split(".", 2)}.get(
+        scheme, [place]
+    )
+    if not all(parts) or (scheme == ICEBERG and len(parts) < 3):
         raise TargetUnreadable(f"target {scheme}:... names no place; give {_FORMS[scheme]}")
     return Target(scheme, place)
 
@@ -82,12 +94,23 @@ def sink_of(
 ) -> CountingSink:
     """The sink of an ingestion; `files` and `open_objects`: with what it writes, for tests."""
     target = options.parsed_target
-    if options.partition_by and target.scheme in ("delta", POSTGRES):
+    if options.partition_by and target.scheme != PARQUET:
         raise UsageError(
             f"partition_by is for Parquet files, and the target is {options.target!r}. Leave "
             "--partition-by (partition_by in Python) out"
         )
-    if target.scheme == "delta":
+    if target.scheme == ICEBERG:
+        from epochgate.spark.iceberg_sink import IcebergSink
+
+        catalog, _, table = target.place.partition(".")
+        return IcebergSink(
+            catalog,
+            table,
+            file_bytes=options.file_bytes,
+            evolution=options.schema_evolution,
+            files=files,
+        )
+    if target.scheme == DELTA:
         from epochgate.spark.delta_sink import DeltaSink
 
         return DeltaSink(options.target_path, options.file_bytes, files=files)

@@ -89,6 +89,20 @@ class TargetAhead(AheadOfCheckpoint):
         )
 
 
+class TargetCompacted(UsageError):
+    """The job would go back behind what was compacted: path, the last compacted, restored."""
+
+    def __str__(self) -> str:
+        path, last, restored = self.args
+        known = "no checkpoint" if restored is None else f"checkpoint {restored}"
+        return (
+            f"target {path!r} was compacted up to checkpoint {last}, but the job starts from "
+            f"{known}: the rows since then cannot be told from those before any more, so they "
+            f"cannot be withdrawn. Give the --checkpoint-dir (checkpoint_directory in Python) that "
+            f"holds checkpoint {last} or a newer one, or give a new target."
+        )
+
+
 class TargetBehind(UsageError):
     """The restored state belongs to a target that is gone: path, restored checkpoint."""
 

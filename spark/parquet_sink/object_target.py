@@ -6,7 +6,9 @@ driver, on the thread that claims and commits. The rules are those of `ParquetTa
 idempotent, and one that was interrupted anywhere is completed by asking for it again.
 
     URL/data/RUN/part-....parquet                  files, written by tasks; visible once committed
-    URL/_epochgate/log/000000000000017.json        what is visible: claims, commits, withdrawals
+    URL/compacted/ID/merged-....parquet            files, merged by a compaction
+    URL/_epochgate/log/000000000000017.json        what is visible: claims, commits, withdrawals,
+                                                   compactions
 
 Readers of a list of files cannot tell what is committed; `epochgate.read` follows the log.
 """
@@ -46,6 +48,7 @@ from epochgate.spark.parquet_sink.errors import (
     OutputSchemaChanged,
     TargetAhead,
     TargetBehind,
+    TargetCompacted,
     TargetNotEmpty,
     TargetOfAnotherJob,
     TargetTakenOver,
@@ -56,20 +59,46 @@ from epochgate.spark.parquet_sink.partitions import columns_of
 PRODUCT: Final = "epochgate parquet target"
 REMEMBERED: Final = 100
 """The newest commits whose contents are kept, to refuse another commit of the same number."""
-INITIAL: Final[State] = {"epoch": 0, "last": None, "commits": {}, "files": {}}
+INITIAL: Final[State] = {
+    "epoch": 0,
+    "last": None,
+    "commits": {},
+    "files": {},
+    "compactor": None,
+    "compacted": None,
+    "retired": {},
+}
 
 
 def fold(state: State, entry: Entry) -> State:
     """The state of a target's log: files by path, as [checkpoint, rows, bytes, schema,
-    directory of the partition].
+    directory of the partition]; which compaction may exchange files, up to which checkpoint they
+    were merged, and the files that were replaced, with the time.
     """
+    if entry["kind"] == "compacting":
+        return {**state, "compactor": entry["id"]}
+    if entry["kind"] == "compact":
+        gone = set(entry["remove"])
+        kept = {path: one for path, one in state["files"].items() if path not in gone}
+        return {
+            **state,
+            "files": {**kept, **entry["files"]},
+            "compacted": entry["upto"],
+            "retired": {**retired(state), **dict.fromkeys(entry["remove"], entry["at"])},
+        }
+    if entry["kind"] == "forget":
+        gone = set(entry["paths"])
+        left = {path: at for path, at in retired(state).items() if path not in gone}
+        return {**state, "retired": left}
     if entry["kind"] == "claim":
         return {**state, **{name: entry[name] for name in ("job", "product", "epoch", "run")}}
     if entry["kind"] == "withdraw":
         after = entry["after"]
         files = {path: one for path, one in state["files"].items() if one[0] <= after}
         commits = {number: one for number, one in state["commits"].items() if int(number) <= after}
-        last = max((one[0] for one in files.values()), default=None)
+        # Merged files are named by the oldest of their checkpoints.
+        newest = [one[0] for one in files.values()] + [compacted_upto(state)]
+        last = max((number for number in newest if number is not None), default=None)
         return {**state, "files": files, "commits": commits, "last": last}
     commit = {str(entry["checkpoint"]): [entry["run"], entry["digest"]]}
     commits = {**state["commits"], **commit}
@@ -80,6 +109,17 @@ def fold(state: State, entry: Entry) -> State:
         "commits": {number: commits[number] for number in newest},
         "last": entry["checkpoint"],
     }
+
+
+def retired(state: State) -> dict[str, int]:
+    """The files that compactions have replaced: path -> when, in ms since 1970."""
+    return dict(state.get("retired") or {})
+
+
+def compacted_upto(state: State) -> int | None:
+    """The newest checkpoint whose files were merged with others; none if none were."""
+    upto = state.get("compacted")
+    return None if upto is None else int(upto)
 
 
 class ObjectTarget:
@@ -111,7 +151,8 @@ class ObjectTarget:
         `epoch`: a start with a lower one than the last is refused. `may_begin_late`: whether the
         target may be new to a job that goes on from a checkpoint. Raises `ConditionsIgnored`,
         `ObjectStoreUnusable`, `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetTakenOver`,
-        `TargetAhead`, `TargetBehind` or `TargetUnreachable`; nothing is changed then.
+        `TargetAhead`, `TargetCompacted`, `TargetBehind` or `TargetUnreachable`; nothing is changed
+        then.
         """
         require_conditions(self._objects)
         try:
@@ -122,6 +163,9 @@ class ObjectTarget:
             is_ahead = last is not None and last > known
             if is_ahead and not withdraw_newer:
                 raise TargetAhead(self.path, last, restored_checkpoint)
+            upto = compacted_upto(self._log.state)
+            if upto is not None and upto > known:
+                raise TargetCompacted(self.path, upto, restored_checkpoint)
             claim: dict[str, Any] = {"job": self._job_id, "run": self._run_id, "epoch": epoch}
             self._log.claim(secrets.token_hex(8), {**claim, "product": PRODUCT})
             # A commit may have come in between, of the driver that this claim has stopped.
@@ -129,11 +173,20 @@ class ObjectTarget:
             if last is not None and last > known and not withdraw_newer:
                 raise TargetAhead(self.path, last, restored_checkpoint)
             if last is not None and last > known:
-                self._log.append({"kind": "withdraw", "after": known})
+                self._withdraw(restored_checkpoint, known)
         except LogTakenOver as error:
             raise TargetTakenOver(self.path, self._run_id, error.args[1].get("run")) from error
         except (OSError, ValueError, LogOutcomeUnknown) as error:
             raise TargetUnreachable(self.path, str(error)) from error
+
+    def _withdraw(self, restored_checkpoint: int | None, known: int) -> None:
+        def is_whole(state: State) -> bool:
+            upto = compacted_upto(state)
+            return upto is None or upto <= known
+
+        if not self._log.append({"kind": "withdraw", "after": known}, is_whole):
+            upto = compacted_upto(self._log.state)
+            raise TargetCompacted(self.path, upto, restored_checkpoint)
 
     def release(self) -> None:
         """Nothing: the next claim stops this one."""
@@ -205,7 +258,8 @@ class ObjectTarget:
         For use after `claim`, before any writer of this run exists; an earlier run can commit none
         of them any more. Raises `TargetUnreachable`.
         """
-        kept = {one.path for one in keep} | set(self._log.state["files"])
+        state = self._log.state
+        kept = {one.path for one in keep} | set(state["files"]) | set(retired(state))
         try:
             orphans = [key for key in self._objects.list("data") if key not in kept]
             for key in orphans:

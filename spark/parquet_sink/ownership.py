@@ -30,8 +30,8 @@ from epochgate.spark.parquet_sink.errors import (
     TargetVersionUnknown,
 )
 
-TARGET_VERSION = 3
-_READABLE_VERSIONS = (1, 2, TARGET_VERSION)
+TARGET_VERSION = 4
+_READABLE_VERSIONS = (1, 2, 3, TARGET_VERSION)
 MARKER_NAME = "target.json"
 MARKED_DIRECTORY = "_epochgate"
 """The empty directory in a target that has a marker."""
@@ -48,6 +48,39 @@ def working_directory_of(target: AnyPath) -> str:
     """
     parent, name = os.path.split(os.path.abspath(target))
     return os.path.join(parent, f".{name}.epochgate")
+
+
+def read_marker(files: FileSystem, path: str) -> tuple[int, str] | None:
+    """The version and the job of the target at `path`; none if it is missing or empty.
+
+    Raises TargetNotEmpty or TargetVersionUnknown.
+    """
+    if not files.exists(path):
+        return None
+    if not files.is_directory(os.path.realpath(path)):
+        raise TargetNotEmpty(path, "a file of that name")
+    names = files.list_directory(path)
+    if MARKED_DIRECTORY in names:
+        marker_path = os.path.join(working_directory_of(path), MARKER_NAME)
+    elif EARLIER_MARKER_NAME in names:
+        marker_path = os.path.join(path, EARLIER_MARKER_NAME)
+    else:
+        foreign = [name for name in names if not name.endswith(TEMPORARY_SUFFIX)]
+        if foreign:
+            raise TargetNotEmpty(path, foreign[0])
+        return None
+    if not files.exists(marker_path):
+        reason = "it is not there; the directory that held it was moved or removed"
+        raise TargetVersionUnknown(marker_path, reason)
+    marker = files.read_bytes(marker_path)
+    try:
+        values = json.loads(marker)
+        product, version, job = values["product"], values["version"], values["job"]
+    except (ValueError, KeyError, TypeError):
+        raise TargetVersionUnknown(marker_path, repr(marker[:80])) from None
+    if product != _PRODUCT or version not in _READABLE_VERSIONS:
+        raise TargetVersionUnknown(marker_path, f"{product!r}, version {version!r}")
+    return version, job
 
 
 class TargetOwnership:
@@ -114,40 +147,18 @@ class TargetOwnership:
 
     def _is_marked(self) -> bool:
         """Whether the target is this job's; false if missing or empty; raises if another's."""
-        if not self._files.exists(self.path):
+        found = read_marker(self._files, self.path)
+        if found is None:
             return False
-        if not self._files.is_directory(os.path.realpath(self.path)):
-            raise TargetNotEmpty(self.path, "a file of that name")
-        names = self._files.list_directory(self.path)
-        if MARKED_DIRECTORY in names:
-            marker_path = self._marker_path()
-        elif EARLIER_MARKER_NAME in names:
-            marker_path = os.path.join(self.path, EARLIER_MARKER_NAME)
-        else:
-            foreign = [name for name in names if not name.endswith(TEMPORARY_SUFFIX)]
-            if foreign:
-                raise TargetNotEmpty(self.path, foreign[0])
-            return False
-        if not self._files.exists(marker_path):
-            reason = "it is not there; the directory that held it was moved or removed"
-            raise TargetVersionUnknown(marker_path, reason)
-        marker = self._files.read_bytes(marker_path)
-        try:
-            values = json.loads(marker)
-            product, version, job = values["product"], values["version"], values["job"]
-        except (ValueError, KeyError, TypeError):
-            raise TargetVersionUnknown(marker_path, repr(marker[:80])) from None
-        if product != _PRODUCT or version not in _READABLE_VERSIONS:
-            raise TargetVersionUnknown(marker_path, f"{product!r}, version {version!r}")
+        self._version, job = found
         if job != self._job_id:
             raise TargetOfAnotherJob(self.path, job, self._job_id)
-        self._version = version
         return True
 
     def _mark(self, restored_checkpoint: int | None, may_begin_late: bool) -> None:
         if restored_checkpoint is None:
             # Files that a former target of this name has left beside it have no owner now.
-            for name in ("staged", "prepared", "manifests"):
+            for name in ("staged", "prepared", "manifests", "trees", "compacting"):
                 self._files.remove_tree(os.path.join(self.working_directory, name))
         elif not may_begin_late:
             raise TargetBehind(self.path, restored_checkpoint)

@@ -6,8 +6,8 @@ for before is agreed when the coordinator's part of it is taken, and told behind
 that rows of the new schema are in later checkpoints, and a job that goes back agrees on it again.
 Only files of an aborted checkpoint may come together with newer ones. Runs on the job's queue.
 
-Event to a sink: ["schema", Arrow schema]. Event from a sink: ["schema", Arrow schema], its wish;
-both serialized by Arrow.
+Event to a sink: ["schema", Arrow schema, and what else it is told]. Event from a sink: ["schema",
+Arrow schema], its wish; both serialized by Arrow.
 """
 
 from __future__ import annotations
@@ -35,9 +35,14 @@ class SchemaCoordinator(OperatorCoordinator):
     """Answers every sink with the one schema; `visible` is that of the target's files, if any."""
 
     def __init__(
-        self, context: CoordinatorContext, visible: bytes | None, evolution: SchemaEvolution
+        self,
+        context: CoordinatorContext,
+        visible: bytes | None,
+        evolution: SchemaEvolution,
+        told: tuple[str, ...] = (),
     ) -> None:
         self._context, self._visible, self._evolution = context, visible, evolution
+        self._told = told
         self._agreed = visible
         self._next: bytes | None = None
         self._gateways: dict[int, SubtaskGateway] = {}
@@ -71,7 +76,7 @@ class SchemaCoordinator(OperatorCoordinator):
         """Tell the schema if there is one."""
         self._gateways[subtask] = gateway
         if self._agreed is not None:
-            gateway.send_event(["schema", self._agreed])
+            gateway.send_event(["schema", self._agreed, *self._told])
 
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
         """What was agreed stays agreed."""
@@ -97,16 +102,23 @@ class SchemaCoordinator(OperatorCoordinator):
 
     def _tell_all(self) -> None:
         for gateway in self._gateways.values():
-            gateway.send_event(["schema", self._agreed])
+            gateway.send_event(["schema", self._agreed, *self._told])
 
 
 class SchemaProvider(CoordinatorProvider):
-    """Makes the coordinator of the sink with this operator id."""
+    """Makes the coordinator of the sink with this operator id; `told`: what the sink is told with
+    the schema.
+    """
 
     def __init__(
-        self, operator_id: str, visible: bytes | None, evolution: SchemaEvolution = "none"
+        self,
+        operator_id: str,
+        visible: bytes | None,
+        evolution: SchemaEvolution = "none",
+        told: tuple[str, ...] = (),
     ) -> None:
         self._operator_id, self._visible, self._evolution = operator_id, visible, evolution
+        self._told = told
 
     @property
     def operator_id(self) -> str:
@@ -115,7 +127,7 @@ class SchemaProvider(CoordinatorProvider):
 
     def create(self, context: CoordinatorContext) -> SchemaCoordinator:
         """Make the coordinator."""
-        return SchemaCoordinator(context, self._visible, self._evolution)
+        return SchemaCoordinator(context, self._visible, self._evolution, self._told)
 
 
 def _schema(packed: bytes) -> pa.Schema:

@@ -28,10 +28,11 @@ from epochgate.spark.files.evolution import SchemaEvolution, can_hold, fitted
 from epochgate.spark.parquet_sink.committable import require_free_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
+from epochgate.spark.parquet_sink.open_file import ROW_GROUP_BYTES
 from epochgate.spark.parquet_sink.ownership import working_directory_of
 from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require_partitionable
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
-from epochgate.spark.parquet_sink.staging import ROLL_BYTES, ROW_GROUP_BYTES, StagingWriter
+from epochgate.spark.parquet_sink.staging import ROLL_BYTES, StagingWriter
 from epochgate.spark.parquet_sink.target import ParquetTarget
 
 

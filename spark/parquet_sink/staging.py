@@ -18,10 +18,9 @@ import os
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from epochgate.errors import EpochgateError
-from epochgate.runtime.filesystem import AnyPath, LocalFileSystem, WritableFile, WrittenOnce
+from epochgate.runtime.filesystem import AnyPath, LocalFileSystem, WrittenOnce
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.committable import (
     Committable,
@@ -29,7 +28,6 @@ from epochgate.spark.parquet_sink.committable import (
     require_free_columns,
     schema_id,
     staged_path,
-    with_written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
     FULL,
@@ -37,6 +35,7 @@ from epochgate.spark.parquet_sink.errors import (
     DiskFull,
     OutputSchemaChanged,
 )
+from epochgate.spark.parquet_sink.open_file import COMPRESSION, ROW_GROUP_BYTES, OpenFile
 from epochgate.spark.parquet_sink.partitions import (
     partitioned,
     require_partitionable,
@@ -44,7 +43,6 @@ from epochgate.spark.parquet_sink.partitions import (
 )
 
 ROLL_BYTES = 256 << 20
-ROW_GROUP_BYTES = 32 << 20
 
 
 class StagingWriterBroken(EpochgateError):
@@ -73,7 +71,7 @@ class StagingWriter:
         files: WrittenOnce | None = None,
         roll_bytes: int = ROLL_BYTES,
         row_group_bytes: int = ROW_GROUP_BYTES,
-        compression: str = "snappy",
+        compression: str = COMPRESSION,
         in_place: bool = False,
         partition_by: Sequence[str] = (),
     ) -> None:
@@ -93,7 +91,7 @@ class StagingWriter:
         self._sequence = 0
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
-        self._open: dict[str, _OpenFile] = {}
+        self._open: dict[str, OpenFile] = {}
         """By the partition's directory."""
         self._finished: list[Committable] = []
         self._broken = ""
@@ -188,7 +186,7 @@ class StagingWriter:
                 self._finish_file(directory)
         self._gathered, self._gathered_bytes = [], 0
 
-    def _start_file(self, schema: pa.Schema) -> _OpenFile:
+    def _start_file(self, schema: pa.Schema) -> OpenFile:
         self._files.make_directory(self._staging_directory())
         number = self._sequence
         path = staged_path(
@@ -199,7 +197,7 @@ class StagingWriter:
         file = self._files.open_for_writing(absolute)
         try:
             written = without(schema, self._partition_by)
-            return _OpenFile(path, number, file, written, schema, self._compression)
+            return OpenFile(path, number, file, written, schema, self._compression)
         except Exception:
             file.close()
             with contextlib.suppress(OSError):
@@ -250,62 +248,3 @@ class StagingWriter:
             if isinstance(error, OSError) and error.errno in FULL:
                 raise DiskFull(self._staging_directory(), str(error)) from error
             raise
-
-
-class _OpenFile:
-    """A Parquet file being written; also the file object that pyarrow writes to.
-
-    `schema` is what it holds, `agreed` the output's, with the columns of partitions.
-    """
-
-    def __init__(
-        self,
-        path: str,
-        number: int,
-        file: WritableFile,
-        schema: pa.Schema,
-        agreed: pa.Schema,
-        compression: str,
-    ) -> None:
-        self.path, self.number, self.agreed = path, number, agreed
-        self.rows = 0
-        self.size_bytes = 0
-        self.closed = False
-        self._file = file
-        self._dropped = False
-        self._writer = pq.ParquetWriter(
-            pa.PythonFile(self, mode="w"),
-            schema,
-            compression=compression,
-            write_page_checksum=True,
-        )
-        self._writer.add_key_value_metadata(with_written_schema(agreed))
-
-    def write(self, data: bytes) -> int:
-        """Called by pyarrow, also by a writer that is being thrown away: that has no effect."""
-        if not self._dropped:
-            self.size_bytes += len(data)
-            self._file.write(data)
-        return len(data)
-
-    def flush(self) -> None:
-        """Called by pyarrow; only `finish` has to reach the device."""
-
-    def close(self) -> None:
-        """Called by pyarrow when the Parquet file is complete; `finish` closes the real one."""
-        self.closed = True
-
-    def write_table(self, table: pa.Table) -> None:
-        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-        self.rows += table.num_rows
-
-    def finish(self) -> None:
-        self._writer.close()
-        self._file.fsync()
-        self._file.close()
-
-    def drop(self) -> None:
-        self._dropped = True
-        with contextlib.suppress(pa.ArrowException):
-            self._writer.close()
-        self._file.close()

@@ -13,26 +13,26 @@ was interrupted anywhere is completed by asking for it again.
     .TARGET.epochgate/                           beside the target: the working directory
         target.json                              the marker: job and format version
         lock  owner.json
-        manifests/checkpoint-000000000007.json   what is in it, written before it is visible
+        visible.lock                             while a commit or a compaction changes what is seen
+        manifests/checkpoint-000000000007.json   what it has committed, written before it is visible
+        trees/tree-000000000003.json             what a compaction has brought together
         staged/RUN/part-....parquet.staged       what writers have staged
         prepared/checkpoint-000000000008/        gathered, verified, next to be renamed
         withdrawn/                               checkpoints taken back from the target
 
 In a target of version 2 marker and manifests lie among the data, which DuckDB and polars read for
 Parquet files; one of version 1 has `checkpoint-000000000007`, which Spark does not find. The claim
-renames both. The working directory lies beside the target because not every reader leaves out
-directories with a leading '.' or '_' (DuckDB does not).
+renames both; a release that writes version 3 knows no compaction. The working directory lies beside
+the target because not every reader leaves out directories with a leading '.' or '_' (DuckDB).
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,15 +64,17 @@ from epochgate.spark.parquet_sink.errors import (
     FULL,
     CommitConflict,
     CommitOutOfOrder,
-    CommittableDamaged,
     DiskFull,
     OtherFileSystem,
     OutputSchemaChanged,
     TargetAhead,
+    TargetCompacted,
     TargetNotWritable,
 )
+from epochgate.spark.parquet_sink.manifests import manifest_path, read_manifest, write_manifest
 from epochgate.spark.parquet_sink.ownership import TargetOwnership
 from epochgate.spark.parquet_sink.partitions import columns_of
+from epochgate.spark.parquet_sink.tree import Tree, nothing_changing, read_tree
 
 COMMON_SCHEMA_NAME = "_common_metadata"
 """A Parquet file without rows that has the schema of all, where files differ: Spark reads by it."""
@@ -94,6 +96,7 @@ class ParquetTarget:
         self.working_directory = self._ownership.working_directory
         self._run_id = run_id
         self._committed: list[int] = []
+        self._tree = Tree()
         self._agreed: pa.Schema | None = None
 
     @property
@@ -117,28 +120,34 @@ class ParquetTarget:
         to a job that goes on from a checkpoint.
         A target of an earlier version becomes one of this version, checkpoint by checkpoint.
         Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
-        `TargetAhead`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem`, `LocksRefused` or
-        `DiskFull`;
-        nothing is changed then.
+        `TargetAhead`, `TargetCompacted`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem`,
+        `LocksRefused` or `DiskFull`; nothing is changed then.
         """
         with self._translating(claims=True):
             self._ownership.acquire(restored_checkpoint, may_begin_late)
             try:
-                earlier = self._list(earlier_checkpoint_of)
-                self._committed = sorted({*self._list(checkpoint_of), *earlier})
-                known = -1 if restored_checkpoint is None else restored_checkpoint
-                newer = [checkpoint for checkpoint in self._committed if checkpoint > known]
-                if newer and not withdraw_newer:
-                    raise TargetAhead(self.path, newer[-1], restored_checkpoint)
-                self._ownership.enter()
-                for checkpoint in earlier:
-                    self._rename_earlier(checkpoint)
-                self._move_earlier_manifests()
-                for checkpoint in reversed(newer):
-                    self._withdraw(checkpoint)
+                with nothing_changing(self._files, self.working_directory):
+                    self._enter(restored_checkpoint, withdraw_newer)
             except BaseException:
                 self._ownership.release()
                 raise
+
+    def _enter(self, restored_checkpoint: int | None, withdraw_newer: bool) -> None:
+        earlier = self._list(earlier_checkpoint_of)
+        self._tree = read_tree(self._files, self.path, self.working_directory)
+        self._committed = sorted({*self._list(checkpoint_of), *earlier, *self._tree.covered})
+        known = -1 if restored_checkpoint is None else restored_checkpoint
+        newer = [checkpoint for checkpoint in self._committed if checkpoint > known]
+        if newer and not withdraw_newer:
+            raise TargetAhead(self.path, newer[-1], restored_checkpoint)
+        if self._tree.covered and self._tree.covered[-1] > known:
+            raise TargetCompacted(self.path, self._tree.covered[-1], restored_checkpoint)
+        self._ownership.enter()
+        for checkpoint in earlier:
+            self._rename_earlier(checkpoint)
+        self._move_earlier_manifests()
+        for checkpoint in reversed(newer):
+            self._withdraw(checkpoint)
 
     def release(self) -> None:
         """Give the target's lock back; the process's end does the same."""
@@ -149,9 +158,17 @@ class ParquetTarget:
 
         Raises `CommittableDamaged` for a manifest that cannot be read.
         """
+        with nothing_changing(self._files, self.working_directory):
+            return self._schema()
+
+    def _schema(self) -> pa.Schema | None:
+        """The same; no compaction may move the files meanwhile."""
         common = os.path.join(self.path, COMMON_SCHEMA_NAME)
         if self._committed and self._files.exists(common):
             return written_schema(pa.BufferReader(self._files.read_bytes(common)))
+        tree = read_tree(self._files, self.path, self.working_directory)
+        for file in tree.files:
+            return written_schema(self._visible(file.checkpoint, file.path))
         for checkpoint in reversed(self._committed):
             for committable in self._manifest(checkpoint)[1]:
                 return written_schema(self._visible(checkpoint, committable.visible_path))
@@ -177,7 +194,7 @@ class ParquetTarget:
         the job could only be stuck.
         """
         if self._agreed is None:
-            self._agreed = self.schema()
+            self._agreed = self._schema()
         grown, first = self._agreed, None
         expected = None if self._agreed is None else schema_id(self._agreed)
         for committable in committables:
@@ -204,7 +221,7 @@ class ParquetTarget:
         and its files are all still there.
         """
         wanted = sorted(committables)
-        with self._translating():
+        with self._translating(), nothing_changing(self._files, self.working_directory):
             self._ownership.require_owner()
             if checkpoint in self._committed or self._files.exists(self._visible(checkpoint)):
                 return self._require_same(checkpoint, wanted)
@@ -221,13 +238,19 @@ class ParquetTarget:
         return result_of_commit(checkpoint, wanted, already_committed=False)
 
     def committed(self) -> list[CommitResult]:
-        """Every visible checkpoint of this target, oldest first, from the manifests.
+        """Every visible checkpoint of this target, oldest first, from the manifests; those that a
+        compaction had brought together before the claim, under the newest of them.
 
         Raises `CommittableDamaged` for one that cannot be read.
         """
+        covered, together = self._tree.covered, self._tree.files
+        rows, size_bytes = sum(f.rows for f in together), sum(f.size_bytes for f in together)
         return [
+            CommitResult(checkpoint, len(together), rows, size_bytes, already_committed=True)
+            for checkpoint in covered[-1:]
+        ] + [
             result_of_commit(checkpoint, self._manifest(checkpoint)[1], already_committed=True)
-            for checkpoint in self._committed
+            for checkpoint in self._committed[len(covered) :]
         ]
 
     def remove_orphans(self, keep: Iterable[Committable]) -> list[str]:
@@ -267,14 +290,10 @@ class ParquetTarget:
         there = set(self._files.list_directory(manifests))
         for checkpoint in self._committed:
             earlier = self._visible(checkpoint, EARLIER_MANIFEST_NAME)
-            path = self._manifest_path(checkpoint)
+            path = manifest_path(self.working_directory, checkpoint)
             if os.path.basename(path) not in there and self._files.exists(earlier):
                 self._files.rename(earlier, path)
                 self._files.fsync_directory(manifests)
-
-    def _manifest_path(self, checkpoint: int) -> str:
-        name = f"{earlier_checkpoint_name(checkpoint)}.json"
-        return os.path.join(self.working_directory, "manifests", name)
 
     def _visible(self, checkpoint: int, *names: str) -> str:
         return os.path.join(self.path, checkpoint_name(checkpoint), *names)
@@ -316,14 +335,7 @@ class ParquetTarget:
             staged = os.path.join(self.working_directory, committable.path)
             require_intact(self._files, staged, committable, checkpoint)
             self._files.rename(staged, gathered)
-        manifest = {
-            "run": self._run_id,
-            "checkpoint": checkpoint,
-            "committables": [committable.to_list() for committable in wanted],
-        }
-        self._files.write_bytes_durably(
-            self._manifest_path(checkpoint), json.dumps(manifest).encode()
-        )
+        write_manifest(self._files, self.working_directory, checkpoint, self._run_id, wanted)
         for directory in sorted(directories):
             self._files.fsync_directory(directory)
         return prepared
@@ -354,19 +366,13 @@ class ParquetTarget:
             difference = f"it has {sorted(have - want)}, asked for {sorted(want - have)}"
             raise CommitConflict(checkpoint, run, difference)
         if checkpoint not in self._committed:
-            self._committed = self._list(checkpoint_of)
+            self._committed = sorted({*self._list(checkpoint_of), *self._tree.covered})
         # The crash may have come between the rename and this.
         self._files.fsync_directory(self.path)
         return result_of_commit(checkpoint, found, already_committed=True)
 
     def _manifest(self, checkpoint: int) -> tuple[str, list[Committable]]:
-        path = self._manifest_path(checkpoint)
-        try:
-            values: dict[str, Any] = json.loads(self._files.read_bytes(path))
-            found = [Committable.from_list(value) for value in values["committables"]]
-            return str(values["run"]), found
-        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
-            raise CommittableDamaged(path, "a manifest", repr(error)) from error
+        return read_manifest(self._files, self.working_directory, checkpoint)
 
     def _staged_schema(self, committable: Committable, checkpoint: int | None) -> pa.Schema | None:
         """Of a file that is staged, or was gathered before a crash; none if it cannot be read,

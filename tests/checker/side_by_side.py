@@ -13,7 +13,7 @@ from epochgate.fsm import Machine, Outcome, TransitionRefused
 from epochgate.fsm.checker.compiler.layout import Packing
 from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget
-from epochgate.fsm.checker.engines.compiled import Functions, Worker, address, compiled_target
+from epochgate.fsm.checker.engines.functions import Functions, Worker, address, compiled_target
 from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.machine import fired_by

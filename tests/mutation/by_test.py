@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from epochgate.fsm import System
 from epochgate.models.batch_snapshot import BatchSnapshots
+from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
 from epochgate.models.recreation import Recreations
@@ -58,6 +59,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         "tests/runtime/test_concurrent_attempts.py",
     ),
     SplitAssignments: OF_SOURCES,
+    Compactions: ("tests/spark/compaction/test_steps.py",),
 }
 """System -> the tests of its machines where they run."""
 

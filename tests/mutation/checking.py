@@ -16,6 +16,7 @@ from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
 from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
@@ -25,6 +26,7 @@ from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -98,6 +100,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(Sources, K=0, G=0),
         bounds(Sources, subtasks=1, S=2),
     ),
+    Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
 }
 """Around the machines of other systems than the job and its task."""
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from epochgate.fsm import Machine, System
 from epochgate.models.batch_snapshot import BatchSnapshots
+from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.sources import Sources
+from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
 from epochgate.models.recreation import Recreations
@@ -20,9 +22,13 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     Recreations,
     ConcurrentJob,
     SplitAssignments,
+    Compactions,
 )
 
-SURROUNDINGS: dict[type[System], type[System]] = {SplitAssignments: Sources}
+SURROUNDINGS: dict[type[System], type[System]] = {
+    SplitAssignments: Sources,
+    Compactions: CompactingJob,
+}
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 
 

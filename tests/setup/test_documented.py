@@ -61,6 +61,7 @@ PACKAGES = (
     "spark.delta_sink",
     "spark.extras",
     "spark.files",
+    "spark.iceberg_sink",
     "spark.ingest",
     "spark.job",
     "spark.parquet_sink",

@@ -17,6 +17,7 @@ INSTALLED_EXTRAS = (
     "metrics",
     "objects",
     "delta",
+    "iceberg",
     "postgres",
     "fuzz",
     "draw",

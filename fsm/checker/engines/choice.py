@@ -63,7 +63,8 @@ def search(engine: str, setting: Setting) -> Search:
             f"the engine {engine!r} works alone; take 'llvm' for {setting.workers} workers"
         )
     if engine == "llvm":
-        from epochgate.fsm.checker.engines.compiled import CompiledSearch, compiled_target
+        from epochgate.fsm.checker.engines.compiled import CompiledSearch
+        from epochgate.fsm.checker.engines.functions import compiled_target
 
         workers, threshold = setting.workers, setting.optimise_from
         target = compiled_target(program, final, workers, is_quick=threshold > 0)

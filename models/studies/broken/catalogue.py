@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.studies import valve
 from epochgate.models.studies.broken import acknowledged, commit, concurrent, in_doubt, sources
+from epochgate.models.studies.cases import hudi, iceberg, paimon, risingwave, sinkv2
 from epochgate.models.studies.flink import hazards
 
 I1 = "I1: what was sent before the coordinator's snapshot is in the subtask's"
@@ -232,5 +233,43 @@ BROKEN: dict[str, Broken] = {
         "each split is read, and each reader has ended",
         10,
         "job.reset_all dealer.push reader.ask reader.hear dealer.end",
+    ),
+    "paimon.two_messages": Broken(
+        paimon.TwoMessages,
+        "no committable of the completed final checkpoint is lost",
+        6,
+        "writer.end_input writer.snapshot link.deliver_acknowledgement",
+    ),
+    "paimon.at_the_notice": Broken(
+        paimon.AtTheNotice,
+        "deadlock",
+        8,
+        "writer.end_input writer.snapshot link.deliver_acknowledgement link.deliver_event",
+    ),
+    "iceberg.last_offset": Broken(
+        iceberg.LastOffset,
+        "a data file is in the table once",
+        9,
+        "consumer.poll consumer.poll consumer.rebalance consumer.poll coordinator.commit "
+        "consumer.poll coordinator.commit",
+    ),
+    "hudi.two_coordinators": Broken(
+        hudi.TwoCoordinators,
+        "a completed instant has its files",
+        5,
+        "coordinator.start coordinator.look first_job.cancel coordinator.start coordinator.commit",
+    ),
+    "risingwave.empty_pre_commit": Broken(
+        risingwave.EmptyPreCommit,
+        "the sink commits every epoch",
+        12,
+        "coordinator.pre_commit coordinator.pre_commit_nothing writer.flush cluster.fail "
+        "writer.request writer.request cluster.restart",
+    ),
+    "sinkv2.early_end": Broken(
+        sinkv2.EarlyEnd,
+        "what is committed is committed globally once the job has finished",
+        5,
+        "committer.end_input checkpoint.complete checkpoint.notify global_committer.receive",
     ),
 }

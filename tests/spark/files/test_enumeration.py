@@ -314,8 +314,8 @@ def test_lines_that_end_with_cr_alone_are_refused_instead_of_read_as_a_header(
 
 
 def test_a_url_is_not_taken_for_a_path() -> None:
-    with pytest.raises(UsageError, match="is a URL"):
-        FileEnumeration("hdfs://host/data")
+    with pytest.raises(UsageError, match="cannot use 'nosuch://host'"):
+        FileEnumeration("nosuch://host/data").discover()
 
 
 def test_a_column_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:

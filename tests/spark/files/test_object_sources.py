@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochgate.runtime.objects.client import ObjectStore
-from epochgate.runtime.objects.errors import ObjectStoreError, ObjectStoreRefused
+from epochgate.runtime.objects.errors import ObjectMissing, ObjectStoreError, ObjectStoreRefused
 from epochgate.spark.files import (
     BadFile,
     FileChanged,
@@ -26,10 +26,10 @@ from epochgate.spark.files import (
     SplitReader,
 )
 from epochgate.spark.files.access import FileAccess
-from epochgate.spark.files.content import OnChangedFile
+from epochgate.spark.files.content import OnChangedFile, Stamp, is_as_it_was
 from epochgate.spark.files.object_file import FETCH_BYTES
 from epochgate.spark.files.object_finding import SourceIsTarget
-from epochgate.spark.files.reader import ReadBatch
+from epochgate.spark.files.reader import REPLACED_MAX, ReadBatch
 from tests.runtime.objects.stores import Observed
 
 SOURCE = "s3://bucket/in"
@@ -320,6 +320,30 @@ def test_a_listing_that_fails_is_told_with_what_to_check(zone: Zone) -> None:
     zone.memory.before = failing("list", ObjectStoreError)
     with pytest.raises(ObjectStoreError):
         zone.enumeration().discover()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_an_object_that_is_there_and_cannot_be_read_is_not_asked_for_ever(
+    zone: Zone, name: str
+) -> None:
+    zone.put(f"in/{name}", contents(name, 1))
+    enumeration = zone.enumeration(on_bad_file="skip")
+    (split,) = enumeration.discover()
+    zone.memory.requests.clear()
+    zone.memory.before = failing("get", ObjectMissing)
+    reader = zone.reader(enumeration, on_bad_file="skip")
+    with pytest.raises(ObjectStoreError, match="it is there, and cannot be read"):
+        list(reader.read(split))
+    assert zone.asked("get") == REPLACED_MAX
+    assert reader.take_skipped() == []
+
+
+def test_the_same_etag_is_the_same_object_at_whatever_time_it_is_told() -> None:
+    before = Stamp(3, 1_000_000_000, '"tag"')
+    assert is_as_it_was(before, Stamp(3, 1_234_000_000, '"tag"'))
+    assert not is_as_it_was(before, Stamp(3, 1_000_000_000, '"other"'))
+    assert not is_as_it_was(Stamp(3, 1, 'W/"tag"'), Stamp(3, 2, 'W/"tag"'))
+    assert not is_as_it_was(Stamp(3, 1), Stamp(3, 2)), "a file on a disk has no ETag"
 
 
 def test_an_object_that_is_replaced_while_it_is_found_is_taken_as_it_is_then(zone: Zone) -> None:

@@ -74,7 +74,7 @@ def corrupt(path: Path) -> None:
         ("mixed", "mixes formats"),
         ("unknown", "cannot tell the format"),
         ("changing", "schema changes between files"),
-        ("hdfs://host/path", "'hdfs://host/path' is a URL"),
+        ("nosuch://host/path", "cannot use 'nosuch://host'"),
     ],
 )
 def test_a_source_that_cannot_be_read(

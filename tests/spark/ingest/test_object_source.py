@@ -117,6 +117,27 @@ def test_a_store_that_does_not_answer_for_a_while_costs_restarts_and_no_row(
     assert result.report.failures
 
 
+def test_a_look_for_new_objects_that_fails_is_tried_again(tmp_path: Path) -> None:
+    memory = Observed()
+    rows = put_numbers(memory)
+    simulated = SimulatedObjectIngest(tmp_path, memory, source=SOURCE, follow=True)
+    simulated.run(until=lambda: simulated.plan.committer.rows_visible == 30)
+    rows += put_numbers(memory, first=100)
+    looks = itertools.count()
+
+    def before(kind: str, key: str) -> None:
+        if kind == "list" and next(looks) < 3:
+            raise ObjectStoreError(errno.EIO, "the store is away", key)
+
+    memory.before = before
+    simulated.run(until=lambda: simulated.plan.committer.rows_visible == 60)
+    assert next(looks) > 3
+    assert rows_in(memory, tmp_path) == rows
+    simulated.master.stop()
+    simulated.run()
+    assert simulated.leave().state == "finished"
+
+
 def test_bad_rows_of_objects_are_kept_with_the_url_and_the_line(tmp_path: Path) -> None:
     memory = Observed()
     bucket = memory.open("s3://landing")

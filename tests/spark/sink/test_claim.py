@@ -61,7 +61,7 @@ def test_a_missing_or_empty_directory_is_marked_with_the_job(tmp_path: Path, exi
         path.mkdir(parents=True)
     with_checkpoints(path)
     marker = json.loads(marker_of(path).read_text())
-    assert marker == {"product": "epochgate parquet target", "version": 3, "job": "job"}
+    assert marker == {"product": "epochgate parquet target", "version": 4, "job": "job"}
     assert os.listdir(path) == ["_epochgate"]
 
 
@@ -243,7 +243,7 @@ def test_a_target_of_an_earlier_version_goes_on_under_the_names_that_every_reade
         "_epochgate",
         *(f"checkpoint={checkpoint:012d}" for checkpoint in (1, 2, 3)),
     ]
-    assert json.loads(marker_of(path).read_text())["version"] == 3
+    assert json.loads(marker_of(path).read_text())["version"] == 4
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -17,6 +17,8 @@ import epochgate
 from epochgate.runtime.objects.client import open_url
 from epochgate.runtime.objects.errors import ConditionsIgnored
 from epochgate.runtime.objects.log import LogTakenOver, ObjectLog
+from epochgate.spark.compaction import compact
+from epochgate.spark.compaction.errors import CompactionReplaced
 from epochgate.spark.ingest.plan import plan_ingest
 from epochgate.spark.parquet_sink.reading import NotATarget
 from tests.runtime.objects.servers import BUCKET, KEY, SECRET, rclone, seaweedfs
@@ -87,6 +89,45 @@ def test_checkpoints_alone_may_lie_in_an_object_store(
     assert finished(SimulatedIngest(options)) == 30
     assert sorted(epochgate.read((tmp_path / "out").as_uri())["x"].to_pylist()) == rows
     assert finished(SimulatedIngest(options)) == 30, "nothing is taken twice"
+
+
+def test_rows_are_read_while_they_are_compacted(
+    tmp_path: Path, honest: pyarrow.fs.FileSystem
+) -> None:
+    url = f"s3://{BUCKET}/compacted/out"
+    rows = write_source(tmp_path, files=6)
+    simulated = SimulatedIngest(options_for(tmp_path, target=url))
+    merged = 0
+
+    def beside() -> None:
+        nonlocal merged
+        if simulated.plan.committer.files_visible > merged + 6:
+            merged += compact(url, keep_for_s=0.0).merged
+            seen = sorted(epochgate.read(url)["x"].to_pylist())
+            assert seen == sorted(set(seen))
+
+    simulated.run(beside)
+    assert simulated.leave().rows_visible == len(rows)
+    assert merged > 0
+    endings: list[str] = []
+
+    def compete() -> None:
+        try:
+            endings.append(f"merged {compact(url, keep_checkpoints=0).merged > 0}")
+        except CompactionReplaced:
+            endings.append("replaced")
+
+    threads = [threading.Thread(target=compete) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "merged True" in endings
+    assert endings.count("merged True") + endings.count("merged False") + endings.count(
+        "replaced"
+    ) == len(threads)
+    assert sorted(epochgate.read(url)["x"].to_pylist()) == rows
+    assert finished(SimulatedIngest(options_for(tmp_path, target=url), name="again")) == len(rows)
 
 
 def test_of_many_that_claim_at_once_one_goes_on(honest: pyarrow.fs.FileSystem) -> None:

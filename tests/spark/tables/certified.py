@@ -1,6 +1,7 @@
 """The sinks into tables, as `epochgate certify-sink` tries them.
 
 epochgate certify-sink tests.spark.tables.certified:DeltaCase
+epochgate certify-sink tests.spark.tables.certified:IcebergCase
 epochgate certify-sink tests.spark.tables.certified:postgres_case
 """
 
@@ -15,9 +16,10 @@ import pyarrow.parquet as pq
 
 from epochgate.runtime import Sink
 from epochgate.spark.delta_sink import DeltaSink
+from epochgate.spark.iceberg_sink import IcebergSink
 from epochgate.spark.postgres_sink import PostgresSink
 from epochgate.testing import SinkCase
-from tests.spark.tables.delta_replay import active_files
+from tests.spark.tables import delta_replay, iceberg_replay
 from tests.spark.tables.postgres_server import Server
 
 
@@ -35,7 +37,7 @@ class DeltaCase(SinkCase):
 
     def rows(self, place: Path) -> Iterator[dict[str, Any]]:
         """What a reader sees that replays the log."""
-        for file in active_files(place / "table"):
+        for file in delta_replay.active_files(place / "table"):
             yield from pq.read_table(file).to_pylist()
 
     def staged(self, place: Path) -> list[str]:
@@ -47,6 +49,39 @@ class DeltaCase(SinkCase):
         from deltalake.exceptions import DeltaError
 
         return DeltaError("Generic error: no answer")
+
+
+class IcebergCase(SinkCase):
+    """An Iceberg table of a catalog in SQLite; what the catalog does are points, too."""
+
+    calls = (
+        "pyiceberg.catalog.sql:SqlCatalog.load_table",
+        "pyiceberg.catalog.sql:SqlCatalog.create_table",
+        "pyiceberg.catalog.sql:SqlCatalog.commit_table",
+    )
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on an empty place."""
+        return IcebergSink("test", "sales.events", iceberg_replay.catalog(place))
+
+    def rows(self, place: Path) -> Iterator[dict[str, Any]]:
+        """What a reader sees that follows the catalog to the files."""
+        for file in iceberg_replay.active_files(place):
+            yield from pq.read_table(file).to_pylist()
+
+    def staged(self, place: Path) -> list[str]:
+        """Staged files."""
+        return [file.name for file in place.glob("warehouse/sales/events/_epochgate/staged/*/*")]
+
+    def kept(self, place: Path) -> int:
+        """The properties of the table."""
+        return len((iceberg_replay.metadata(place) or {"properties": ()})["properties"])
+
+    def error(self) -> Exception:
+        """What the library raises where it does not know whether a commit was made."""
+        from pyiceberg.exceptions import CommitStateUnknownException
+
+        return CommitStateUnknownException("503 Service Unavailable (made by certify-sink)")
 
 
 class PostgresCase(SinkCase):

@@ -10,15 +10,18 @@ import pytest
 
 from epochgate.runtime.testing.certification import Guarantee, certify, report
 from epochgate.testing import SinkCase, certify_sink
-from tests.spark.tables.certified import DeltaCase, PostgresCase
+from tests.spark.tables.certified import DeltaCase, IcebergCase, PostgresCase
 from tests.spark.tables.postgres_server import Server
 
 
-@pytest.fixture(params=["delta", "postgres"])
+@pytest.fixture(params=["delta", "iceberg", "postgres"])
 def case(request: pytest.FixtureRequest) -> Iterator[SinkCase]:
     if request.param == "delta":
         pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
         yield DeltaCase()
+    elif request.param == "iceberg":
+        pytest.importorskip("pyiceberg", reason="the extra `iceberg` is not installed")
+        yield IcebergCase()
     else:
         server: Server = request.getfixturevalue("server")
         case = PostgresCase(server.dsn)

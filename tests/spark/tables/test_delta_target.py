@@ -190,6 +190,28 @@ def test_another_writer_of_the_table_is_no_conflict(table: Path) -> None:
     target.release()
 
 
+def test_the_job_goes_on_while_the_table_is_compacted_by_its_own_tools(table: Path) -> None:
+    target = claimed(table, "r1")
+    each = {number: stage(table, "r1", [number, 10 + number]) for number in range(1, 5)}
+    for number in range(1, 4):
+        target.commit(number, each[number])
+    metrics = deltalake.DeltaTable(table).optimize.compact()
+    assert (metrics["numFilesRemoved"], metrics["numFilesAdded"]) == (3, 1)
+    target.commit(4, each[4])
+    assert not target.commit(3, each[3])
+    assert len(active_files(table)) == 2
+    target.release()
+    deltalake.DeltaTable(table).optimize.compact()
+    deltalake.DeltaTable(table).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    again = claimed(table, "r2", 4)
+    again.remove_orphans([])
+    for number, committables in each.items():
+        assert not again.commit(number, committables)
+    again.commit(5, stage(table, "r2", [5]))
+    again.release()
+    assert rows(table) == [1, 2, 3, 4, 5, 11, 12, 13, 14]
+
+
 def test_a_second_process_is_refused_while_the_first_lives(
     target: DeltaTarget, table: Path
 ) -> None:

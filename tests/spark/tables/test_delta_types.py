@@ -8,9 +8,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from epochgate.spark.delta_sink.errors import TypeNotInDelta, ValueDoesNotFit, ValueMissing
-from epochgate.spark.delta_sink.types import conformed, delta_schema
+from epochgate.spark.delta_sink.types import DELTA
 from epochgate.spark.parquet_sink import OutputSchemaChanged
+from epochgate.spark.tables.errors import TypeNotInTable, ValueDoesNotFit, ValueMissing
+from epochgate.spark.tables.types import conformed
 
 deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
 
@@ -41,17 +42,17 @@ def test_a_value_is_the_same_in_the_table(
     kind: pa.DataType, value: object, expected: object
 ) -> None:
     batch = pa.RecordBatch.from_arrays([pa.array([value], kind)], names=["c"])
-    agreed = delta_schema(batch.schema)
+    agreed = DELTA.schema(batch.schema)
     assert conformed(batch, agreed, "here").to_pylist() == [{"c": expected}]
-    assert delta_schema(agreed) == agreed
+    assert DELTA.schema(agreed) == agreed
     library = deltalake.Schema.from_arrow(agreed)
     assert pa.schema(library.to_arrow()) == agreed, "a restart reads the schema from the log"
 
 
 @pytest.mark.parametrize("kind", [pa.time64("us"), pa.duration("s"), pa.decimal256(50, 2)])
 def test_a_type_that_delta_does_not_have_is_named(kind: pa.DataType) -> None:
-    with pytest.raises(TypeNotInDelta, match=r"column 'c\.inner'"):
-        delta_schema(pa.schema([("c", pa.struct([("inner", kind)]))]))
+    with pytest.raises(TypeNotInTable, match=r"column 'c\.inner'"):
+        DELTA.schema(pa.schema([("c", pa.struct([("inner", kind)]))]))
 
 
 def test_a_value_that_does_not_fit_is_refused_and_not_changed() -> None:

@@ -73,7 +73,7 @@ def test_rows_arrive_once_wherever_the_driver_crashes_on_its_disk(tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("detla:/data", "no sink 'detla'; known are delta:PATH and postgres:DSN#TABLE"),
+        ("detla:/data", "no sink 'detla'; known are delta:PATH, iceberg:CATALOG"),
         ("detla:/data", r"written as '\./detla:/data'"),
         ("delta:", "names no place; give delta:PATH"),
         ("postgres:dbname=x", "give postgres:DSN#TABLE"),

@@ -1,0 +1,138 @@
+"""`epochgate compact`: the small files of a target become few, also while its job runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from epochgate.commands.status import aligned
+
+if TYPE_CHECKING:
+    from epochgate.spark.compaction import CompactionResult
+
+PARTITIONS_SHOWN = 20
+
+DESCRIPTION = """\
+Merge the small files of TARGET, which `epochgate ingest` has written, into larger
+ones. The job may go on meanwhile, and readers may read. The merged files take the
+place of the others in one step: whatever is killed, each row is there once. The
+same command again has nothing to do."""
+
+EPILOG = """\
+examples:
+  epochgate compact table                  merge what is smaller than 96 MB
+  epochgate compact table --dry-run        say what would be merged
+  epochgate compact table --keep-checkpoints 0
+                                           the newest checkpoints too, once the job
+                                           has ended
+
+docs/compacting.md says what a reader sees meanwhile.
+Exit codes: 0 done, or nothing to do; 1 it could not be done, and nothing was
+changed; 2 misuse."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "compact",
+        help="merge the small files of a target, also while its job runs",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("target", metavar="TARGET", help="the TARGET of `epochgate ingest`")
+    add(
+        "--file-size",
+        default="128MB",
+        metavar="SIZE",
+        help="how large files become; those below three quarters of it are merged (default: 128MB)",
+    )
+    add(
+        "--min-files",
+        type=int,
+        default=2,
+        metavar="N",
+        help="leave a partition alone that has fewer small files (default: 2)",
+    )
+    add(
+        "--keep-checkpoints",
+        type=int,
+        default=3,
+        metavar="N",
+        help="leave the newest checkpoints as they are, so that the job can go back to them "
+        "(default: 3, as many as it keeps)",
+    )
+    add(
+        "--keep-for",
+        metavar="TIME",
+        help="in an object store: how long replaced objects stay for those who began to read "
+        "before, such as 2h or 7d; a later compaction removes them (default: 1d)",
+    )
+    add("--dry-run", action="store_true", help="say what would be merged, and change nothing")
+    add("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compact, and say what has changed."""
+    from epochgate.runtime.durations import parse_duration_s
+    from epochgate.runtime.sizes import parse_size_bytes
+    from epochgate.spark.compaction import compact
+
+    result = compact(
+        arguments.target,
+        file_bytes=parse_size_bytes(arguments.file_size),
+        min_files=arguments.min_files,
+        keep_checkpoints=arguments.keep_checkpoints,
+        keep_for_s=None if arguments.keep_for is None else parse_duration_s(arguments.keep_for),
+        is_dry_run=arguments.dry_run,
+    )
+    print(json.dumps(result.to_json()) if arguments.json else "\n".join(told(result)))
+    return 0
+
+
+def told(result: CompactionResult) -> Iterator[str]:
+    """The text, line by line."""
+    from epochgate.runtime.api.reports import size
+
+    if not result.partitions:
+        yield (
+            f"{result.target}: nothing to merge; {result.files_before:,} files, "
+            f"{size(result.bytes_before)}"
+        )
+    else:
+        would = "would become about" if result.is_dry_run else "became"
+        yield (
+            f"{result.target}: {result.files_before:,} files {would} {result.files_after:,}; "
+            f"{result.rows:,} rows in these partitions:"
+        )
+        about = "~" if result.is_dry_run else ""
+        shown = sorted(result.partitions, key=lambda one: one.files_after - one.files_before)
+        yield from aligned(
+            [
+                ("partition", "files", "", "bytes", ""),
+                *(
+                    (
+                        one.partition or "(all)",
+                        f"{one.files_before:,}",
+                        f"-> {about}{one.files_after:,}",
+                        size(one.bytes_before),
+                        f"-> {about}{size(one.bytes_after)}",
+                    )
+                    for one in shown[:PARTITIONS_SHOWN]
+                ),
+            ]
+        )
+        if len(shown) > PARTITIONS_SHOWN:
+            yield f"and {len(shown) - PARTITIONS_SHOWN:,} partitions more (--json has all)"
+    if result.kept_checkpoints:
+        kept = (
+            "checkpoint stays as it is"
+            if result.kept_checkpoints == 1
+            else f"{result.kept_checkpoints} checkpoints stay as they are"
+        )
+        yield f"the newest {kept} (--keep-checkpoints)"
+    if result.retired:
+        yield f"{result.retired:,} replaced objects stay for those who read (--keep-for)"

@@ -1,0 +1,35 @@
+"""Writing to Apache Iceberg tables exactly once: one snapshot of the table for each checkpoint.
+
+Needs the extra `iceberg` on the driver; tasks need pyarrow alone. Imports no pyspark.
+"""
+
+from __future__ import annotations
+
+from epochgate.spark.iceberg_sink.errors import (
+    CatalogUnusable,
+    OutcomeUnknown,
+    TableAhead,
+    TableBehind,
+    TableOvertaken,
+    TableRolledBack,
+    TableTakenOver,
+    TableUnusable,
+)
+from epochgate.spark.iceberg_sink.sink import IcebergCommitter, IcebergSink
+from epochgate.spark.iceberg_sink.table import IcebergTable
+from epochgate.spark.iceberg_sink.target import IcebergTarget
+
+__all__ = [
+    "CatalogUnusable",
+    "IcebergCommitter",
+    "IcebergSink",
+    "IcebergTable",
+    "IcebergTarget",
+    "OutcomeUnknown",
+    "TableAhead",
+    "TableBehind",
+    "TableOvertaken",
+    "TableRolledBack",
+    "TableTakenOver",
+    "TableUnusable",
+]

@@ -1,0 +1,111 @@
+"""The Iceberg sink: files staged by tasks in the table's directory, and shown by one commit.
+
+Puts together what the other modules decide. Runs in tasks and on the driver; tasks need pyarrow
+alone, since the driver tells them where the table lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from epochgate.runtime import (
+    Committables,
+    Committer,
+    CoordinatorProvider,
+    OperatorContext,
+    SinkStart,
+)
+from epochgate.runtime.filesystem import FileSystem
+from epochgate.spark.counting_sink import CountingCommitter, CountingSink
+from epochgate.spark.files.evolution import SchemaEvolution
+from epochgate.spark.iceberg_sink.table import IcebergTable
+from epochgate.spark.iceberg_sink.target import IcebergTarget
+from epochgate.spark.iceberg_sink.types import ICEBERG
+from epochgate.spark.parquet_sink.committable import Committable, total_rows
+from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
+from epochgate.spark.parquet_sink.staging import ROLL_BYTES
+from epochgate.spark.tables.writer import TableSinkWriter
+
+
+class IcebergCommitter(CountingCommitter):
+    """Commits to a table that was claimed before."""
+
+    def __init__(self, target: IcebergTarget) -> None:
+        self.target = target
+        self.rows_visible = target.rows()
+
+    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
+        """Remove what dead attempts have staged and no checkpoint refers to."""
+        self.target.remove_orphans([c for part in restored.values() for c in _parsed(part)])
+
+    def check(self, committables: Committables) -> None:
+        """Refuse files whose columns cannot be in one table before their checkpoint is stored."""
+        self.target.require_one_schema(_parsed(committables))
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        """Show the checkpoint's files, all at once; an unknown outcome is looked up later."""
+        files = _parsed(committables)
+        if self.target.commit(checkpoint_id, files):
+            self.count(total_rows(files), len(files))
+
+    def close(self) -> None:
+        """Let go of the catalog."""
+        self.target.release()
+
+
+@dataclass(frozen=True)
+class IcebergSink(CountingSink):
+    """Writes to the table `table`, such as "sales.events", of a catalog that pyiceberg knows.
+
+    properties: of the catalog, beside those that its configuration has; kept on the driver's side
+    of what is printed, as they may hold passwords. file_bytes: a file ends once it is as large, or
+    with its checkpoint. evolution: "add" lets new columns become columns of the table. `open_table`
+    and `files`: with what the driver writes, for tests.
+    """
+
+    catalog: str
+    table: str
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    file_bytes: int = ROLL_BYTES
+    evolution: SchemaEvolution = "none"
+    open_table: Callable[[str, str, Mapping[str, str]], IcebergTable] = IcebergTable
+    files: FileSystem | None = None
+
+    def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
+        """It has no state: what is not handed over is read again by the attempt that goes back."""
+        may_grow = self.evolution != "none"
+        return TableSinkWriter("", ICEBERG, context, self.file_bytes, may_grow=may_grow)
+
+    def create_committer(self, start: SinkStart) -> IcebergCommitter:
+        """Claim the table; raises what `IcebergTarget.claim` raises, CatalogUnusable or
+        ExtraMissing.
+        """
+        target = IcebergTarget(
+            lambda: self.open_table(self.catalog, self.table, self.properties),
+            start.job_id,
+            start.run_id,
+            files=self.files,
+        )
+        try:
+            target.claim(start.restored_checkpoint)
+            return IcebergCommitter(target)
+        except BaseException:
+            target.release()
+            raise
+
+    def create_coordinator(self, operator_id: str, committer: Committer) -> CoordinatorProvider:
+        """Of the schema: that of the table, or else of the first batch.
+
+        Raises TypeError for a committer of another sink.
+        """
+        if not isinstance(committer, IcebergCommitter):
+            raise TypeError(f"an IcebergSink has no {type(committer).__name__}")
+        schema = committer.target.schema()
+        visible = None if schema is None else schema.serialize().to_pybytes()
+        told = (committer.target.directory,)
+        return SchemaProvider(operator_id, visible, self.evolution, told)
+
+
+def _parsed(committables: Committables) -> list[Committable]:
+    return [Committable.from_list(value) for items in committables.values() for value in items]

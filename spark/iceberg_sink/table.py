@@ -1,0 +1,208 @@
+"""A table of a catalog, as the library `pyiceberg` reads and writes it.
+
+Decides nothing of who may commit; makes a commit one that fails when the branch main has changed
+since it was read, which the library's retries would hide: they put a stale commit on top of what
+has come in between. Runs on the driver, one call at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from epochgate.spark.extras import library
+from epochgate.spark.iceberg_sink.errors import (
+    CatalogUnusable,
+    OutcomeUnknown,
+    TableOvertaken,
+    TableUnusable,
+)
+from epochgate.spark.iceberg_sink.types import ICEBERG
+
+RETRIES = "commit.retry.num-retries"
+MERGING = "commit.manifest-merge.enabled"
+IO = "py-io-impl"
+WAREHOUSE = "warehouse"
+_LOCAL = "file://"
+
+
+class IcebergTable:
+    """The table `name`, such as "sales.events", of the catalog; `load` it before anything else."""
+
+    def __init__(self, catalog: str, name: str, properties: Mapping[str, str]) -> None:
+        """Raises ExtraMissing, and CatalogUnusable for a catalog that is not described."""
+        what, extra = "writing to Iceberg tables", "iceberg"
+        catalogs = library("pyiceberg.catalog", what=what, extra=extra)
+        described = library("pyiceberg.utils.config", what=what, extra=extra).Config()
+        self._errors = library("pyiceberg.exceptions", what=what, extra=extra)
+        self._tables = library("pyiceberg.table", what=what, extra=extra)
+        self._arrow = library("pyiceberg.io.pyarrow", what=what, extra=extra)
+        self._unknown = (OSError, self._errors.RESTError, *_database_errors())
+        self.name, self.shown = name, f"{catalog}.{name}"
+        try:
+            known = described.get_catalog_config(catalog) or {}
+            self._catalog = catalogs.load_catalog(catalog, **{**known, **properties})
+        except Exception as error:  # of any kind of catalog, which the library does not tell apart
+            raise CatalogUnusable(catalog, str(error).partition("\n")[0]) from error
+        from epochgate.spark.iceberg_sink.durable_files import NAME
+
+        self._catalog.properties.setdefault(IO, NAME)
+        self._table: Any = None
+        self._parents: dict[int, int | None] = {}
+
+    def load(self) -> bool:
+        """Read the newest metadata; false if there is no table. Raises OutcomeUnknown."""
+        with self._failing():
+            try:
+                whole = self._catalog.load_table(self.name)
+            except self._errors.NoSuchTableError:
+                self._table = None
+                return False
+            self._parents = {one.snapshot_id: one.parent_snapshot_id for one in whole.snapshots()}
+            self._table = self._as_committed_to(whole)
+        return self._table is not None
+
+    def create(self) -> None:
+        """Make the table, without columns yet; harmless if there is one by now.
+
+        Raises TableUnusable without a warehouse, and OutcomeUnknown.
+        """
+        namespace, _, last = self.name.rpartition(".")
+        warehouse = self._catalog.properties.get(WAREHOUSE)
+        if warehouse is None:
+            reason = "there is no such table, and the catalog has no `warehouse` to make it in"
+            raise TableUnusable(self.shown, reason, "Make the table, or give the catalog one.")
+        location = "/".join([warehouse.rstrip("/"), *namespace.split("."), last])
+        schema = library("pyiceberg.schema", what="an Iceberg table", extra="iceberg").Schema()
+        with self._failing():
+            self._catalog.create_namespace_if_not_exists(namespace)
+            with contextlib.suppress(self._errors.TableAlreadyExistsError):
+                self._catalog.create_table(self.name, schema, location=location)
+
+    @property
+    def identity(self) -> str:
+        """What tells this table from one of the same name."""
+        return str(self._table.metadata.table_uuid)
+
+    @property
+    def directory(self) -> str:
+        """The table's local directory. Raises TableUnusable for a place in an object store."""
+        location: str = self._table.location()
+        path = location.removeprefix(_LOCAL)
+        if "://" in path:
+            reason = f"it lies at {location}, and this sink writes to mounted file systems"
+            raise TableUnusable(self.shown, reason, "Give a table in a directory.")
+        return path
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return dict(self._table.properties)
+
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        found = self._arrow.schema_to_pyarrow(self._table.schema(), include_field_ids=False)
+        return ICEBERG.schema(found)
+
+    def demands(self) -> str:
+        """What the table demands of its writers and this sink cannot keep; "" if nothing."""
+        if not self._table.spec().is_unpartitioned():
+            return "it is partitioned"
+        if required := [one.name for one in self._table.schema().fields if one.required]:
+            return f"its column {required[0]!r} is required, and this sink's files say of none that"
+        if self._table.metadata.format_version > 2:
+            return f"it is of format version {self._table.metadata.format_version}"
+        return ""
+
+    def rows(self) -> int:
+        """The rows of the newest snapshot."""
+        snapshot = self._table.current_snapshot()
+        summary = None if snapshot is None else snapshot.summary
+        return 0 if summary is None else int(summary["total-records"] or 0)
+
+    def has_lost(self, snapshot: int) -> bool:
+        """Whether a snapshot that the table still knows is no ancestor of the newest."""
+        if snapshot not in self._parents:
+            return False
+        newest = self._table.current_snapshot()
+        ancestor = None if newest is None else newest.snapshot_id
+        while ancestor is not None and ancestor != snapshot:
+            ancestor = self._parents.get(ancestor)
+        return ancestor != snapshot
+
+    def commit(
+        self,
+        paths: Sequence[str],
+        columns: Sequence[pa.Schema],
+        properties: Mapping[str, str],
+        summary: Mapping[str, str],
+        snapshot_property: str,
+    ) -> None:
+        """Add files to the snapshot that was read, with these properties, in one step; columns that
+        are new become part of the table. The new snapshot's id goes into `snapshot_property`.
+
+        Raises TableOvertaken if main has changed since `load`: nothing was done then; or
+        OutcomeUnknown.
+        """
+        with self._unless_overtaken(), self._failing():
+            transaction = self._table.transaction()
+            for schema in columns:
+                with transaction.update_schema() as update:
+                    update.union_by_name(schema)
+            if paths:
+                transaction.add_files(
+                    list(paths), snapshot_properties=dict(summary), check_duplicate_files=False
+                )
+            else:
+                producer = transaction.update_snapshot(snapshot_properties=dict(summary))
+                producer.fast_append().commit()
+            new = transaction.table_metadata.current_snapshot().snapshot_id
+            transaction.set_properties({**properties, snapshot_property: str(new)})
+            transaction.commit_transaction()
+
+    def close(self) -> None:
+        """Close the catalog's connections."""
+        self._catalog.close()
+
+    def _as_committed_to(self, table: Any) -> Any:
+        """As it is read, but for the retries and the merging of manifests, which the library looks
+        up here alone, and for older snapshots, of which it would make a dozen copies for a commit.
+        The catalog applies what is committed to the whole metadata.
+        """
+        newest = table.current_snapshot()
+        own = {
+            "properties": {MERGING: "true", **table.metadata.properties, RETRIES: "0"},
+            "snapshots": [] if newest is None else [newest],
+            "snapshot_log": [],
+            "metadata_log": [],
+        }
+        metadata = table.metadata.model_copy(update=own)
+        return self._tables.Table(
+            table.name(), metadata, table.metadata_location, table.io, self._catalog
+        )
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except self._unknown as error:
+            raise OutcomeUnknown(self.shown, f"{type(error).__name__}: {error}") from error
+
+    @contextlib.contextmanager
+    def _unless_overtaken(self) -> Iterator[None]:
+        try:
+            yield
+        except self._errors.CommitFailedException as error:
+            raise TableOvertaken(self.shown, str(error)) from error
+
+
+def _database_errors() -> tuple[type[Exception], ...]:
+    """What an SQL catalog raises; none where there is no such catalog."""
+    try:
+        from sqlalchemy.exc import SQLAlchemyError
+    except ModuleNotFoundError:
+        return ()
+    return (SQLAlchemyError,)

@@ -1,0 +1,219 @@
+"""An Iceberg table as the target of one run of one job: who may commit, and what was committed.
+
+Decides every rule of the commit, by two numbers in the table's properties: that of the job's last
+checkpoint, and that of its driver. Each commit carries both and adds a snapshot to the branch main
+as it was read, or fails. So of two drivers one is refused by the catalog, whichever is late. They
+are properties and not only in the snapshots' summaries, since snapshots expire. Runs on the driver.
+
+    claim: driver 4 -> 5            a snapshot without files; main as driver 4 has read it is over
+    commit(7): checkpoint 6 -> 7    with the files and their columns, in one commit, or not at all
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from epochgate.runtime import RetryLater
+from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.spark.files.evolution import can_hold, have_common_types
+from epochgate.spark.files.layout import describe
+from epochgate.spark.iceberg_sink.errors import (
+    OutcomeUnknown,
+    TableAhead,
+    TableBehind,
+    TableOvertaken,
+    TableRolledBack,
+    TableTakenOver,
+    TableUnusable,
+)
+from epochgate.spark.iceberg_sink.table import IcebergTable
+from epochgate.spark.parquet_sink.committable import Committable, written_schema
+from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
+from epochgate.spark.tables.staged import RUNS_REMEMBERED, StagedFiles
+
+TRIES_MAX = 5
+DATA = "data"
+"""The directory of a table's files, below its own."""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What a table knows of a job; `snapshot`: of the last commit."""
+
+    driver: int = 0
+    checkpoint: int | None = None
+    runs: tuple[str, ...] = ()
+    snapshot: int | None = None
+
+
+class IcebergTarget:
+    """The table as seen by one run of one job; `claim` it first."""
+
+    def __init__(
+        self,
+        open_table: Callable[[], IcebergTable],
+        job_id: str,
+        run_id: str,
+        *,
+        files: FileSystem | None = None,
+    ) -> None:
+        """Raises what `open_table` raises."""
+        self._table = open_table()
+        self._job_id, self._run_id = job_id, run_id
+        self._files: FileSystem = LocalFileSystem() if files is None else files
+        self._key = f"epochgate.{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
+        self._driver, self._runs, self._identity = 0, tuple[str, ...](), ""
+        self._staged: StagedFiles
+        self.directory = ""
+
+    def claim(self, restored_checkpoint: int | None) -> None:
+        """Take the table for this run, which starts from `restored_checkpoint` (none: afresh).
+
+        A table that is not there is made, without columns. Raises TableUnusable, TableAhead,
+        TableBehind, TableRolledBack, OutcomeUnknown, and TableTakenOver where others claim it all
+        the time; nothing of the job is changed then.
+        """
+        if not self._table.load():
+            if restored_checkpoint is not None:
+                raise TableBehind(self._table.shown, restored_checkpoint)
+            self._table.create()
+            if not self._table.load():
+                raise TableTakenOver(self._table.shown, self._run_id)
+        if demands := self._table.demands():
+            raise TableUnusable(self._table.shown, demands, "Give another table.")
+        self.directory, self._identity = self._table.directory, self._table.identity
+        data = os.path.join(self.directory, DATA)
+        self._staged = StagedFiles(self._files, self.directory, data)
+        self._files.make_directory(data)
+        self._enter(restored_checkpoint)
+
+    def release(self) -> None:
+        """Close what is open; the next claim stops this one."""
+        self._table.close()
+
+    def schema(self) -> pa.Schema | None:
+        """The table's columns, for writers to keep to; none before it has any."""
+        return self._table.schema() if self._table.schema().names else None
+
+    def rows(self) -> int:
+        """The rows that are visible."""
+        return self._table.rows()
+
+    def remove_orphans(self, keep: Iterable[Committable]) -> list[str]:
+        """Remove what earlier runs have staged and is not in `keep`; returns their paths.
+
+        For use after `claim`; looks at several runs again, whose tasks may have written on since.
+        """
+        return self._staged.remove_orphans(self._runs[:-1], keep)
+
+    def require_one_schema(self, committables: Sequence[Committable]) -> None:
+        """OutputSchemaChanged if these could not be committed together with what is visible.
+
+        Call it before their checkpoint completes: afterwards the job could only be stuck.
+        """
+        agreed = self._table.schema()
+        for file, found in self._schemas(committables):
+            if not have_common_types(agreed, found) or not can_hold(_union(agreed, found), found):
+                where = f"subtask {file.subtask}, attempt {file.attempt}"
+                raise OutputSchemaChanged(describe(agreed), describe(found), where)
+            agreed = _union(agreed, found)
+
+    def commit(self, checkpoint: int, committables: Sequence[Committable]) -> bool:
+        """Add a completed checkpoint's files to the table, all at once; false if that was done.
+
+        A checkpoint without files is recorded too. Raises TableTakenOver, TableBehind,
+        TableRolledBack, CommittableMissing, CommittableDamaged, or RetryLater.
+        """
+        for _ in range(TRIES_MAX):
+            try:
+                return self._commit(checkpoint, sorted(committables))
+            except TableOvertaken:
+                continue  # who has come before tells the next look
+            except OutcomeUnknown as error:
+                raise RetryLater(str(error)) from error
+        raise RetryLater(
+            f"the Iceberg table {self._table.shown} has changed under each of {TRIES_MAX} tries"
+        )
+
+    def _commit(self, checkpoint: int, files: list[Committable]) -> bool:
+        if not self._table.load() or self._table.identity != self._identity:
+            raise TableBehind(self._table.shown, checkpoint)
+        ledger = self._ledger()
+        if ledger.driver != self._driver:
+            raise TableTakenOver(self._table.shown, self._run_id)
+        if (ledger.checkpoint or 0) >= checkpoint:
+            return False
+        self._require_whole(ledger)
+        self._staged.move_into_place(files, checkpoint)
+        grown = [schema for _, schema in self._schemas(files)]
+        held = self._table.schema()
+        self._table.commit(
+            [self._staged.final(file) for file in files],
+            [schema for schema in grown if not held.names or not can_hold(held, schema)],
+            {f"{self._key}.checkpoint": str(checkpoint)},
+            self._summary() | {"epochgate.checkpoint": str(checkpoint)},
+            f"{self._key}.snapshot",
+        )
+        return True
+
+    def _enter(self, restored_checkpoint: int | None) -> None:
+        for _ in range(TRIES_MAX):
+            ledger = self._ledger()
+            if restored_checkpoint is not None and not ledger.driver:
+                raise TableBehind(self._table.shown, restored_checkpoint)
+            if (ledger.checkpoint or 0) > (restored_checkpoint or 0):
+                raise TableAhead(self._table.shown, ledger.checkpoint, restored_checkpoint)
+            self._require_whole(ledger)
+            runs = (*ledger.runs, self._run_id)[-RUNS_REMEMBERED:]
+            driver = ledger.driver + 1
+            entry = {
+                f"{self._key}.job": self._job_id,
+                f"{self._key}.driver": str(driver),
+                f"{self._key}.runs": " ".join(runs),
+            }
+            try:
+                self._table.commit([], [], entry, self._summary(), f"{self._key}.snapshot")
+            except TableOvertaken:
+                self._table.load()
+                continue
+            self._driver, self._runs = driver, runs
+            return
+        raise TableTakenOver(self._table.shown, self._run_id)
+
+    def _ledger(self) -> Ledger:
+        found = self._table.properties
+        return Ledger(
+            _number(found, f"{self._key}.driver") or 0,
+            _number(found, f"{self._key}.checkpoint"),
+            tuple(found.get(f"{self._key}.runs", "").split()),
+            _number(found, f"{self._key}.snapshot"),
+        )
+
+    def _summary(self) -> dict[str, str]:
+        """What a person finds in the snapshot."""
+        return {"epochgate.job": self._job_id, "epochgate.run": self._run_id}
+
+    def _require_whole(self, ledger: Ledger) -> None:
+        if ledger.snapshot is not None and self._table.has_lost(ledger.snapshot):
+            raise TableRolledBack(self._table.shown, ledger.checkpoint or 0)
+
+    def _schemas(self, files: Sequence[Committable]) -> Iterator[tuple[Committable, pa.Schema]]:
+        """Of the files: each schema once, with a file of it."""
+        seen = set()
+        for file in files:
+            if file.schema_id not in seen:
+                seen.add(file.schema_id)
+                yield file, written_schema(self._staged.place(file))
+
+
+def _union(one: pa.Schema, other: pa.Schema) -> pa.Schema:
+    return pa.schema([*one, *(field for field in other if field.name not in one.names)])
+
+
+def _number(properties: Mapping[str, str], key: str) -> int | None:
+    return int(properties[key]) if key in properties else None

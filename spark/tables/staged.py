@@ -1,0 +1,61 @@
+"""Files that tasks have staged for a table, and their way to the place where the table names them.
+
+Decides their order and durability: a file is intact, then it moves, then the table may refer to it.
+So what lies in the staging area is never part of the table, not even of its past. Leaves to the
+sink what refers to them, and who may. Runs on the driver.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from epochgate.runtime.filesystem import FileSystem
+from epochgate.spark.parquet_sink.committable import Committable, require_intact
+
+WORKING = "_epochgate"
+"""The directory in a table for what no reader sees: staged files, by run."""
+RUNS_REMEMBERED = 16
+"""The number of earlier runs whose staged files are looked for at each start."""
+
+
+class StagedFiles:
+    """Those of the table whose directory is `table`, and whose files lie in `final`."""
+
+    def __init__(self, files: FileSystem, table: str, final: str) -> None:
+        self._files, self._final = files, final
+        self._working = os.path.join(table, WORKING)
+
+    def place(self, file: Committable) -> str:
+        """Where a file is: where it was staged, or where the table names it."""
+        final = self.final(file)
+        return final if self._files.exists(final) else os.path.join(self._working, file.path)
+
+    def final(self, file: Committable) -> str:
+        """Where the table names it."""
+        return os.path.join(self._final, file.file_name)
+
+    def move_into_place(self, files: Sequence[Committable], checkpoint: int) -> None:
+        """Give each file its name in the table, durably; also again, after a crash.
+
+        Raises CommittableMissing or CommittableDamaged.
+        """
+        for file in files:
+            place, final = self.place(file), self.final(file)
+            require_intact(self._files, place, file, checkpoint)
+            if place != final:
+                self._files.rename(place, final)
+                self._files.fsync_directory(os.path.dirname(place))
+        if files:
+            self._files.fsync_directory(self._final)
+
+    def remove_orphans(self, runs: Iterable[str], keep: Iterable[Committable]) -> list[str]:
+        """Remove what these runs have staged and is not in `keep`; returns their paths."""
+        removed = []
+        kept = {os.path.join(self._working, file.path) for file in keep}
+        for run in runs:
+            directory = os.path.join(self._working, "staged", run)
+            names = self._files.list_directory(directory) if self._files.exists(directory) else []
+            orphans = {os.path.join(directory, name) for name in names} - kept
+            removed += [path for path in sorted(orphans) if self._files.remove(path)]
+        return removed

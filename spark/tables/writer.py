@@ -1,0 +1,125 @@
+"""The task's side of a sink into a table: batches staged as Parquet files of the agreed schema.
+
+Stages nothing before the sink's coordinator has told the schema that all subtasks write, and where
+the table lies, if the task does not know that. Files are named by run, subtask and attempt, so a
+zombie can never write over another's. One writer per subtask attempt, on the task's data thread.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa
+
+from epochgate.runtime import OperatorContext, SinkWriter
+from epochgate.spark.files.evolution import can_hold
+from epochgate.spark.parquet_sink.staging import StagingWriter
+from epochgate.spark.tables.staged import WORKING
+from epochgate.spark.tables.types import TableTypes, bare, conformed
+
+
+class TableSinkWriter(SinkWriter):
+    """Stages record batches below the table's working directory, with the table's types.
+
+    directory: the table's; "" where the coordinator tells it. may_grow: whether new columns become
+    columns of the table.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        types: TableTypes,
+        context: OperatorContext,
+        file_bytes: int,
+        *,
+        may_grow: bool = False,
+    ) -> None:
+        self._directory, self._types, self._context = directory, types, context
+        self._file_bytes, self._may_grow = file_bytes, may_grow
+        self._where = f"subtask {context.subtask}, attempt {context.attempt}"
+        self._agreed: pa.Schema | None = None
+        self._staging: StagingWriter | None = None
+        self._asked: pa.Schema | None = None
+        self._fitting: pa.Schema | None = None
+
+    def may_write(self, batch: pa.RecordBatch) -> bool:
+        """Whether a schema is agreed that holds `batch`; if not, ask for one that does: the answer
+        is an event.
+
+        Raises TypeNotInTable before one is asked for that no table can have.
+        """
+        if self._agreed is not None and self._is_held(self._agreed, batch.schema):
+            return True
+        if self._asked is None or (self._may_grow and batch.schema != self._asked):
+            wish = self._wish(batch.schema)
+            self._asked = batch.schema
+            self._context.send_to_coordinator(["schema", wish.serialize().to_pybytes()])
+        return False
+
+    def _is_held(self, agreed: pa.Schema, schema: pa.Schema) -> bool:
+        if not self._may_grow or schema == self._fitting:
+            return True
+        if can_hold(bare(agreed), self._wish(schema)):
+            self._fitting = schema
+            return True
+        return False
+
+    def _wish(self, schema: pa.Schema) -> pa.Schema:
+        """The table's schema for such batches; a column without a type waits for one, if it may."""
+        if self._may_grow:
+            schema = pa.schema([one for one in schema if not pa.types.is_null(one.type)])
+        return self._types.schema(schema)
+
+    def handle_event(self, event: Any) -> None:
+        """The schema is agreed: begin files of this attempt's own, or other ones if it changes."""
+        _, packed, *told = event
+        agreed = pa.ipc.read_schema(pa.py_buffer(packed))
+        if self._staging is None:
+            context = self._context
+            self._staging = StagingWriter(
+                os.path.join(*told, self._directory, WORKING),
+                context.run_id,
+                context.subtask,
+                context.attempt,
+                schema=bare(agreed),
+                roll_bytes=self._file_bytes,
+            )
+        elif self._may_grow and agreed != self._agreed:
+            self._staging.change_schema(bare(agreed))
+            self._asked = self._fitting = None
+        else:
+            return
+        self._agreed = agreed
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Stage one batch; OutputSchemaChanged, ValueMissing, ValueDoesNotFit and DiskFull end the
+        job.
+        """
+        assert self._staging is not None, "may_write says when there is a schema"
+        assert self._agreed is not None, "it comes with the first event"
+        if self._may_grow:
+            batch = _padded(batch, self._agreed)
+        self._staging.write(conformed(batch, self._agreed, self._where))
+
+    def prepare_commit(self, checkpoint_id: int) -> list[Any]:
+        """Finish the files."""
+        if self._staging is None:
+            return []
+        return [c.to_list() for c in self._staging.prepare_commit(checkpoint_id)]
+
+    def close(self) -> None:
+        """Remove what was not handed over."""
+        if self._staging is not None:
+            self._staging.abandon()
+
+
+def _padded(batch: pa.RecordBatch, agreed: pa.Schema) -> pa.RecordBatch:
+    """The agreed columns, which can hold the batch; null where it has none."""
+    columns = [
+        batch.column(field.name)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in agreed
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=agreed.names)

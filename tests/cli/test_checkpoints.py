@@ -1,0 +1,161 @@
+"""`epochgate checkpoints` says what a job has stored, and which of it can be read."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from epochgate import cli
+from epochgate.runtime.store import (
+    CheckpointStore,
+    CompletedCheckpoint,
+    DirectoryCheckpointStore,
+    ObjectCheckpointStore,
+    checkpoint_file_name,
+)
+from tests.runtime.objects.stores import Memory
+
+URL = "s3://bucket/jobs/orders"
+
+
+def checkpoint(number: int) -> CompletedCheckpoint:
+    return CompletedCheckpoint(
+        number,
+        "orders",
+        "run-1",
+        1_700_000_000.0 + number,
+        parallelism=2,
+        coordinators={"source": b"c" * 1000, "sink": None},
+        subtasks={0: {"source": b"ab", "sink": b""}, 1: {"source": b"abcd"}},
+        committables={0: [{"path": "a"}, {"path": "b"}], 1: []},
+        uncommitted={number - 1: [{"path": "earlier"}]},
+        properties={"rows": b"\xff"},
+    )
+
+
+def store_in(store: CheckpointStore) -> None:
+    for number in (1, 2, 3):
+        store.save(checkpoint(number))
+    store.close()
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    store_in(DirectoryCheckpointStore(tmp_path / "checkpoints", job_id="orders"))
+    return tmp_path / "checkpoints"
+
+
+def damage(directory: Path, number: int) -> Path:
+    path = directory / checkpoint_file_name(number)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    return path
+
+
+def test_they_are_listed_with_what_is_left_to_commit(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["checkpoints", "list", str(directory)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].split() == ["checkpoint", "taken", "states", "subtasks", "to", "commit"]
+    assert [line.split()[0] for line in shown[1:]] == ["1", "2", "3"]
+    assert shown[1].endswith("1.0 kB  2         3")
+
+
+def test_one_is_shown_by_operator(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["checkpoints", "show", str(directory), "2"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("checkpoint 2 of job orders\n")
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["sink", "-", "1", "0", "B", "0", "B", "0", "B"] in rows
+    assert ["source", "1.0", "kB", "2", "2", "B", "4", "B", "6", "B"] in rows
+    assert "committables: 2 of 2 subtasks" in shown
+    assert "not known to be committed: 1 of checkpoint 1" in shown
+
+
+def test_the_newest_is_shown_where_none_is_named(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["checkpoints", "show", str(directory), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["checkpoint_id"] == 3
+
+
+def test_a_damaged_one_is_named_and_left_as_it_is(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = damage(directory, 2)
+    before = path.read_bytes()
+    assert cli.main(["checkpoints", "verify", str(directory)]) == 1
+    shown = capsys.readouterr().out
+    assert f"damaged: its checksum does not fit its content ({path})" in shown
+    assert shown.endswith("2 of 3 whole\n")
+    assert path.read_bytes() == before
+    assert cli.main(["checkpoints", "show", str(directory), "2"]) == 1
+    assert "is damaged" in capsys.readouterr().err
+
+
+def test_one_that_a_start_has_set_aside_is_listed_too(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(directory, 3)
+    with DirectoryCheckpointStore(directory, job_id="orders") as store:
+        assert store.latest() == checkpoint(2)
+    assert cli.main(["checkpoints", "list", str(directory), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["checkpoint_id"], one["state"]) for one in found] == [
+        (1, "whole"),
+        (2, "whole"),
+        (3, "damaged"),
+    ]
+    assert cli.main(["checkpoints", "show", str(directory), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["checkpoint_id"] == 2
+
+
+def test_all_of_one_is_exported(directory: Path, tmp_path: Path) -> None:
+    file = tmp_path / "one.json"
+    assert cli.main(["checkpoints", "export", str(directory), "1", "-o", str(file)]) == 0
+    found = json.loads(file.read_text())
+    assert base64.b64decode(found["subtasks"]["1"]["source"]["base64"]) == b"abcd"
+    assert found["properties"] == {"rows": {"base64": "/w=="}}
+    assert found["committables"] == {"0": [{"path": "a"}, {"path": "b"}], "1": []}
+
+
+def test_a_job_that_runs_keeps_its_directory(directory: Path) -> None:
+    with DirectoryCheckpointStore(directory, job_id="orders") as store:
+        assert cli.main(["checkpoints", "verify", str(directory)]) == 0
+        store.save(checkpoint(4))
+        assert store.ids() == [2, 3, 4]
+
+
+def test_those_of_an_object_store_are_read_without_a_claim(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = Memory()
+    monkeypatch.setattr("epochgate.runtime.store.inspection.open_url", memory.open)
+    store = ObjectCheckpointStore(memory.open(URL), job_id="orders")
+    store.save(checkpoint(1))
+    assert cli.main(["checkpoints", "verify", URL]) == 0
+    assert "1 of 1 whole" in capsys.readouterr().out
+    store.save(checkpoint(2))
+    assert cli.main(["checkpoints", "show", URL, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["checkpoint_id"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["show", "DIR", "7"], "holds no checkpoint 7, but 1, 2, 3"),
+        (["list", "DIR/none"], "holds no checkpoints of a job"),
+        (["export", "DIR", "-o", "DIR/none/file"], "(-o): No such file or directory"),
+    ],
+)
+def test_what_is_not_there_is_named(
+    arguments: list[str], told: str, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [one.replace("DIR", str(directory)) for one in arguments]
+    assert cli.main(["checkpoints", *given]) == 2
+    assert told in capsys.readouterr().err
