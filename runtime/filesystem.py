@@ -118,6 +118,9 @@ class FileSystem(WrittenOnce, Protocol):
     def link(self, source: AnyPath, destination: AnyPath) -> None:
         """A second name for a file; `FileExistsError` if `destination` is there."""
 
+    def copy_mode(self, source: AnyPath, destination: AnyPath) -> None:
+        """Give a file or directory the permissions of another."""
+
     def exchange(self, first: AnyPath, second: AnyPath) -> None:
         """Let two names change places, atomically; `ExchangeRefused` where that cannot be."""
 
@@ -283,6 +286,9 @@ class LocalFileSystem(ComposedOperations):
         return FileStatus(
             found.st_size, found.st_mtime_ns, stat.S_ISDIR(found.st_mode), found.st_dev
         )
+
+    def copy_mode(self, source: AnyPath, destination: AnyPath) -> None:
+        os.chmod(destination, stat.S_IMODE(os.stat(source).st_mode))
 
     def exchange(self, first: AnyPath, second: AnyPath) -> None:
         exchange(first, second)

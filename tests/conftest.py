@@ -69,6 +69,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(
+            f"{unstable[0]} has an address in its name, which differs between processes: give ids"
+        )
     if hasattr(config, "workerinput"):
         long_files = {item.path for item in items if is_long(item)}
         items.sort(key=lambda item: item.path not in long_files)

@@ -185,6 +185,9 @@ class FaultyFileSystem(ComposedOperations):
     def link(self, source: AnyPath, destination: AnyPath) -> None:
         self.mutate("link", destination, lambda: self.inner.link(source, destination))
 
+    def copy_mode(self, source: AnyPath, destination: AnyPath) -> None:
+        self.mutate("copy_mode", destination, lambda: self.inner.copy_mode(source, destination))
+
     def exchange(self, first: AnyPath, second: AnyPath) -> None:
         self.mutate("exchange", first, lambda: self.inner.exchange(first, second))
 

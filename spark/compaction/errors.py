@@ -73,6 +73,17 @@ class RowsMissing(EpochgateError):
         )
 
 
+class CompactionFailed(EpochgateError):
+    """A step could not be done: target, reason."""
+
+    def __str__(self) -> str:
+        return (
+            f"compacting {self.args[0]!r} failed: {self.args[1]}. Nothing is lost: readers see all "
+            "of the compaction or nothing of it, and each row once. Mend the cause and run it "
+            "again; it removes what is left."
+        )
+
+
 class CompactionReplaced(EpochgateError):
     """A later compaction has begun: URL."""
 

@@ -16,11 +16,16 @@ from epochgate.models.compaction import Compaction, Compactions
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.compaction.directory import DirectoryCompaction
-from epochgate.spark.compaction.errors import CompactionOvertaken, OthersCompact
+from epochgate.spark.compaction.errors import (
+    CompactionFailed,
+    CompactionOvertaken,
+    OthersCompact,
+)
 from epochgate.spark.compaction.objects import ObjectCompaction
 from epochgate.spark.compaction.plan import Plan, Wanted
 from epochgate.spark.compaction.result import CompactionResult, planned_result, result_of
-from epochgate.spark.ingest.targets import PARQUET, parse_target
+from epochgate.spark.ingest.options import absolute
+from epochgate.spark.ingest.targets import DELTA, ICEBERG, PARQUET, POSTGRES, parse_target
 from epochgate.spark.parquet_sink.tree import VisibleFile
 
 FILE_BYTES: Final = 128_000_000
@@ -80,8 +85,8 @@ def compact(
     `file_bytes` become files of about that size; the newest `keep_checkpoints` stay as they are.
     In an object store, replaced objects stay for `keep_for_s`, a day. `files`, `open_objects` and
     `now`: with what, for tests. Raises UsageError for a target that cannot be compacted,
-    CompactionOvertaken, CompactionReplaced, CommittableDamaged, RowsMissing, LogOutcomeUnknown,
-    OSError or, for a damaged log, ValueError; readers see all of the compaction then or nothing.
+    CompactionOvertaken, CompactionReplaced, CommittableDamaged, RowsMissing, LogOutcomeUnknown, or
+    CompactionFailed for anything else; readers see all of the compaction then or nothing.
     """
     wanted = Wanted(file_bytes, min_files, keep_checkpoints)
     _require_sensible(wanted)
@@ -89,16 +94,24 @@ def compact(
     if parsed.scheme != PARQUET:
         raise OthersCompact(target, _OTHERS[parsed.scheme])
     side: CompactedTarget
-    if is_url(parsed.place):
+    place = absolute(parsed.place)
+    if is_url(place):
         keep = KEEP_FOR_S if keep_for_s is None else keep_for_s
-        side = ObjectCompaction(open_objects(parsed.place), wanted, keep, now)
+        side = ObjectCompaction(open_objects(place), wanted, keep, now)
     elif keep_for_s is not None:
         raise UsageError(
             f"{target!r} is a directory, where replaced files are gone at once (programs that have "
             "opened them keep them). Leave --keep-for (keep_for_s in Python) out"
         )
     else:
-        side = DirectoryCompaction(parsed.place, wanted, files)
+        side = DirectoryCompaction(place, wanted, files)
+    try:
+        return _compacted(side, wanted, is_dry_run=is_dry_run)
+    except (OSError, ValueError) as error:
+        raise CompactionFailed(side.target, str(error)) from error
+
+
+def _compacted(side: CompactedTarget, wanted: Wanted, *, is_dry_run: bool) -> CompactionResult:
     side.open()
     try:
         if is_dry_run:
@@ -173,9 +186,10 @@ class CompactionRun:
 
 
 _OTHERS: Final = {
-    "delta": "Delta Lake does that itself, also while the job runs: "
+    DELTA: "Delta Lake does that itself, also while the job runs: "
     "DeltaTable(path).optimize.compact() in Python, OPTIMIZE in SQL",
-    "postgres": "a table of a database has no files of its own",
+    ICEBERG: "Iceberg does that itself, also while the job runs: rewrite_data_files in Spark SQL",
+    POSTGRES: "a table of a database has no files of its own",
 }
 
 

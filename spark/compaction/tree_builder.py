@@ -80,6 +80,7 @@ class TreeBuilder:
 
         for path, rows, size_bytes, crc32, schema in merger.merge(sources, path_of):
             name = os.path.basename(path)
+            self._files.copy_mode(sources[0].path, path)
             yield VisibleFile(
                 merge.checkpoint, merge.directory, name, rows, size_bytes, crc32, schema
             )
@@ -105,6 +106,11 @@ class TreeBuilder:
         absolute = os.path.join(self._path, path) if path else self._path
         if absolute not in self._made:
             self._files.make_directory(absolute)
+            # Each directory of the new tree is one of the old; readers may be other users.
+            if self._files.exists(before := os.path.join(self._target, path)):
+                self._files.copy_mode(before, absolute)
+            if path:
+                self._directory(os.path.dirname(path))
             self._made.add(absolute)
         return absolute
 

@@ -8,6 +8,7 @@ has come in between. Runs on the driver, one call at a time.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,9 @@ MERGING = "commit.manifest-merge.enabled"
 IO = "py-io-impl"
 WAREHOUSE = "warehouse"
 _LOCAL = "file://"
+_OF_NO_ARROW_TYPE = re.compile("fixed|uuid|timestamp(tz)?_ns|unknown|variant|geo")
+_OF_A_NEW_TABLE = {"write.metadata.delete-after-commit.enabled": "true"}
+"""Of the metadata before, the last hundred files stay: one for each checkpoint would not do."""
 
 
 class IcebergTable:
@@ -42,9 +46,11 @@ class IcebergTable:
         self._arrow = library("pyiceberg.io.pyarrow", what=what, extra=extra)
         self._unknown = (OSError, self._errors.RESTError, *_database_errors())
         self.name, self.shown = name, f"{catalog}.{name}"
+        known = {**(described.get_catalog_config(catalog) or {}), **properties}
+        if not known:
+            raise CatalogUnusable(catalog, "nothing describes it")
         try:
-            known = described.get_catalog_config(catalog) or {}
-            self._catalog = catalogs.load_catalog(catalog, **{**known, **properties})
+            self._catalog = catalogs.load_catalog(catalog, **known)
         except Exception as error:  # of any kind of catalog, which the library does not tell apart
             raise CatalogUnusable(catalog, str(error).partition("\n")[0]) from error
         from epochgate.spark.iceberg_sink.durable_files import NAME
@@ -80,7 +86,9 @@ class IcebergTable:
         with self._failing():
             self._catalog.create_namespace_if_not_exists(namespace)
             with contextlib.suppress(self._errors.TableAlreadyExistsError):
-                self._catalog.create_table(self.name, schema, location=location)
+                self._catalog.create_table(
+                    self.name, schema, location=location, properties=_OF_A_NEW_TABLE
+                )
 
     @property
     def identity(self) -> str:
@@ -111,8 +119,9 @@ class IcebergTable:
         """What the table demands of its writers and this sink cannot keep; "" if nothing."""
         if not self._table.spec().is_unpartitioned():
             return "it is partitioned"
-        if required := [one.name for one in self._table.schema().fields if one.required]:
-            return f"its column {required[0]!r} is required, and this sink's files say of none that"
+        for field in self._table.schema().fields:
+            if found := _unwritable(field.name, field.field_type, is_required=field.required):
+                return found
         if self._table.metadata.format_version > 2:
             return f"it is of format version {self._table.metadata.format_version}"
         return ""
@@ -197,6 +206,24 @@ class IcebergTable:
             yield
         except self._errors.CommitFailedException as error:
             raise TableOvertaken(self.shown, str(error)) from error
+
+
+def _unwritable(name: str, kind: Any, *, is_required: bool) -> str:
+    """What cannot be kept of a column, or of what is in it; "" if everything can."""
+    if is_required:
+        return f"{name!r} is required, and this sink's files say of no value that it must be there"
+    if hasattr(kind, "fields"):
+        inner = [(one.name, one.field_type, one.required) for one in kind.fields]
+    elif hasattr(kind, "value_type"):
+        inner = [("value", kind.value_type, kind.value_required)]
+    elif hasattr(kind, "element_type"):
+        inner = [("element", kind.element_type, kind.element_required)]
+    elif _OF_NO_ARROW_TYPE.match(str(kind)):
+        return f"{name!r} is {kind}, which this sink does not write"
+    else:
+        return ""
+    found = (_unwritable(f"{name}.{part}", of, is_required=must) for part, of, must in inner)
+    return next(filter(None, found), "")
 
 
 def _database_errors() -> tuple[type[Exception], ...]:

@@ -8,6 +8,7 @@ executors, which need epochgate and obstore installed, and the credentials in th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -26,6 +27,7 @@ from epochgate.spark.parquet_sink.object_target import INITIAL, PRODUCT, fold, s
 from epochgate.spark.parquet_sink.partitions import with_columns
 
 CHECKPOINT_FIELD: Final = pa.field(CHECKPOINT_COLUMN, pa.int64())
+TRIES: Final = 3
 FETCHES: Final = 8
 """Files fetched at the same time."""
 
@@ -48,7 +50,7 @@ def read(target: str, *, spark: Any = None) -> Any:
     """
     if not is_url(target):
         path = unquote(urlsplit(target).path) if target.startswith("file://") else target
-        return pq.read_table(path) if spark is None else spark.read.parquet(path)
+        return _read_directory(path) if spark is None else spark.read.parquet(path)
     objects = open_url(target)
     committed = _committed(objects)
     schema = schema_of(objects, committed)
@@ -61,6 +63,14 @@ def read(target: str, *, spark: Any = None) -> Any:
     with ThreadPoolExecutor(FETCHES) as pool:
         tables = list(pool.map(fetch, files, files.values()))
     return pa.concat_tables(tables)
+
+
+def _read_directory(path: str) -> pa.Table:
+    """A compaction that exchanges the directory meanwhile costs another look."""
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(FileNotFoundError):
+            return pq.read_table(path)
+    return pq.read_table(path)
 
 
 def _committed(objects: ObjectStore) -> Mapping[str, list[Any]]:

@@ -38,7 +38,9 @@ class RelationAhead(AheadOfCheckpoint):
             f"the PostgreSQL table {table} already holds checkpoint {last} of this job, which "
             f"starts from {known}: going on would write the rows since then twice. Give the "
             f"--checkpoint-dir (checkpoint_directory in Python) that holds checkpoint {last}, or "
-            "another table."
+            "another table. Where checkpoints were lost, a table with a column "
+            "`epochgate_checkpoint bigint`, which no other job writes, has these rows deleted, if "
+            f"it has rows that say they are of {known} or before."
         )
 
 

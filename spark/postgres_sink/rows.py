@@ -16,6 +16,8 @@ from epochgate.spark.postgres_sink.errors import TypeNotWritten
 
 PART = "epochgate_part"
 """The column of the staging table that says to which part a row belongs."""
+CHECKPOINT = "epochgate_checkpoint"
+"""A column of the table that gets the number of each row's checkpoint, if the table has it."""
 _OPTIONS = pyarrow.csv.WriteOptions(include_header=False)
 
 

@@ -102,7 +102,7 @@ class PostgresSink(CountingSink):
             rows_per_statement=self.rows_per_statement,
             open_connection=self.open_connection or connect,
         )
-        target.claim(start.restored_checkpoint)
+        target.claim(start.restored_checkpoint, may_withdraw=start.may_withdraw)
         return PostgresCommitter(target)
 
 

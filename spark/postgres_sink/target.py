@@ -32,7 +32,7 @@ from epochgate.spark.postgres_sink.errors import (
     RowsRefused,
 )
 from epochgate.spark.postgres_sink.part import Part
-from epochgate.spark.postgres_sink.rows import PART
+from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART
 
 _COLUMNS = """
     select attname, format_type(atttypid, atttypmod) from pg_attribute
@@ -63,17 +63,20 @@ class PostgresTarget:
         self._rows_per_statement, self._open_connection = rows_per_statement, open_connection
         self._key: dict[str, Any] = {"job": job_id, "target": table, "run": run_id}
         self.rows_visible = 0
+        self._is_told = False
 
-    def claim(self, restored_checkpoint: int | None) -> None:
+    def claim(self, restored_checkpoint: int | None, *, may_withdraw: bool = False) -> None:
         """Take the table for this run, which starts from `restored_checkpoint` (none: afresh).
 
-        Makes ledger and staging table where they are missing. Raises DatabaseUnreachable,
-        RelationUnusable, RelationAhead or RelationBehind; nothing is changed then.
+        With `may_withdraw`, rows of newer checkpoints are deleted from a table that says which they
+        are, and that no other job writes. Makes ledger and staging table where they are missing.
+        Raises DatabaseUnreachable, RelationUnusable, RelationAhead or RelationBehind; nothing is
+        changed then.
         """
         try:
             with self._open_connection(self._dsn) as connection:
                 self._prepare(connection)
-                self._enter(connection, restored_checkpoint)
+                self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
         except psycopg.OperationalError as error:
             raise DatabaseUnreachable(shown(self._dsn), str(error)) from error
         except psycopg.errors.InsufficientPrivilege as error:
@@ -116,7 +119,7 @@ class PostgresTarget:
             if not is_new:
                 self._require_driver(run, checkpoint)
                 return False
-            moved = sum(self._move(run, some) for some in self._statements(parts))
+            moved = sum(self._move(run, some, checkpoint) for some in self._statements(parts))
             if moved != rows:
                 raise RowsMissing(self._relation.name, checkpoint, rows, moved)
         return True
@@ -139,6 +142,7 @@ class PostgresTarget:
             " rows bigint not null, driver bigint not null, runs text[] not null,"
             " primary key (job, target))"
         )
+        self._is_told = any(name == CHECKPOINT for name, _ in columns)
         found = self._columns(connection, self._relation.staged)
         if found and found != columns:
             if run("select 1 from {staged} limit 1").fetchone():
@@ -160,8 +164,11 @@ class PostgresTarget:
     ) -> list[tuple[str, str]]:
         return connection.execute(_COLUMNS, [table.as_string(connection), PART]).fetchall()
 
-    def _enter(self, connection: psycopg.Connection[Any], restored: int | None) -> None:
-        claimed = self._runner(connection)(
+    def _enter(
+        self, connection: psycopg.Connection[Any], restored: int | None, *, may_withdraw: bool
+    ) -> None:
+        run = self._runner(connection)
+        claimed = run(
             "insert into {ledger} as known (job, target, rows, driver, runs)"
             " values (%(job)s, %(target)s, 0, 1, array[%(run)s])"
             " on conflict (job, target) do update"
@@ -173,10 +180,35 @@ class PostgresTarget:
         assert claimed is not None, "an upsert returns its row"
         driver, last, rows = claimed
         if last is not None and last > (restored or 0):
-            raise RelationAhead(self._relation.name, last, restored)
+            if not (may_withdraw and self._can_withdraw(run, restored)):
+                raise RelationAhead(self._relation.name, last, restored)
+            rows -= self._withdraw(run, restored)
         if driver == 1 and restored is not None:
             raise RelationBehind(self._relation.name, restored)
         self._key["driver"], self.rows_visible = driver, rows
+
+    def _can_withdraw(self, run: Run, restored: int | None) -> bool:
+        """Whether the rows say of which checkpoint of this job they are: since an older one, or
+        some of the newer might have been written before the table had the column.
+        """
+        if not self._is_told:
+            return False
+        others = run("select 1 from {ledger} where target = %(target)s and job <> %(job)s limit 1")
+        since = run("select 1 from {table} where {told} <= %(restored)s limit 1", restored=restored)
+        return others.fetchone() is None and since.fetchone() is not None
+
+    def _withdraw(self, run: Run, restored: int | None) -> int:
+        """Delete what is newer, with its record, in the claim's transaction; how many rows."""
+        removed: int = run(
+            "delete from {table} where {told} > %(restored)s", restored=restored
+        ).rowcount
+        run(
+            "update {ledger} set checkpoint = %(restored)s, rows = rows - %(removed)s"
+            " where job = %(job)s and target = %(target)s",
+            restored=restored,
+            removed=removed,
+        )
+        return removed
 
     def _require_driver(self, run: Run, checkpoint: int) -> None:
         """Say why the ledger's row was left as it is, unless the checkpoint is in it."""
@@ -200,14 +232,16 @@ class PostgresTarget:
         if some:
             yield some
 
-    def _move(self, run: Run, parts: list[Part]) -> int:
+    def _move(self, run: Run, parts: list[Part], checkpoint: int) -> int:
         names = sql.SQL(", ").join(map(sql.Identifier, parts[0].columns))
         keys = [part.name for part in parts]
+        also, value = (", {told}", ", %(checkpoint)s") if self._is_told else ("", "")
         moved: int = run(
-            "insert into {table} ({names}) select {names} from {staged}"
+            f"insert into {{table}} ({{names}}{also}) select {{names}}{value} from {{staged}}"
             " where {part} = any(%(keys)s)",
             names,
             keys=keys,
+            checkpoint=checkpoint,
         ).rowcount
         run("delete from {staged} where {part} = any(%(keys)s)", keys=keys)
         return moved
@@ -221,6 +255,7 @@ class PostgresTarget:
                 staged=relation.staged,
                 ledger=relation.ledger,
                 part=sql.Identifier(PART),
+                told=sql.Identifier(CHECKPOINT),
                 names=names,
             )
             return connection.execute(statement, {**self._key, **values})

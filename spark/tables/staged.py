@@ -40,14 +40,15 @@ class StagedFiles:
 
         Raises CommittableMissing or CommittableDamaged.
         """
+        left = set()
         for file in files:
             place, final = self.place(file), self.final(file)
             require_intact(self._files, place, file, checkpoint)
             if place != final:
                 self._files.rename(place, final)
-                self._files.fsync_directory(os.path.dirname(place))
-        if files:
-            self._files.fsync_directory(self._final)
+                left.add(os.path.dirname(place))
+        for directory in [self._final, *sorted(left)] if files else ():
+            self._files.fsync_directory(directory)
 
     def remove_orphans(self, runs: Iterable[str], keep: Iterable[Committable]) -> list[str]:
         """Remove what these runs have staged and is not in `keep`; returns their paths."""

@@ -7,6 +7,7 @@ import pytest
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.studies.acknowledged import Acknowledged
 from epochgate.models.studies.broken.catalogue import BROKEN, Broken
 from epochgate.models.studies.broken.commit import Appending, UnstoredLedger
@@ -41,6 +42,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     Flink: Size(266519, 512786),
     GlobalFlink: Size(367959, 674450),
     CommitJob: Size(23058, 73629),
+    CompactingJob: Size(461860, 1116729),
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.studies.acknowledged import Acknowledged
 from epochgate.models.studies.flink.hazards import TimedFlink
 from epochgate.models.studies.flink.system import Flink
@@ -21,6 +22,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "flink_with_two_events": (Flink(E=2), 7_331_400, 14_350_766),
     "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
     "commit": (CommitJob(items=2, F=3), 432_727, 1_620_822),
+    "compacting": (CompactingJob(K=4, F=2), 2_221_181, 5_615_822),
 }
 
 

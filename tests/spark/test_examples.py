@@ -60,7 +60,7 @@ def connected_workers(driver: psutil.Process) -> list[psutil.Process]:
     found = []
     for process in driver.children(recursive=True):
         with contextlib.suppress(psutil.Error):
-            if "pyspark.daemon" in command(process):
+            if "daemon pyspark.worker" in command(process):
                 remotes = {getattr(c.raddr, "port", 0) for c in process.net_connections("tcp")}
                 found += [process] if remotes & ports else []
     return found

@@ -185,6 +185,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--cluster", action="store_true", help="lead a whole Flink into it")
     chosen = parser.parse_args(mine)
     text = chosen.file.read_text(encoding="utf-8")
+    if not chosen.cluster and not blocks(text, OURS):
+        raise HazardUnreadable(
+            f"{chosen.file.name} has no commands for the holder, which takes no part in it: "
+            f"--cluster leads a whole Flink into it"
+        )
     if chosen.cluster:
         block = cluster_block(text)
         if block is None:

@@ -66,6 +66,11 @@ public final class JobOracle {
         Duration delay = Duration.ofMillis(RESTART_DELAY_MS);
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_DELAY, delay);
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS, 10);
+        if (arguments[0].equals("D10")) {
+            LastCommittables.run(configuration);
+            print("done");
+            Runtime.getRuntime().halt(0);
+        }
         MiniClusterConfiguration settings =
                 new MiniClusterConfiguration.Builder()
                         .setConfiguration(configuration)
@@ -92,7 +97,7 @@ public final class JobOracle {
             case "D7" -> oracle.intolerantCheckpoint();
             case "D8" -> oracle.untoldCoordinator();
             case "D9" -> oracle.lastWords();
-            default -> throw new IllegalArgumentException(arguments[0] + " is none of D1 to D9");
+            default -> throw new IllegalArgumentException(arguments[0] + " is none of D1 to D10");
         }
         print("done");
         Runtime.getRuntime().halt(0);

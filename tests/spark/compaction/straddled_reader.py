@@ -16,8 +16,10 @@ import shutil
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
+SESSIONS = ExitStack()
 STRADDLED, OTHER = os.environ["STRADDLED"], os.environ["OTHER"]
 
 
@@ -65,7 +67,7 @@ def of_spark(where: str) -> Callable[[str], list[int]]:
     """The rows of Spark."""
     from epochgate.spark.session import local_session
 
-    spark = local_session("local[2]").__enter__()
+    spark = SESSIONS.enter_context(local_session("local[2]"))
     spark.sparkContext.setLogLevel("OFF")
 
     def read(path: str) -> list[int]:
@@ -76,7 +78,15 @@ def of_spark(where: str) -> Callable[[str], list[int]]:
     return read
 
 
+def of_epochgate(where: str) -> Callable[[str], list[int]]:
+    """The rows that epochgate.read finds, which looks again."""
+    import epochgate
+
+    return lambda path: list(epochgate.read(path)["x"].to_pylist())
+
+
 READERS = {
+    "epochgate": of_epochgate,
     "duckdb": of_duckdb,
     "pyarrow": of_pyarrow,
     "pandas": of_pandas,
@@ -140,4 +150,5 @@ def main(reader: str, before: str, after: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(main(*sys.argv[1:])) + "\n")
+    with SESSIONS:
+        sys.stdout.write(json.dumps(main(*sys.argv[1:])) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -247,6 +248,21 @@ def test_columns_that_came_later_are_in_the_merged_files_without_values(tmp_path
     assert agreed.names == ["x", "y"]
 
 
+def test_directories_and_files_keep_their_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    small_files(path)
+    path.chmod(0o2775)
+    for directory in path.glob("checkpoint=*"):
+        directory.chmod(0o750)
+        for file in directory.iterdir():
+            file.chmod(0o640)
+    compact(str(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o2775
+    first = path / "checkpoint=000000000001"
+    assert stat.S_IMODE(first.stat().st_mode) == 0o750
+    assert {stat.S_IMODE(one.stat().st_mode) for one in path.rglob("*.parquet")} == {0o640}
+
+
 def test_two_compactions_at_once_are_one_and_a_refusal(tmp_path: Path) -> None:
     path = tmp_path / "out"
     rows = small_files(path)
@@ -297,7 +313,9 @@ def test_what_is_no_target_is_refused(tmp_path: Path) -> None:
         compact(str(tmp_path / "none"))
     with pytest.raises(OthersCompact, match="optimize"):
         compact(f"delta:{tmp_path}")
-    with pytest.raises(OthersCompact):
+    with pytest.raises(OthersCompact, match="rewrite_data_files"):
+        compact("iceberg:catalog.namespace.table")
+    with pytest.raises(OthersCompact, match="no files"):
         compact("postgres:host=db#t")
     for wrong in ({"min_files": 1}, {"file_bytes": 0}, {"keep_checkpoints": -1}):
         with pytest.raises(UsageError):

@@ -16,11 +16,11 @@ from epochgate.errors import UsageError
 from epochgate.runtime.objects.client import ObjectStore
 from epochgate.runtime.objects.errors import ConditionsIgnored, ObjectStoreUnusable
 from epochgate.runtime.objects.files import ObjectFiles
-from epochgate.runtime.objects.log import ObjectLog
+from epochgate.runtime.objects.log import LogOutcomeUnknown, ObjectLog
 from epochgate.runtime.testing.faulty_filesystem import Fault, SimulatedCrash
 from epochgate.runtime.testing.faulty_objects import FaultyObjects
 from epochgate.spark.compaction import CompactionResult, compact
-from epochgate.spark.compaction.errors import CompactionReplaced, NothingThere
+from epochgate.spark.compaction.errors import CompactionFailed, CompactionReplaced, NothingThere
 from epochgate.spark.compaction.objects import ObjectCompaction
 from epochgate.spark.compaction.plan import Wanted
 from epochgate.spark.parquet_sink import ObjectTarget, StagingWriter, TargetCompacted
@@ -231,7 +231,7 @@ def test_rows_are_there_once_at_whichever_request_a_fault_strikes(
         requests = FaultyObjects(memory.open, Fault(at, kind, when))
         try:
             compacted(memory, keep_checkpoints=1, keep_for_s=0.0, open_objects=requests.open)
-        except (SimulatedCrash, OSError, ObjectStoreUnusable):
+        except (SimulatedCrash, CompactionFailed, LogOutcomeUnknown, ObjectStoreUnusable):
             struck += 1
         if len(requests.operations) <= at:
             break

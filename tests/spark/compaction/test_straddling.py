@@ -97,6 +97,13 @@ def test_a_reader_finds_each_row_once_or_fails(
     assert len(found["rows"]) == (4 if where else 12)
 
 
+@pytest.mark.slow
+def test_the_reader_of_epochgate_looks_again_and_never_fails(tmp_path: Path, library: Path) -> None:
+    found = straddled(tmp_path, library, "epochgate")
+    assert (found["wrong"], found["errors"]) == ([], 0)
+    assert found["exchanged"] > 15
+
+
 @pytest.mark.deep
 @pytest.mark.spark
 @pytest.mark.timeout(1600)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
 
@@ -88,7 +88,7 @@ class PostgresCase(SinkCase):
     """A table of PostgreSQL; each call of a connection, a cursor or a COPY is a point."""
 
     clients = ("psycopg:connect",)
-    columns = "number bigint primary key, text text not null"
+    columns: ClassVar[str] = "number bigint primary key, text text not null"
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -143,6 +143,12 @@ class PostgresCase(SinkCase):
         """Close the reader's connection."""
         if self._connection is not None:
             self._connection.close()
+
+
+class PostgresTellingCase(PostgresCase):
+    """A table whose rows say of which checkpoint they are."""
+
+    columns = f"{PostgresCase.columns}, epochgate_checkpoint bigint"
 
 
 def postgres_case() -> PostgresCase:

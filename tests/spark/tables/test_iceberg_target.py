@@ -329,7 +329,12 @@ def test_a_file_that_is_gone_or_damaged_is_named_and_nothing_is_seen(
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"columns": [pa.field("x", pa.int64(), nullable=False)]}, "its column 'x' is required"),
+        ({"columns": [pa.field("x", pa.int64(), nullable=False)]}, "'x' is required"),
+        ({"columns": [("x", pa.list_(pa.field("e", pa.binary(16))))]}, r"'x.element' is fixed\[16"),
+        (
+            {"columns": [("x", pa.map_(pa.string(), pa.field("v", pa.int64(), nullable=False)))]},
+            "'x.value' is required",
+        ),
         ({"location": "s3://bucket/table"}, "it lies at s3://bucket/table"),
     ],
 )
