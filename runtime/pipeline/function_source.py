@@ -1,38 +1,80 @@
-"""A source of two functions: which splits there are, and how one is read."""
+"""A source of functions: which splits there are, and how one is read.
+
+Decides what is kept for a reading function that tells no position: how many of its records were
+taken, so that it is called again from the beginning after a failure, and these are passed over.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
+from epochgate.errors import UsageError
+from epochgate.runtime.api.operator import FatalTaskError
 from epochgate.runtime.source.enumerator import SplitEnumerator, SplitEnumeratorContext
 from epochgate.runtime.source.queue_enumerator import SplitQueueEnumerator
 from epochgate.runtime.source.source import Fetched, ReaderContext, Source, SourceReader
 from epochgate.runtime.source.split import SourceSplit
 
-Read = Callable[[Any, Any], Iterable[tuple[Sequence[Any], Any] | None]]
+BATCH_RECORDS: Final = 100
+
+Read = Callable[[Any], Iterable[Any]]
+ReadFrom = Callable[[Any, Any], Iterable[tuple[Sequence[Any], Any] | None]]
+
+
+class FunctionSourceUnusable(UsageError):
+    """The functions of a source cannot be called as they would be, or a batch would be empty."""
 
 
 class FunctionSource(Source):
-    """Reads what `look` finds by `read`.
+    """Reads the splits of `look` by `read`.
 
-    `look()` runs on the driver, on a thread of its own, and returns the splits as plain values (a
-    range of keys, the name of a page); one that it has returned before is not read again, in later
-    starts of the job neither. With `every_s` it is called again and again and the job has no end.
+    `look`: the splits, plain values (a range of keys, the name of a page); or a function that
+    returns them, which runs on the driver, on a thread of its own. A split that was there before is
+    not read again, in later starts of the job neither. With `every_s` the function is called again
+    and again, and the job has no end.
 
-    `read(split, position)` runs in a task and yields pairs: some records, and the position behind
-    them, a plain value. `position` is where to go on in the split, none for its beginning. It may
+    `read(split)` runs in a task and returns the records of the split: the same, in the same order,
+    whenever it is called. After a failure it is called again, and what was taken is passed over.
+    Records go through the pipeline in batches of `batch_records`.
+
+    `read(split, position)` knows where it is: it yields pairs, some records and the position behind
+    them, a plain value, and goes on from `position`, none for the beginning of the split. It may
     yield none where there is nothing at the moment.
+
+    Raises FunctionSourceUnusable.
     """
 
     def __init__(
-        self, look: Callable[[], Iterable[Any]], read: Read, *, every_s: float | None = None
+        self,
+        look: Iterable[Any] | Callable[[], Iterable[Any]],
+        read: Read | ReadFrom,
+        *,
+        batch_records: int = BATCH_RECORDS,
+        every_s: float | None = None,
     ) -> None:
-        self._look, self._read, self._every_s = look, read, every_s
+        if batch_records < 1:
+            raise FunctionSourceUnusable(f"batch_records={batch_records}; it must be 1 or more")
+        if every_s is not None and not callable(look):
+            raise FunctionSourceUnusable(
+                f"every_s={every_s:g} looks again and again, and {look!r} stays the same; give a "
+                "function that returns the splits"
+            )
+        self._look = look if callable(look) else tuple(look)
+        self._read, self._every_s, self._batch_records = read, every_s, batch_records
+        self._has_position = _takes(read, 2)
+        if not self._has_position and not _takes(read, 1):
+            raise FunctionSourceUnusable(
+                f"{_name(read)}{inspect.signature(read)} would be called as read(split), or as "
+                "read(split, position)"
+            )
 
     def look(self) -> list[SourceSplit]:
         """The splits that are there, each named by its value."""
-        return [SourceSplit(repr(value), value) for value in self._look()]
+        found = self._look() if callable(self._look) else self._look
+        return [SourceSplit(repr(value), value) for value in found]
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
         """Hand out the splits one by one."""
@@ -40,11 +82,33 @@ class FunctionSource(Source):
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """Read by the function."""
-        return _FunctionReader(self._read)
+        if self._has_position:
+            return _FunctionReader(self._read)
+        return _CountingReader(self._read, self._batch_records)
+
+
+class _CountingReader(SourceReader):
+    """Its position is how many records were taken."""
+
+    def __init__(self, read: Callable[..., Any], batch_records: int) -> None:
+        self._read, self._batch_records = read, batch_records
+
+    def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
+        records, taken = iter(self._read(split.value)), position or 0
+        there = sum(1 for _ in islice(records, taken))
+        if there < taken:
+            raise FatalTaskError(
+                f"{_name(self._read)}({split.value!r}) has returned {there} records, and {taken} "
+                "of them were taken before; it must return the same records each time. Let it be "
+                "read(split, position) if it cannot"
+            )
+        while batch := list(islice(records, self._batch_records)):
+            taken += len(batch)
+            yield Fetched(batch, taken)
 
 
 class _FunctionReader(SourceReader):
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: Callable[..., Any]) -> None:
         self._read = read
 
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
@@ -52,11 +116,25 @@ class _FunctionReader(SourceReader):
             yield None if piece is None else Fetched(*_pair(piece, self._read))
 
 
-def _pair(piece: Any, read: Read) -> tuple[Sequence[Any], Any]:
+def _pair(piece: Any, read: Callable[..., Any]) -> tuple[Sequence[Any], Any]:
     if not (isinstance(piece, tuple) and len(piece) == 2):
-        name = getattr(read, "__qualname__", repr(read))
         raise TypeError(
-            f"{name} yielded {piece!r}; it must yield pairs: some records, and the position behind "
-            "them, or None where there is nothing at the moment"
+            f"{_name(read)} yielded {piece!r}; it must yield pairs: some records, and the position "
+            "behind them, or None where there is nothing at the moment"
         )
     return piece[0], piece[1]
+
+
+def _takes(function: Callable[..., Any], arguments: int) -> bool:
+    """Whether it can be called with that many; what tells no signature, as `range`, with one."""
+    try:
+        inspect.signature(function).bind(*[None] * arguments)
+    except TypeError:
+        return False
+    except ValueError:
+        return arguments == 1
+    return True
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))

@@ -16,7 +16,7 @@ When a known file is another: see `content`. With other content, found here or b
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
 its new content is left out as well ("skip") or is all taken as that of another file ("new").
 
-How files are cut: see `cutting`. How what is known is kept: see `known`.
+How files are cut: see `cutting`. How what is known and what waits is kept: see `known`, `pending`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ import copy
 import math
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import msgpack
 import pyarrow as pa
@@ -51,8 +49,9 @@ from epochgate.spark.files.errors import (
 )
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.files.finding import absolute_source
+from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import checksum_of_file, shares_of, unreadable
-from epochgate.spark.files.known import Changes, KnownFile, KnownFiles
+from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
 from epochgate.spark.files.partitions import (
@@ -60,15 +59,16 @@ from epochgate.spark.files.partitions import (
     PartitionsDiffer,
     PartitionValueInvalid,
 )
+from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.settling import is_settled, usual_settle_s
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
 
-STATE_VERSION = 4
-_READABLE_VERSIONS = (1, 2, 3, STATE_VERSION)
-_SEGMENTS_SINCE, _LAYOUTS_SINCE = 3, 4
+STATE_VERSION = 5
+_READABLE_VERSIONS = (1, 2, 3, 4, STATE_VERSION)
+_SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE = 3, 4, 5
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
 UNFIT = (
@@ -81,17 +81,6 @@ UNFIT = (
 """What makes a file unlike the others of its source; it may be left out like one that is bad."""
 UNREADABLE_PATIENCE = 10
 """How many times `settle_s` a file must be unmodified until what cannot be read of it is bad."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a scout has found since the last time: as long as that is, and not as what is known."""
-
-    layouts: Layouts
-    known: Changes
-    pending: Sequence[FileSplit]
-    skipped: Sequence[SkippedFile]
-    settling: dict[str, tuple[Stamp, float]]
 
 
 class FileEnumeration:
@@ -159,7 +148,7 @@ class FileEnumeration:
             ),
         )
         self._known = KnownFiles()
-        self._pending: deque[FileSplit] = deque()
+        self._pending = PendingSplits()
         self._skipped: list[SkippedFile] = []
         self._settling: dict[str, tuple[Stamp, float]] = {}
 
@@ -188,6 +177,11 @@ class FileEnumeration:
         return tuple(self._pending)
 
     @property
+    def waiting(self) -> PendingSplits:
+        """The same, as they are kept."""
+        return self._pending
+
+    @property
     def skipped(self) -> Sequence[SkippedFile]:
         """Files left out because they are bad, if bad files are skipped."""
         return tuple(self._skipped)
@@ -199,11 +193,11 @@ class FileEnumeration:
 
     def next_split(self) -> FileSplit | None:
         """Give out the next split; none if there is none now."""
-        return self._pending.popleft() if self._pending else None
+        return self._pending.next()
 
     def add_back(self, splits: Iterable[FileSplit]) -> None:
         """Take splits back that were given out; they are the next to be given out again."""
-        self._pending.extendleft(reversed(list(splits)))
+        self._pending.give_back(list(splits))
 
     def discover(self) -> list[FileSplit]:
         """Look for new files, and return their splits, which are pending from now on.
@@ -232,16 +226,18 @@ class FileEnumeration:
         return new
 
     def seal(self) -> None:
-        """Let the segments keep what became known, if that is much; writes files.
+        """Let the segments keep what is known and what is pending, if that is much; writes files.
 
         Raises SegmentNotWritten, or SegmentLost.
         """
         if self._segments is not None:
             self._known.seal(self._segments)
+            self._pending.seal(self._segments)
 
     def take_superseded(self) -> list[str]:
         """The segments that became needless since the last call; an earlier snapshot needs them."""
-        superseded, self._known.superseded = self._known.superseded, []
+        superseded = [*self._known.superseded, *self._pending.superseded]
+        self._known.superseded, self._pending.superseded = [], []
         return superseded
 
     def _take_as_it_is(self, path: str, stamp: Stamp | None) -> list[FileSplit]:
@@ -298,7 +294,7 @@ class FileEnumeration:
             return []
         self._known.add(path, KnownFile(stamp, checksum, delivery))
         self._settling.pop(path, None)
-        self._pending.extend(splits)
+        self._pending.append(splits)
         return splits
 
     def copy(self) -> FileEnumeration:
@@ -306,13 +302,13 @@ class FileEnumeration:
         other = copy.copy(self)
         other._layouts = self._layouts.copy()
         other._known, other._settling = self._known.copy(), dict(self._settling)
-        other._pending, other._skipped = deque(self._pending), list(self._skipped)
+        other._pending, other._skipped = self._pending.copy(), list(self._skipped)
         return other
 
     def scout(self) -> FileEnumeration:
         """A copy that looks for what is new elsewhere; pending and skipped is what it finds."""
         other = self.copy()
-        other._pending, other._skipped = deque(), []
+        other._pending, other._skipped = PendingSplits(), []
         return other
 
     def take_found(self) -> Found:
@@ -324,7 +320,7 @@ class FileEnumeration:
             self._skipped,
             dict(self._settling),
         )
-        self._pending, self._skipped = deque(), []
+        self._pending, self._skipped = PendingSplits(), []
         return found
 
     def adopt(self, found: Found) -> None:
@@ -332,7 +328,7 @@ class FileEnumeration:
         self._layouts, self._settling = found.layouts, found.settling
         self._known.adopt(found.known)
         self._skipped += found.skipped
-        self._pending.extend(found.pending)
+        self._pending.take_over(found.pending)
 
     def snapshot(self) -> bytes:
         """The layout, files seen, splits pending and files skipped, as versioned msgpack."""
@@ -342,7 +338,7 @@ class FileEnumeration:
             self._layouts.first_path,
             self._layouts.to_list(),
             self._known.to_list(),
-            [split.to_list() for split in self._pending],
+            self._pending.to_list(),
             [skipped.to_list() for skipped in self._skipped],
         ]
         packed: bytes = msgpack.packb(values)
@@ -372,7 +368,11 @@ class FileEnumeration:
             if version < _SEGMENTS_SINCE
             else KnownFiles.from_list(known, self._segments)
         )
-        self._pending = deque(FileSplit.from_list(split) for split in pending)
+        self._pending = (
+            PendingSplits.from_earlier(pending)
+            if version < _PARTS_SINCE
+            else PendingSplits.from_list(pending, self._segments)
+        )
         self._skipped = [SkippedFile.from_list(value) for value in skipped]
         self._settling = {}
 
@@ -430,5 +430,6 @@ class FileEnumeration:
 
 def segments_in(snapshot: bytes) -> set[str]:
     """The names of the segments that a snapshot of an enumeration refers to."""
-    version, _, _, _, known, *_ = msgpack.unpackb(snapshot)
-    return KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
+    version, _, _, _, known, pending, *_ = msgpack.unpackb(snapshot)
+    names = KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
+    return names | PendingSplits.segments_of(pending) if version >= _PARTS_SINCE else names

@@ -22,7 +22,7 @@ from epochgate.runtime.source import (
 )
 from epochgate.runtime.source.split import unpack
 from epochgate.spark.files import FileEnumeration, IncompatibleState, SkippedFile
-from epochgate.spark.files.enumeration import Found
+from epochgate.spark.files.found import Found
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.ingest.bad_files import BadFilesList
 from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_source_split
@@ -45,13 +45,13 @@ class FirstLook:
 
 @dataclass
 class Superseded:
-    """Segments that the list of known files does not need any more.
+    """Segments that neither the list of known files nor the splits that wait need any more.
 
     since: the first checkpoint without them; completed: how many of these are complete.
     """
 
     segments: list[str]
-    since: int | None = None
+    since: int
     completed: int = 0
 
     def is_needless(self) -> bool:
@@ -85,8 +85,8 @@ class FileEnumerator(SplitEnumerator):
         self._skipped = {one.split_id: one for one in skipped}
         self._waiting: dict[int, None] = {}
         context.metrics.gauge("files_found", lambda: self.files_found)
-        context.metrics.gauge("files_waiting", lambda: len(self._sizes_waiting()))
-        context.metrics.gauge("bytes_waiting", lambda: sum(self._sizes_waiting().values()))
+        context.metrics.gauge("files_waiting", lambda: self._files.waiting.files_waiting)
+        context.metrics.gauge("bytes_waiting", lambda: self._files.waiting.bytes_waiting)
         context.metrics.gauge("files_skipped", lambda: len(self.skipped))
 
     @property
@@ -99,10 +99,6 @@ class FileEnumerator(SplitEnumerator):
     def files_found(self) -> int:
         """How many files have been enumerated so far."""
         return self._files.files_found
-
-    def _sizes_waiting(self) -> dict[str, int]:
-        """The files of which a split waits for a reader, and their bytes."""
-        return {split.path: split.size_bytes for split in self._files.pending}
 
     def start(self) -> None:
         """Begin to look for new files, if that is wanted."""
@@ -118,14 +114,24 @@ class FileEnumerator(SplitEnumerator):
 
     def _add_found(self, found: Found) -> None:
         self._files.adopt(found)
-        if superseded := self._files.take_superseded():
-            self._superseded.append(Superseded(superseded))
         self._assign()
+        self._keep_pending()
+
+    def _keep_pending(self) -> None:
+        """Let a segment have splits that several looks have found, since readers are slower."""
+        begun = self._files.waiting.begin_to_keep()
+        if begun is not None:
+            (part, values), segments = begun, self._segments
+            self._context.call_async(
+                lambda: segments.write(values),
+                lambda segment: self._files.waiting.keep(part, segment),
+                on_error=self._fail,
+            )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Remove segments that no checkpoint refers to any more which could be restored."""
         for one in self._superseded:
-            one.completed += one.since is not None and checkpoint_id >= one.since
+            one.completed += checkpoint_id >= one.since
         names = [name for one in self._superseded if one.is_needless() for name in one.segments]
         self._superseded = [one for one in self._superseded if not one.is_needless()]
         if names:
@@ -174,8 +180,8 @@ class FileEnumerator(SplitEnumerator):
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
         """The checkpoint's id, the enumeration and the bad files."""
-        for one in self._superseded:
-            one.since = checkpoint_id if one.since is None else one.since
+        if superseded := self._files.take_superseded():
+            self._superseded.append(Superseded(superseded, checkpoint_id))
         self._left_out[checkpoint_id] = self.skipped
         skipped = [one.to_list() for one in self._skipped.values()]
         return [checkpoint_id, self._files.snapshot(), skipped]

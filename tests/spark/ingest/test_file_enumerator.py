@@ -21,15 +21,18 @@ class FileJob(HandJob):
     """The coordinator of the files in `in`, and the calls that a job makes of it."""
 
     def __init__(self, tmp_path: Path, follow_every_s: float | None = None) -> None:
+        segments = KnownSegments(tmp_path / "known")
+
         def fresh() -> FileEnumeration:
-            return FileEnumeration(tmp_path / "in", follow=follow_every_s is not None)
+            is_followed = follow_every_s is not None
+            return FileEnumeration(tmp_path / "in", follow=is_followed, segments=segments)
 
         first = fresh()
         first.discover()
         self.files = EnumeratedFileSource(
             fresh,
             FirstLook(0, first),
-            KnownSegments(tmp_path / "known"),
+            segments,
             follow_every_s=follow_every_s,
         )
         self.context = HandContext()
@@ -102,6 +105,32 @@ def test_what_was_assigned_during_a_look_is_not_found_again(tmp_path: Path) -> N
     for _ in range(4):
         job.request(0)
     assert files(gateway) == ["000000.csv", "000010.csv", "000100.csv", "000200.csv"]
+
+
+def test_files_that_wait_for_slow_readers_are_kept_beside_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epochgate.spark.files.pending.RECENT_MAX", 4)
+    write_source(tmp_path, files=1)
+    job = FileJob(tmp_path, follow_every_s=1.0)
+    for first in range(100, 700, 100):
+        write_source(tmp_path, files=2, first=first)
+        job.context.tick()
+        job.context.finish_work()
+    job.context.finish_work()
+    state = job.checkpoint(1)
+    _, parts = msgpack.unpackb(read_files(state))[5]
+    assert [None if segment is None else segment[1] for segment, _ in parts] == [5, 4, 4]
+    gateway = job.registered(0)
+    for _ in range(6):
+        job.request(0)
+    job.checkpoint(2)
+    job.coordinator.reset_to_checkpoint(2, state)
+    again = job.registered(1)
+    for _ in range(13):
+        job.request(1)
+    assert files(again)[:6] == files(gateway)
+    assert len(set(files(again))) == 13
 
 
 def test_a_look_that_ends_after_a_reset_of_everything_changes_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,26 @@
+"""What one enumeration of a source's files hands over to another that is its equal otherwise.
+
+Pure values; made where files are looked for, and taken in on the thread of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from epochgate.spark.files.agreement import Layouts
+from epochgate.spark.files.content import Stamp
+from epochgate.spark.files.known import Changes
+from epochgate.spark.files.pending import PendingSplits
+from epochgate.spark.files.split import SkippedFile
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a scout has found since the last time: as long as that is, and not as what is known."""
+
+    layouts: Layouts
+    known: Changes
+    pending: PendingSplits
+    skipped: Sequence[SkippedFile]
+    settling: dict[str, tuple[Stamp, float]]
