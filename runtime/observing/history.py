@@ -66,7 +66,7 @@ class History(JobListener):
         self._file: BinaryIO | None = None
         self._bytes = 0
         self._run = RunSummary()
-        self._before: dict[str, Any] = {}
+        self._before: dict[str, dict[str, Any]] = {}
         self._has_told_error = self._has_gap = False
 
     def on_event(self, event: JobEvent) -> None:
@@ -96,9 +96,10 @@ class History(JobListener):
         self._release()
 
     def _shortened(self, told: dict[str, Any]) -> dict[str, Any]:
-        """Without the figures that are those of the line before."""
-        same = [name for name in SUMS if name in told and told[name] == self._before.get(name)]
-        self._before.update({name: told[name] for name in SUMS if name in told})
+        """Without the figures that are those of the event before of this kind."""
+        before = self._before.setdefault(told["event"], {})
+        same = [name for name in SUMS if name in told and told[name] == before.get(name)]
+        before.update({name: told[name] for name in SUMS if name in told})
         return {name: value for name, value in told.items() if name not in same}
 
     def _write(self, told: Mapping[str, Any]) -> None:

@@ -105,7 +105,8 @@ class RunSummary:
 
     def _committed(self, told: Plain) -> None:
         self.committed_upto = max(told["checkpoint_ids"], default=self.committed_upto)
-        self.committed = dict(told["figures"])
+        if "figures" in told:
+            self.committed = dict(told["figures"])
 
     def _commit_failed(self, told: Plain) -> None:
         self.commit_failures += 1

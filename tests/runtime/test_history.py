@@ -350,3 +350,22 @@ def test_an_idle_job_writes_little_and_its_figures_stay(tmp_path: Path) -> None:
     assert grown < 100 * 250
     [run] = read_history(str(tmp_path / "history"))
     assert (run.checkpoints_completed, run.figures["rows_read"]) == (102, 200)
+
+
+def test_a_job_that_counts_nothing_is_shown_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = replace(completed(1), figures={}, coordinators={})
+    write(tmp_path, started(), bare, replace(committed(1), figures={})).close()
+    [run] = read_history(str(tmp_path / "history"))
+    assert (run.committed_upto, run.committed, run.figures) == (1, {}, {})
+    assert cli.main(["status", str(tmp_path)]) == 1
+    assert "killed" in capsys.readouterr().out
+
+
+def test_a_commit_whose_figures_are_those_of_the_checkpoint_has_them(tmp_path: Path) -> None:
+    figures = {"rows": 5}
+    events = [replace(completed(1), figures=figures), replace(committed(1), figures=figures)]
+    write(tmp_path, started(), *events).close()
+    [run] = read_history(str(tmp_path / "history"))
+    assert run.committed == run.figures == figures
