@@ -359,7 +359,7 @@ def test_a_job_that_counts_nothing_is_shown_too(
     write(tmp_path, started(), bare, replace(committed(1), figures={})).close()
     [run] = read_history(str(tmp_path / "history"))
     assert (run.committed_upto, run.committed, run.figures) == (1, {}, {})
-    assert cli.main(["status", str(tmp_path)]) == 1
+    assert main(["status", str(tmp_path)]) == 1
     assert "killed" in capsys.readouterr().out
 
 
