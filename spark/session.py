@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -85,6 +86,24 @@ def local_master(master: str) -> str:
     raise MasterInvalid(f"the master {master!r} is none that Spark knows; examples are {_MASTERS}")
 
 
+def _require_known_host(master: str) -> None:
+    """Raise MasterInvalid where no host of a standalone master has an address: Spark would try for
+    a minute, and not say so.
+    """
+    if not master.startswith("spark://"):
+        return
+    errors = []
+    for place in master.removeprefix("spark://").split(","):
+        host = place.rpartition(":")[0].strip("[]") or place
+        try:
+            socket.getaddrinfo(host, None)
+        except OSError as error:
+            errors.append(f"{host}: {error.strerror}")
+        else:
+            return
+    raise MasterInvalid(f"no host of the master {master!r} has an address ({'; '.join(errors)})")
+
+
 @contextlib.contextmanager
 def local_session(
     master: str = "local[4]",
@@ -103,6 +122,7 @@ def local_session(
     from pyspark import SparkContext
 
     master = local_master(master)
+    _require_known_host(master)
     if SparkContext._active_spark_context is not None:
         raise SessionAlreadyRunning(
             "this process has a Spark session already; pass it to run_job, or stop it first"
@@ -300,5 +320,7 @@ def _reason(error: Exception) -> str:
     with contextlib.suppress(Exception):
         java = getattr(error, "java_exception", None)
         text = str(error if java is None else java.getMessage()).strip()
+        if "stopped SparkContext" in text:  # what remains when no master has taken the application
+            return "no master has answered, or it has refused the application"
         return text.splitlines()[0].rstrip(".")
     return repr(type(error))

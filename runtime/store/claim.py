@@ -202,8 +202,9 @@ class HeldDirectory:
         if found.job_id != self._job_id:
             raise CheckpointOfAnotherJob(
                 f"the checkpoint directory {self._directory} belongs to job {found.job_id!r}, and "
-                f"this is job {self._job_id!r}. Give each job a checkpoint directory of its own, "
-                "or start this one under the id of the job that it should resume"
+                f"this is job {self._job_id!r}. Give each job a checkpoint directory of its own "
+                "(--checkpoint-dir), or start this one as the job that it should resume: under the "
+                "same job id, which `epochgate ingest` makes of source and target"
             )
 
 

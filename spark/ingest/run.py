@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from typing import Any
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime import JobListener, JobResult
 from epochgate.runtime.api.reports import JobReport
 from epochgate.spark.files import SkippedFile
-from epochgate.spark.ingest.options import IngestOptions
+from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest, require_stores
 from epochgate.spark.job import JobHandle, JobStatus, run_job
 from epochgate.spark.session import validate_session
@@ -186,8 +187,14 @@ def ingest(spark: Any, source: str, target: str, **options: Any) -> IngestResult
     """Ingest `source` into `target` and wait for the end; `options` are those of `IngestOptions`.
 
     Ctrl-C stops it with a last checkpoint; calling it again goes on from there. Raises IngestFailed
-    unless it finishes, and what `start_ingest` raises.
+    unless it finishes, IngestMisconfigured for an option that there is not, and what `start_ingest`
+    raises.
     """
+    known = [one.name for one in fields(IngestOptions)]
+    for name in options.keys() - set(known):
+        near = get_close_matches(name, known, 1)
+        meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[2:])}"
+        raise IngestMisconfigured(f"an ingestion has no option {name!r}; {meant}")
     with start_ingest(spark, IngestOptions(source, target, **options)) as handle:
         try:
             result = handle.wait()

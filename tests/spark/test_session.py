@@ -51,6 +51,15 @@ def test_a_master_that_spark_does_not_know_is_refused_with_examples(given: str) 
         local_master(given)
 
 
+def test_a_master_whose_host_has_no_address_is_refused_at_once() -> None:
+    master = "spark://no-such-host.invalid:7077,also-none.invalid:7077"
+    with (
+        pytest.raises(MasterInvalid, match=r"no host .* has an address \(no-such-host\.invalid: "),
+        local_session(master),
+    ):
+        raise AssertionError("it has started")
+
+
 def test_a_spark_connect_session_is_refused_and_the_way_out_is_named() -> None:
     # A real one needs grpc and a server; its class is all that is looked at.
     remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()

@@ -10,11 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import epochgate.spark.ingest
 from epochgate.cli import main
 from epochgate.runtime.api.restart_strategies import InvalidRestartStrategy
 from epochgate.runtime.store import CheckpointFormatUnknown
 from epochgate.runtime.store.encoding import seal, unseal
 from epochgate.runtime.testing.faulty_filesystem import Fault
+from epochgate.spark.ingest import ingest
 from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
 from epochgate.spark.ingest.plan import (
     CheckpointsMisplaced,
@@ -406,3 +408,15 @@ def test_a_full_disk_loses_nothing_wherever_it_strikes(tmp_path: Path) -> None:
         again.run()
         assert again.leave().state == "finished"
         assert visible(place / "out") == rows
+
+
+def test_an_option_that_there_is_not_is_named_with_the_one_that_was_meant() -> None:
+    with pytest.raises(IngestMisconfigured, match="'paralelism'; did you mean 'parallelism'"):
+        ingest(None, "in", "out", paralelism=2)
+    with pytest.raises(IngestMisconfigured, match=r"no option 'xyz'; there are parallelism, "):
+        ingest(None, "in", "out", xyz=2)
+
+
+def test_a_package_lists_the_names_that_it_imports_when_they_are_used() -> None:
+    assert {"ingest", "start_ingest", "IngestOptions"} <= {*dir(epochgate.spark.ingest)}
+    assert {"run_job", "local_session"} <= {*dir(epochgate.spark)}

@@ -1,0 +1,10 @@
+from epochgate.spark.job import (
+    JobHandle as JobHandle,
+    JobStatus as JobStatus,
+    TaskStatus as TaskStatus,
+    run_job as run_job,
+)
+from epochgate.spark.session import (
+    local_session as local_session,
+    validate_session as validate_session,
+)

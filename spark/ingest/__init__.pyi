@@ -1,0 +1,8 @@
+from epochgate.spark.ingest.options import IngestOptions as IngestOptions
+from epochgate.spark.ingest.run import (
+    IngestFailed as IngestFailed,
+    IngestHandle as IngestHandle,
+    IngestResult as IngestResult,
+    ingest as ingest,
+    start_ingest as start_ingest,
+)
