@@ -4,7 +4,7 @@ and the diagrams use.
 
 from __future__ import annotations
 
-from epochgate.fsm import Machine
+from epochgate.fsm import Machine, System
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
@@ -27,13 +27,18 @@ from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 
+RUNNING: tuple[type[System], ...] = (
+    Job,
+    TaskSystem,
+    BatchSnapshots,
+    Recreations,
+    SplitAssignments,
+    Compactions,
+)
+"""The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`."""
+
 MACHINES: dict[str, type[Machine]] = {
-    **Job.MACHINES,
-    **TaskSystem.MACHINES,
-    **BatchSnapshots.MACHINES,
-    **Recreations.MACHINES,
-    **SplitAssignments.MACHINES,
-    **Compactions.MACHINES,
+    **{name: machine for system in RUNNING for name, machine in system.MACHINES.items()},
     "vertex": ConcurrentJob.MACHINES["vertex"],
 }
 

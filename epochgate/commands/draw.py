@@ -84,15 +84,7 @@ def formats(text: str) -> tuple[str, ...]:
 def run(arguments: argparse.Namespace) -> int:
     """Draw, check or list; returns 1 when --check finds something that is not fresh."""
     from epochgate.diagrams.collection import Collection
-    from epochgate.models import (
-        MACHINES,
-        BatchSnapshots,
-        Compactions,
-        Job,
-        Recreations,
-        SplitAssignments,
-        TaskSystem,
-    )
+    from epochgate.models import MACHINES, RUNNING
 
     if arguments.list:
         for name, machine in MACHINES.items():
@@ -101,8 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     is_whole = not arguments.machines and arguments.format == FORMATS
     machines = chosen(arguments.machines)
-    every = (Job, TaskSystem, BatchSnapshots, Recreations, SplitAssignments, Compactions)
-    systems = every if is_whole else ()
+    systems = RUNNING if is_whole else ()
     collection = Collection(machines, systems, arguments.format)
     if arguments.check:
         return check(collection, arguments)

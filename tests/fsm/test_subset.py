@@ -17,15 +17,12 @@ from epochgate.fsm import DeclarationError
 from epochgate.fsm.subset import Interaction, check_system
 from epochgate.models import (
     MACHINES,
+    RUNNING,
     Attempt,
-    BatchSnapshots,
     Checkpoint,
     Gateway,
     Job,
     JobLifecycle,
-    Recreations,
-    SplitAssignments,
-    TaskSystem,
 )
 
 MODULE = """
@@ -386,7 +383,7 @@ def test_a_machine_in_an_archive_is_checked_as_well(tmp_path: Path) -> None:
 
 def test_all_machines_of_the_protocol_are_checked() -> None:
     assert all(machine.IS_CHECKED for machine in MACHINES.values())
-    for system in (Job, TaskSystem, BatchSnapshots, Recreations, SplitAssignments):
+    for system in RUNNING:
         check_system(system)
 
 
