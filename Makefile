@@ -10,7 +10,7 @@ FLINK_VENV := .venv-conformance
 FLINK_STAMP := $(FLINK_VENV)/installed
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 TEST_TIMEOUT_S := 120
-TEST_PROCESSES ?= 2
+TEST_PROCESSES ?= 3
 SHARED = -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
@@ -25,7 +25,7 @@ help: ## say what each target does
 run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
 	@$(RUN) -m epochgate demo
 
-test: $(STAMP) $(CLASSES) postgres ## run the tests (about thirteen minutes on two cores)
+test: $(STAMP) $(CLASSES) postgres ## run the tests (about eleven minutes on two cores)
 	@$(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
 check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
