@@ -14,7 +14,7 @@ from tests.mutation.outcomes import LISTS, judged
 from tests.mutation.table import PROPERTY
 
 Record = Callable[[str, object], None]
-SAMPLE = 4
+SAMPLE = 8
 """Of all machines together, in `make test`."""
 PARTS = 4
 """Into which the sample and each machine's mutants are dealt, so that processes can share them."""

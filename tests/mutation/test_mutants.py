@@ -17,7 +17,7 @@ from tests.mutation.table import PROPERTY
 Record = Callable[[str, object], None]
 PARTS = 2
 """Into which each machine's mutants are dealt, so that processes can share them."""
-SAMPLE = 2
+SAMPLE = 5
 """Of each machine, in `make test`."""
 SAID_OTHERWISE = (
     "lifecycle: attempt_down from restarting, finishing, failing, canceling when "

@@ -24,7 +24,7 @@ class Profile:
 
 PROFILES = {
     "dev": Profile(examples=300, steps=40),
-    "ci": Profile(examples=1000, steps=40),
+    "ci": Profile(examples=2000, steps=40),
     "nightly": Profile(examples=100_000, steps=60),
 }
 
