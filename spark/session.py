@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from epochgate.environment import set_in_environment
 from epochgate.spark.errors import (
     LocalMasterWithoutRetries,
     MasterInvalid,
@@ -162,7 +163,7 @@ def _started(
     for name, value in everything.items():
         builder = builder.config(name, value)
     try:
-        with _environment(variables), _own_interrupt_handler():
+        with set_in_environment(variables), _own_interrupt_handler():
             return builder.getOrCreate()
     except Exception as error:  # noqa: BLE001  py4j wraps whatever the JVM raised
         reason = _reason(error)
@@ -202,20 +203,6 @@ def _end_jvm() -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-@contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 @contextlib.contextmanager

@@ -121,7 +121,8 @@ def run(arguments: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _object_store(folder: Path, rounds: Sequence[str]) -> Iterator[dict[str, str]]:
     """The environment of the clients of an object store, which runs until the block's end."""
-    from epochgate.soaking.object_server import seaweedfs, set_in_environment
+    from epochgate.environment import set_in_environment
+    from epochgate.soaking.object_server import seaweedfs
 
     if not any(name.startswith(S3) for name in rounds):
         yield {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -17,12 +16,14 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from epochgate.environment import set_in_environment
 from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime.objects.client import open_url
 
 KEY, SECRET = "key", "secret"
 BUCKET = "bucket"
 PATIENCE_S = 60.0
+TRY_EVERY_S = 0.1
 LOG_BYTES_SHOWN = 2000
 
 
@@ -69,20 +70,6 @@ def client_variables(port: int) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": SECRET,
         "AWS_REGION": "us-east-1",
     }
-
-
-@contextlib.contextmanager
-def set_in_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Let this process, and those that it starts, have these variables until the block's end."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
 
 
 @contextlib.contextmanager
@@ -135,4 +122,4 @@ def _await(server: subprocess.Popen[bytes], folder: Path, variables: Mapping[str
             if server.poll() is not None or time.monotonic() > deadline_s:
                 said = (folder / "server.log").read_bytes()[-LOG_BYTES_SHOWN:]
                 raise ServerSilent(error, said.decode(errors="replace")) from error
-        time.sleep(0.1)  # for want of a sign that it is ready
+        time.sleep(TRY_EVERY_S)  # nothing tells that the server is ready, so it is tried again

@@ -10,47 +10,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from epochgate.runtime import (
-    Committables,
     Committer,
     CoordinatorProvider,
     OperatorContext,
     SinkStart,
 )
 from epochgate.runtime.filesystem import FileSystem
-from epochgate.spark.counting_sink import CountingCommitter, CountingSink
+from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.delta_sink.target import DeltaTarget
 from epochgate.spark.delta_sink.types import DELTA
-from epochgate.spark.parquet_sink.committable import Committable, total_rows
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
+from epochgate.spark.tables.committer import TableCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
 
 
-class DeltaCommitter(CountingCommitter):
+class DeltaCommitter(TableCommitter[DeltaTarget]):
     """Commits to a table that was claimed before."""
-
-    def __init__(self, target: DeltaTarget) -> None:
-        self.target = target
-        self.rows_visible = target.rows()
-
-    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
-        """Remove what dead attempts have staged and no checkpoint refers to."""
-        self.target.remove_orphans([c for part in restored.values() for c in _parsed(part)])
-
-    def check(self, committables: Committables) -> None:
-        """Refuse files of different schemas before their checkpoint is stored."""
-        self.target.require_one_schema(_parsed(committables))
-
-    def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Show the checkpoint's files, all at once; an error of the library is tried again."""
-        files = _parsed(committables)
-        if self.target.commit(checkpoint_id, files):
-            self.count(total_rows(files), len(files))
-
-    def close(self) -> None:
-        """Let the next run have the table."""
-        self.target.release()
 
 
 @dataclass(frozen=True)
@@ -87,10 +64,4 @@ class DeltaSink(CountingSink):
         """
         if not isinstance(committer, DeltaCommitter):
             raise TypeError(f"a DeltaSink has no {type(committer).__name__}")
-        schema = committer.target.schema()
-        visible = None if schema is None else schema.serialize().to_pybytes()
-        return SchemaProvider(operator_id, visible)
-
-
-def _parsed(committables: Committables) -> list[Committable]:
-    return [Committable.from_list(value) for items in committables.values() for value in items]
+        return SchemaProvider(operator_id, committer.target.schema())

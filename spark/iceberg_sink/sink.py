@@ -10,48 +10,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from epochgate.runtime import (
-    Committables,
     Committer,
     CoordinatorProvider,
     OperatorContext,
     SinkStart,
 )
 from epochgate.runtime.filesystem import FileSystem
-from epochgate.spark.counting_sink import CountingCommitter, CountingSink
+from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.iceberg_sink.table import IcebergTable
 from epochgate.spark.iceberg_sink.target import IcebergTarget
 from epochgate.spark.iceberg_sink.types import ICEBERG
-from epochgate.spark.parquet_sink.committable import Committable, total_rows
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
+from epochgate.spark.tables.committer import TableCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
 
 
-class IcebergCommitter(CountingCommitter):
+class IcebergCommitter(TableCommitter[IcebergTarget]):
     """Commits to a table that was claimed before."""
-
-    def __init__(self, target: IcebergTarget) -> None:
-        self.target = target
-        self.rows_visible = target.rows()
-
-    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
-        """Remove what dead attempts have staged and no checkpoint refers to."""
-        self.target.remove_orphans([c for part in restored.values() for c in _parsed(part)])
-
-    def check(self, committables: Committables) -> None:
-        """Refuse files whose columns cannot be in one table before their checkpoint is stored."""
-        self.target.require_one_schema(_parsed(committables))
-
-    def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Show the checkpoint's files, all at once; an unknown outcome is looked up later."""
-        files = _parsed(committables)
-        if self.target.commit(checkpoint_id, files):
-            self.count(total_rows(files), len(files))
-
-    def close(self) -> None:
-        """Let go of the catalog."""
-        self.target.release()
 
 
 @dataclass(frozen=True)
@@ -101,11 +78,5 @@ class IcebergSink(CountingSink):
         """
         if not isinstance(committer, IcebergCommitter):
             raise TypeError(f"an IcebergSink has no {type(committer).__name__}")
-        schema = committer.target.schema()
-        visible = None if schema is None else schema.serialize().to_pybytes()
         told = (committer.target.directory,)
-        return SchemaProvider(operator_id, visible, self.evolution, told)
-
-
-def _parsed(committables: Committables) -> list[Committable]:
-    return [Committable.from_list(value) for items in committables.values() for value in items]
+        return SchemaProvider(operator_id, committer.target.schema(), self.evolution, told)

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from epochgate.runtime import Committables
 from epochgate.runtime.filesystem import AnyPath, FileSystem, WrittenOnce
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
 from epochgate.spark.parquet_sink.errors import (
@@ -184,6 +185,11 @@ def require_intact(files: FileSystem, path: str, expected: Committable, checkpoi
             f"{expected.size_bytes} bytes, footer checksum {expected.footer_crc32}",
             f"{size_bytes} bytes, footer checksum {found}",
         )
+
+
+def parsed(committables: Committables) -> list[Committable]:
+    """The committables of all subtasks, as they were handed over."""
+    return [Committable.from_list(value) for items in committables.values() for value in items]
 
 
 def total_rows(committables: Iterable[Committable]) -> int:

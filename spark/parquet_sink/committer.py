@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from epochgate.runtime import Committables, RetryLater
 from epochgate.spark.counting_sink import CountingCommitter
-from epochgate.spark.parquet_sink.committable import Committable
+from epochgate.spark.parquet_sink.committable import parsed
 from epochgate.spark.parquet_sink.errors import DiskFull, TargetUnreachable
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.target import ParquetTarget
@@ -24,13 +24,13 @@ class ParquetCommitter(CountingCommitter):
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
         """Remove what dead attempts have staged and no checkpoint refers to."""
-        kept = [c for committables in restored.values() for c in _parsed(committables)]
+        kept = [c for committables in restored.values() for c in parsed(committables)]
         self.target.remove_orphans(kept)
 
     def commit(self, checkpoint_id: int, committables: Committables) -> None:
         """Show the checkpoint's files, all at once; what may pass is tried again later."""
         try:
-            result = self.target.commit(checkpoint_id, _parsed(committables))
+            result = self.target.commit(checkpoint_id, parsed(committables))
         except (DiskFull, TargetUnreachable) as error:
             raise RetryLater(str(error)) from error
         if not result.already_committed:
@@ -39,7 +39,3 @@ class ParquetCommitter(CountingCommitter):
     def close(self) -> None:
         """Let the next run have the target."""
         self.target.release()
-
-
-def _parsed(committables: Committables) -> list[Committable]:
-    return [Committable.from_list(value) for items in committables.values() for value in items]

@@ -106,19 +106,19 @@ class SchemaCoordinator(OperatorCoordinator):
 
 
 class SchemaProvider(CoordinatorProvider):
-    """Makes the coordinator of the sink with this operator id; `told`: what the sink is told with
-    the schema.
+    """Makes the coordinator of the sink with this operator id; `visible`: the schema of the
+    target's files, if any; `told`: what the sink is told with the schema.
     """
 
     def __init__(
         self,
         operator_id: str,
-        visible: bytes | None,
+        visible: pa.Schema | None,
         evolution: SchemaEvolution = "none",
         told: tuple[str, ...] = (),
     ) -> None:
-        self._operator_id, self._visible, self._evolution = operator_id, visible, evolution
-        self._told = told
+        self._operator_id, self._evolution, self._told = operator_id, evolution, told
+        self._visible = None if visible is None else _packed(visible)
 
     @property
     def operator_id(self) -> str:

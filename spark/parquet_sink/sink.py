@@ -181,6 +181,4 @@ class ParquetSink(CountingSink):
         """
         if not isinstance(committer, ParquetCommitter):
             raise TypeError(f"a ParquetSink has no {type(committer).__name__}")
-        schema = committer.target.schema()
-        visible = None if schema is None else schema.serialize().to_pybytes()
-        return SchemaProvider(operator_id, visible, self.evolution)
+        return SchemaProvider(operator_id, committer.target.schema(), self.evolution)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import epochgate
+from epochgate.environment import set_in_environment
 from epochgate.runtime.objects.client import is_url, open_url
-from epochgate.soaking.object_server import set_in_environment
 from tests.runtime.objects.servers import BUCKET, seaweedfs
 from tests.spark.ingest.simulated import write_source
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import epochgate
+from epochgate.environment import set_in_environment
 from epochgate.runtime.objects.client import open_url
-from epochgate.soaking.object_server import set_in_environment
 from tests.runtime.objects.servers import BUCKET, seaweedfs
 from tests.spark.ingest.simulated import SimulatedIngest, options_for
 from tests.spark.shared import session_of

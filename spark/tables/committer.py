@@ -1,0 +1,61 @@
+"""The driver's side of a sink into a table: one commit for each completed checkpoint.
+
+Leaves every rule of the commit to the table's target. Runs on the job's commit thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from epochgate.runtime import Committables
+from epochgate.spark.counting_sink import CountingCommitter
+from epochgate.spark.parquet_sink.committable import Committable, parsed, total_rows
+
+
+class TableTarget(Protocol):
+    """A table that was claimed by this run."""
+
+    def rows(self) -> int:
+        """Return the rows that are visible."""
+
+    def remove_orphans(self, keep: Iterable[Committable]) -> list[str]:
+        """Remove staged files that no checkpoint refers to; return their paths."""
+
+    def require_one_schema(self, committables: Sequence[Committable]) -> None:
+        """Raise OutputSchemaChanged for files that could not be committed together."""
+
+    def commit(self, checkpoint: int, committables: Sequence[Committable]) -> bool:
+        """Show the files, all at once; return False if that was done. Raises RetryLater."""
+
+    def release(self) -> None:
+        """Let go of the table."""
+
+
+Target = TypeVar("Target", bound=TableTarget)
+
+
+class TableCommitter(CountingCommitter, Generic[Target]):
+    """Commits to a table that was claimed before."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.rows_visible = target.rows()
+
+    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
+        """Remove what dead attempts have staged and no checkpoint refers to."""
+        self.target.remove_orphans([one for part in restored.values() for one in parsed(part)])
+
+    def check(self, committables: Committables) -> None:
+        """Refuse files whose columns cannot be in one table before their checkpoint is stored."""
+        self.target.require_one_schema(parsed(committables))
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        """Show the checkpoint's files, all at once; what may pass is tried again later."""
+        files = parsed(committables)
+        if self.target.commit(checkpoint_id, files):
+            self.count(total_rows(files), len(files))
+
+    def close(self) -> None:
+        """Let the next run have the table."""
+        self.target.release()
