@@ -233,7 +233,7 @@ def fired_by(  # noqa: C901  # `fire`, which is inside, is one function for spee
             while True:
                 self = call[0]
                 source = self.state
-                for guards, dest, actions, outcome, row in present[source]:  # noqa: B007 (the row taken, used below)
+                for guards, dest, actions, outcome, row in present[source]:  # noqa: B007  # the row taken, used below
                     for guard, taken, expected in guards:
                         if taken is False:
                             holds = guard(self)

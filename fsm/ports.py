@@ -64,7 +64,7 @@ class Effect(tuple[Any, ...]):
     parameters: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def index(self) -> tuple[Any, ...]:  # type: ignore[override]  # the machine's, not a search
+    def index(self) -> tuple[Any, ...]:  # type: ignore[override]  # not `tuple.index`, which searches
         """The index of the machine that the message left."""
         return tuple(self[: self.index_size])
 

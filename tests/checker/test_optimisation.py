@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,22 @@ def test_a_search_that_ends_first_gives_the_optimised_code_up(cache: Path) -> No
     started = [one.cmdline() for one in psutil.Process().children()]
     assert [line for line in started if machine_code.__name__ in line] == []
     assert len(list(cache.iterdir())) == 1
+
+
+def test_an_interrupt_of_the_terminal_does_not_reach_the_compiler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups = []
+
+    class Observed(Awaited):
+        def __init__(self, key: str, text: str) -> None:
+            super().__init__(key, text)
+            groups.append(os.getpgid(self._process.pid))
+
+    monkeypatch.setattr(machine_code, "Optimisation", Observed)
+    assert counts(optimise_from=1) == (STATES, TRANSITIONS)
+    assert groups != []
+    assert os.getpgrp() not in groups
 
 
 def test_a_compiler_that_fails_is_told_and_the_search_goes_on(

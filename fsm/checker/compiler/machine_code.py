@@ -88,6 +88,7 @@ class Optimisation:
             [sys.executable, "-m", __name__, str(source), str(self._made)],
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            process_group=0,  # Ctrl-C is for the search, which gives this process up
         )
 
     @property

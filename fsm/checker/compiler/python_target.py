@@ -78,7 +78,7 @@ class PythonTarget:
         }
         # exec is safe here: `_module` wrote the text from a checked tree, with numbered names only;
         # no text of a user is in it.
-        exec(compile(self.source, "<compiled system>", "exec"), names)  # noqa: S102  # own text
+        exec(compile(self.source, "<compiled system>", "exec"), names)  # noqa: S102  # see above
         self._enabled: Callable[[Words], list[int]] = names["enabled"]
         self._steps: list[Callable[[list[int]], None]] = names["STEPS"]
         self._properties: dict[str, Callable[[list[int]], int]] = names["PROPERTIES"]
