@@ -101,7 +101,8 @@ class ComputeProgram(Program):
     def work(self) -> Work:
         """Process one batch, and pause a little."""
         self._operator.compute()
-        time.sleep(BATCH_PAUSE_S)  # the rest of a batch's work, which barriers wait for
+        # Stands for the rest of the work on a batch: a barrier waits until the batch is done.
+        time.sleep(BATCH_PAUSE_S)
         return Work.DONE
 
 
@@ -218,8 +219,8 @@ def measure(
     ):
         provider.watcher.wait_for(list(range(PARALLELISM)), 0.0)
         for done, (kind, kill) in enumerate(kills):
-            # A wait for a checkpoint would put every kill right after one, with none under way, and
-            # the figures would not show what a kill costs at other moments.
+            # Let the job run undisturbed between kills. A wait for a checkpoint would put every
+            # kill right after one, and the figures would not show its cost at other moments.
             time.sleep(QUIET_S)
             note(f"kill {done + 1} of {len(kills)}: {kind}")
             samples[kind].append(kill(job, done % PARALLELISM, provider.watcher))
