@@ -226,7 +226,7 @@ def fired_by(  # noqa: C901  # `fire`, which is inside, is one function for spee
         else:
             system.open_queue = inner = system.inner_queue
             if system.journal is not None:
-                system.journal.record_event(call[0], trigger, call[1:])
+                system.journal.record_event((trigger, call))
         present, name, first = rows, trigger, waiting
         observer = system.observer
         try:

@@ -54,6 +54,7 @@ RUN_OPTIONS = (
     "heartbeat_interval_s",
     "heartbeat_timeout_s",
     "in_front",
+    "journal",
     "listeners",
     "metrics_port",
     "port",
@@ -218,7 +219,8 @@ class Pipeline:
         `checkpoints`: the directory of this job's checkpoints, or the URL of a place in an object
         store, from which another start goes on. `job_id`: by default the last part of that.
         `options`: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and those
-        of `run_job` (`by_value`, `listeners`, `port`, `metrics_port`, `has_history`, heartbeats).
+        of `run_job` (`by_value`, `listeners`, `port`, `metrics_port`, `has_history`, `journal`,
+        heartbeats).
         Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, and what
         `run_job`, the sink's `create_committer` and the checkpoint store raise.
         """
