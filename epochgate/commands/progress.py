@@ -93,7 +93,7 @@ class Progress(JobListener):
             self.note(f"warning: {event}", is_needed=True)
         elif not isinstance(event, JobStarted | JobEnded):
             # The command says itself how it starts, and what it came to.
-            self.note(str(event), is_needed=event.level >= logging.WARNING)
+            self.note(f"{event}{event.details}", is_needed=event.level >= logging.WARNING)
 
     def note(self, line: str, *, is_needed: bool = False) -> None:
         """Keep a line; `is_needed`: also where the user wants quiet."""

@@ -246,7 +246,9 @@ def test_the_log_has_a_line_for_each_event_below_one_logger(
         "epochgate.job.commits",
         "epochgate.job",
     ]
-    assert caplog.messages[2] == "subtask 1 failed in attempt 0, restarts in 1 s: killed"
+    assert (
+        caplog.messages[2] == "subtask 1 failed in attempt 0, restarts in 1 s (4 more left): killed"
+    )
     assert caplog.messages[-1].startswith("job canceled after ")
     assert caplog.messages[-1].endswith(": enough")
 
