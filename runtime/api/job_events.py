@@ -94,8 +94,9 @@ class CheckpointEnded(JobEvent):
     duration_s: from its trigger on; coordinators_s: until all coordinators had completed it, and
     the barriers went out; subtasks_s: from then until the subtask had acknowledged, the slowest
     `SUBTASKS_MAX` of them; missing: those that had not, the first `SUBTASKS_MAX`; store_s: of its
-    storing. figures: the tasks' metrics, summed over the subtasks; coordinators: those of each
-    coordinator, by operator id.
+    storing. figures: the tasks' metrics, summed over the subtasks, and coordinators: those of
+    each coordinator, by operator id; as of the newest completed checkpoint of this run, so that
+    what a failover takes back is in none of them, or as of now before the first.
     """
 
     topic: ClassVar[str] = "checkpoints"
@@ -312,7 +313,7 @@ class Warned(JobEvent):
 @dataclass(frozen=True)
 class JobEnded(JobEvent):
     """The job is "finished" (or was stopped), "failed" or "canceled"; figures and coordinators: as
-    in `CheckpointEnded`, at the end.
+    in `CheckpointEnded`, and at the end where the job has finished.
     """
 
     state: str
