@@ -31,6 +31,7 @@ from epochgate.runtime.api.reports import (
 )
 from epochgate.runtime.api.send_future import EventLost, SendFuture
 from epochgate.runtime.api.transport import Transport
+from epochgate.runtime.savepoints import Savepoint
 from epochgate.runtime.shell.batch_snapshots import BatchSnapshots
 from epochgate.runtime.shell.blocking_work import BlockingWork, Post
 from epochgate.runtime.shell.checkpoints import Checkpoints
@@ -42,6 +43,7 @@ from epochgate.runtime.shell.failover import Failover
 from epochgate.runtime.shell.futures import reject
 from epochgate.runtime.shell.observers import Observers
 from epochgate.runtime.shell.rescaling import rescaled
+from epochgate.runtime.shell.savepoints import Savepoints
 from epochgate.runtime.shell.tasks import Tasks
 from epochgate.runtime.store import CheckpointStore
 
@@ -92,6 +94,7 @@ class JobMaster:
         self.coordinators = Coordinators(self)
         self.batch_snapshots = BatchSnapshots(self)
         self.checkpoints = Checkpoints(self, restored)
+        self.savepoints = Savepoints(self)
         self.commits = Commits(self, committer, restored)
         self.restarts = Failover(self)
         self.tasks = (
@@ -142,6 +145,19 @@ class JobMaster:
             reject(wanted, NoCheckpointAmongAttempts("a checkpoint"))
             return wanted
         self.queue.post(self.checkpoints.request, wanted)
+        return wanted
+
+    def request_savepoint(self, place: str | None = None) -> Future[Savepoint]:
+        """Ask for a checkpoint that begins from now on, written to a place of its own as well; by
+        default to one beside the store.
+
+        Fails as `request_checkpoint` does, and with what `write_savepoint` raises.
+        """
+        wanted: Future[Savepoint] = Future()
+        if self.configuration.concurrent_attempts_max > 1:
+            reject(wanted, NoCheckpointAmongAttempts("a savepoint"))
+            return wanted
+        self.queue.post(self.savepoints.request, wanted, place)
         return wanted
 
     def request_batch_snapshot(self, operator_id: str) -> Future[bytes]:
@@ -264,7 +280,9 @@ class JobMaster:
         with ExitStack() as closing:  # the last first, and each whatever another raises
             closing.callback(self.store.close)
             closing.callback(self.observers.close)
+            closing.callback(self.savepoints.close)
             closing.callback(self.blocking.close)
+            closing.callback(self.savepoints.finish)
             closing.callback(self.commits.close)
             closing.callback(self.transport.close)
 
