@@ -180,6 +180,8 @@ class Pipeline:
         JobMisconfigured, and what the sink's `create_committer` raises.
         """
         sink = self._as_sink()
+        beside = tuple(one for one in self.coordinators if isinstance(one, CoordinatedOperator))
+        own = (SOURCE, SINK, *([MAP] if self._has_map_operator else []))
         committer = sink.create_committer(start)
         try:
             writers = sink.create_coordinator(SINK, committer)
@@ -189,12 +191,12 @@ class Pipeline:
                 parallelism,
                 (*providers, *([] if writers is None else [writers])),
                 start.run_id,
+                task_operators=(*own, *(one.operator_id for one in beside)),
                 **settings,
             )
         except BaseException:
             committer.close()
             raise
-        beside = tuple(one for one in self.coordinators if isinstance(one, CoordinatedOperator))
         program = _ProgramFactory(self.source, self.map, sink, beside)
         return PreparedJob(configuration, program, committer)
 
@@ -231,6 +233,7 @@ class Pipeline:
             "job_id",
             "parallelism",
             "providers",
+            "task_operators",
         }
         if unknown := sorted(set(options) - known):
             raise TypeError(
@@ -326,6 +329,8 @@ class _ProgramFactory:
             self.map() if has_operator and self.map is not None else self.map,
             SinkOperator(self.sink),
             beside={one.operator_id: one.create_operator() for one in self.beside},
-            settings=[one.name for one in settings if not isinstance(one, RateLimit)],
-            rate_limits=[one.name for one in settings if isinstance(one, RateLimit)],
+            settings={
+                one.name: one.operator_id for one in settings if not isinstance(one, RateLimit)
+            },
+            rate_limits=[one.operator_id for one in settings if isinstance(one, RateLimit)],
         )

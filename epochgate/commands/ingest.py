@@ -96,6 +96,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "TARGET, which `epochgate savepoint` has made",
     )
     add(
+        "--allow-dropped-state",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="leave behind what the checkpoint holds of this operator, which the job does not have "
+        "any more; may be given several times",
+    )
+    add(
         "--master",
         metavar="MASTER",
         help="Spark's master, such as local[4], local-cluster[2,2,1024] or spark://host:7077 "
@@ -298,6 +306,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         port=arguments.port,
         metrics_port=arguments.metrics_port,
         from_savepoint=arguments.from_savepoint,
+        allow_dropped_state=tuple(arguments.allow_dropped_state),
     )
 
 

@@ -40,9 +40,9 @@ from epochgate.runtime.shell.commits import Commits
 from epochgate.runtime.shell.concurrent_attempts import ConcurrentTasks, NoCheckpointAmongAttempts
 from epochgate.runtime.shell.coordinators import Coordinators
 from epochgate.runtime.shell.failover import Failover
+from epochgate.runtime.shell.fitting import fitted
 from epochgate.runtime.shell.futures import reject
 from epochgate.runtime.shell.observers import Observers
-from epochgate.runtime.shell.rescaling import rescaled
 from epochgate.runtime.shell.savepoints import Savepoints
 from epochgate.runtime.shell.tasks import Tasks
 from epochgate.runtime.store import CheckpointStore
@@ -56,10 +56,10 @@ class JobMaster:
     queue's thread what happens, and are closed with the job.
 
     Raises JobMisconfigured when a batch snapshot is of an operator that the job does not have,
-    NotRescalable when the store's latest checkpoint was taken with another parallelism and holds
-    state that is not redistributed, and what the store's `latest`, the providers' `create` and the
-    committer's `open` raise. Source: Apache Flink's
-    JobMaster, with its SchedulerBase and CheckpointCoordinator.
+    StateWithoutOperator when the store's latest checkpoint holds state of one, NotRescalable when
+    it was taken with another parallelism and holds state that is not redistributed, and what the
+    store's `latest`, the providers' `create` and the committer's `open` raise. Source: Apache
+    Flink's JobMaster, with its SchedulerBase and CheckpointCoordinator.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class JobMaster:
         self._cause: str | None = None
         restored = store.latest()
         if restored is not None:
-            restored = rescaled(restored, configuration)
+            restored = fitted(restored, configuration)
         self.job = _made(job, configuration)
         self.queue = EventQueue(self.job, clock, None if journal is None else journal(self.job))
         self._began_s = clock.now_s()

@@ -54,7 +54,7 @@ from epochgate.spark.ingest.file_enumerator import (
 )
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
-from epochgate.spark.ingest.rejects import IngestCommitter, claim_both, reject_sink
+from epochgate.spark.ingest.rejects import REJECTS, IngestCommitter, claim_both, reject_sink
 from epochgate.spark.ingest.targets import sink_of
 from epochgate.spark.parquet_sink import (
     ParquetCommitter,
@@ -284,6 +284,8 @@ def _assembled(
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,
             restart_strategy=parse_restart_strategy(options.restart),
+            allow_dropped_state=options.allow_dropped_state,
+            task_operators=(SOURCE, SINK, *([] if rejecting is None else [REJECTS])),
         ),
         program_factory=IngestProgramFactory(
             sink,
