@@ -141,6 +141,20 @@ class CheckpointEnded(JobEvent):
 
 
 @dataclass(frozen=True)
+class SavepointWritten(JobEvent):
+    """A completed checkpoint was written to a place of its own, from which a job can be started."""
+
+    topic: ClassVar[str] = "checkpoints"
+
+    checkpoint_id: int
+    path: str
+    size_bytes: int
+
+    def __str__(self) -> str:
+        return f"savepoint of checkpoint {self.checkpoint_id}, {size(self.size_bytes)}: {self.path}"
+
+
+@dataclass(frozen=True)
 class Committed(JobEvent):
     """The committables of these checkpoints have taken effect. committables: how many;
     figures: the committer's metrics, which count from the start of this run.
@@ -351,6 +365,7 @@ EVENTS: tuple[type[JobEvent], ...] = (
     JobStarted,
     SubtasksUp,
     CheckpointEnded,
+    SavepointWritten,
     Committed,
     CommitFailed,
     SubtaskFailed,

@@ -75,6 +75,7 @@ class Checkpoints:
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         self._master = master
         self.latest = restored
+        self._begun_from = "" if restored is None else restored.begun_from
         self._parts: Parts | None = None
         self._saving: CompletedCheckpoint | None = None
         self._requests: list[Future[int]] = []
@@ -197,6 +198,9 @@ class Checkpoints:
             subtasks=parts.subtasks,
             committables=parts.committables,
             uncommitted=parts.uncommitted,
+            files=[],
+            epoch=self._master.store.epoch,
+            begun_from=self._begun_from,
         )
         self._saving = whole
         self._master.blocking.submit(
@@ -205,7 +209,18 @@ class Checkpoints:
 
     def _check_and_save(self, whole: CompletedCheckpoint) -> StoredInfo:
         self._master.commits.check(whole.committables)
+        self._note_files(whole)
         return self._master.store.save(whole)
+
+    def _note_files(self, whole: CompletedCheckpoint) -> None:
+        """Let the checkpoint name what its coordinators' states refer to; on the store's thread."""
+        named: set[str] = set()
+        for provider in self._master.configuration.providers:
+            state = whole.coordinators.get(provider.operator_id)
+            if state is not None:
+                named.update(provider.files_of(state))
+        assert whole.files is not None, "it was made with none to name"
+        whole.files[:] = sorted(named)
 
     def _saved(
         self, whole: CompletedCheckpoint, stored: StoredInfo | None, error: BaseException | None

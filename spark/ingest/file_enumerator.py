@@ -9,7 +9,7 @@ the job's queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -23,11 +23,14 @@ from epochgate.runtime.source import (
 )
 from epochgate.runtime.source.split import unpack
 from epochgate.spark.files import FileEnumeration, IncompatibleState, SkippedFile
+from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.ingest.bad_files import BadFilesList
 from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_source_split
 
+KNOWN_FILES: Final = "known-files"
+"""The directory of segments, in that of the checkpoints, which refer to them."""
 CHECKPOINTS_RETAINED: Final = 3
 """The newest checkpoints that are kept, and may be restored."""
 
@@ -258,6 +261,10 @@ class EnumeratedFileSource(FileSource):
             self._bad_files,
         )
         return self.enumerator
+
+    def files_of(self, version: int, state: Any) -> Collection[str]:
+        """The segments of known files and of splits that wait."""
+        return [f"{KNOWN_FILES}/{name}" for name in segments_in(state[1])]
 
 
 def read_files(state: bytes) -> bytes:
