@@ -48,6 +48,8 @@ class Failover:
 
     def note_restored(self, place: int, identity: int, attempt: int, checkpoint: int) -> None:
         """A process begins as this attempt; say so where one was awaited."""
+        if not self._master.observers.are_there:
+            return
         subtask, now_s = self._master.subtask_of(place), self._master.queue.clock.now_s()
         tell = self._master.observers.tell
         if (since_s := self._down.pop(subtask, None)) is not None:
@@ -75,14 +77,15 @@ class Failover:
         self._master.note_failure(subtask, attempt, reason)
         now_s = self._master.queue.clock.now_s()
         delay_s = self._strategy.next_delay_s(now_s)
-        self._master.observers.tell(
-            SubtaskFailed,
-            subtask=subtask,
-            attempt=attempt,
-            reason=shortened(reason),
-            delay_s=delay_s,
-        )
-        self._down[subtask] = now_s
+        if self._master.observers.are_there:
+            self._down[subtask] = now_s
+            self._master.observers.tell(
+                SubtaskFailed,
+                subtask=subtask,
+                attempt=attempt,
+                reason=shortened(reason),
+                delay_s=delay_s,
+            )
         if delay_s is None:
             self._give_up(f"subtask {subtask} failed: {reason}")
             return
