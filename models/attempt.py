@@ -238,10 +238,8 @@ class Attempt(Machine):
 
         Row("cancel",    (CREATED, SCHEDULED),                    CANCELED,  None,
             None,                                         "the attempt has no process yet"),
-        Row("cancel",    STARTING,                                CANCELING, None,
-            "announce_cancel, end_process",               "all attempts go down together"),
-        Row("cancel",    RUNNING,                                 CANCELING, None,
-            "announce_cancel, end_process, stop_running", "all attempts go down together"),
+        Row("cancel",    CONNECTED,                               CANCELING, None,
+            "announce_cancel, end_process, forget_end",   "all attempts go down together"),
         Ignore("cancel", (FINISHED, CANCELING, CANCELED, FAILED),            None,
                                                           "the attempt goes down, or is over already"),
 
@@ -342,6 +340,9 @@ class Attempt(Machine):
 
     def stop_running(self) -> None:
         self.system.lifecycle.attempt_stopped(self.has_ended)
+        self.forget_end()
+
+    def forget_end(self) -> None:
         self.has_ended = False
 
     def pass_acknowledgement(

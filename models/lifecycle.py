@@ -311,6 +311,8 @@ class JobLifecycle(Machine):
 
     def cancel_all(self, reason: Opaque) -> None:
         self.system.checkpoint.abort(reason)
+        self.running = 0
+        self.ended = 0
         self.cancel_attempts()
 
     def cancel_attempts(self) -> None:
