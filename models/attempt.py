@@ -228,7 +228,7 @@ class Attempt(Machine):
         Row("lost",    RUNNING,                                          FAILED,   "speaks",
             "stop_running, report_lost",                  "the process or its connection is gone"),
         Row("lost",    CANCELING,                                        CANCELED, "speaks",
-            "report_down",                                "the process has ended on request"),
+            "report_left",                                "the process has ended on request"),
         Row("lost",    ANY,                                              STAY,     "not speaks and is_waiting",
             "forget_waiting",                             "the waiting process is gone"),
         Ignore("lost", ANY,                                                        "not speaks and not is_waiting",
@@ -244,7 +244,7 @@ class Attempt(Machine):
                                                           "the attempt goes down, or is over already"),
 
         Row("finish",    RUNNING,                  FINISHED, "speaks",
-            "finish_sends, stop_running, report_down",    "the process has left on request"),
+            "finish_sends, stop_running, report_left",    "the process has left on request"),
         Ignore("finish", RUNNING,                            "not speaks",
                                                           "the message is from an evicted process"),
         Ignore("finish", every_state_but(RUNNING),           None,
@@ -296,6 +296,10 @@ class Attempt(Machine):
         """Whether a process speaks for the attempt."""
         return self.state == DEPLOYING or self.state == INITIALIZING or self.state == RUNNING
 
+    def has_process(self) -> bool:
+        """Whether a process speaks for the attempt, or has yet to leave it."""
+        return self.is_connected() or self.state == CANCELING
+
     def is_fatal(self, identity: int, reason: Opaque, is_fatal: bool) -> bool:
         return is_fatal
 
@@ -306,7 +310,6 @@ class Attempt(Machine):
         self.identity = identity
         if identity > self.newest:
             self.newest = identity
-        self.system.lifecycle.attempt_connected()
 
     def adopt_waiting(self) -> None:
         self.adopt(self.waiting)
@@ -393,7 +396,6 @@ class Attempt(Machine):
         self.drop_in_flight(reason)
         self.announce_failed(reason)
         self.report_failed(reason)
-        self.report_down()
 
     def announce_cancel(self) -> None:
         self.announce_failed("all attempts were canceled")
@@ -413,8 +415,8 @@ class Attempt(Machine):
     def report_failed(self, reason: Opaque) -> None:
         self.system.lifecycle.attempt_failed(self.subtask, self.number, reason)
 
-    def report_down(self) -> None:
-        self.system.lifecycle.attempt_down()
+    def report_left(self) -> None:
+        self.system.lifecycle.attempt_left()
 
     def remember_restart(self) -> None:
         self.has_restart_due = True
