@@ -244,7 +244,9 @@ class JobMaster:
 
     def settle(self, state: str, reason: str | None, checkpoint: int) -> None:
         """Say how the job ended, to those who watch and to those who wait."""
-        report = self.report
+        report, figures = self.report, self.checkpoints.figures()
+        if state == "finished":
+            figures = summed(report.metrics), self.coordinator_figures()
         self.observers.tell(
             JobEnded,
             state=state,
@@ -255,8 +257,8 @@ class JobMaster:
             checkpoints_aborted=report.checkpoints_aborted,
             regional_restarts=report.regional_restarts,
             global_restarts=report.global_restarts,
-            figures=summed(report.metrics),
-            coordinators=self.coordinator_figures(),
+            figures=figures[0],
+            coordinators=figures[1],
         )
         self.result.set_result(JobResult(state, reason, report, checkpoint))
 

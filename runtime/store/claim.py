@@ -194,10 +194,17 @@ class HeldDirectory:
 
     def _in_use(self) -> CheckpointStoreInUse:
         holder = self._found()
+        used = f"the checkpoint directory {self._directory} is in use by"
+        if holder is not None and (holder.host, holder.pid) == (socket.gethostname(), os.getpid()):
+            return CheckpointStoreInUse(
+                f"{used} an earlier start in this very process (epoch {holder.epoch}). A job lets "
+                "go of it once its handle's wait() has returned, after stop() or cancel() too: "
+                "wait for that before the next start, or close a store that no job was given"
+            )
         return CheckpointStoreInUse(
-            f"the checkpoint directory {self._directory} is in use by "
-            f"{'another driver' if holder is None else holder}. Two drivers on one directory would "
-            "process the same rows: stop that one first, or give this job a directory of its own"
+            f"{used} {'another driver' if holder is None else holder}. Two drivers on one "
+            "directory would process the same rows: stop that one first, or give this job a "
+            "directory of its own"
         )
 
     def _refuse_foreign(self, found: Claim | None) -> None:

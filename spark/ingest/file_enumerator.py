@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from epochgate.errors import EpochgateError
@@ -87,10 +88,22 @@ class FileEnumerator(SplitEnumerator):
         self._superseded: list[Superseded] = []
         self._skipped = {one.split_id: one for one in skipped}
         self._waiting: dict[int, None] = {}
-        context.metrics.gauge("files_found", lambda: self.files_found)
-        context.metrics.gauge("files_waiting", lambda: self._files.waiting.files_waiting)
-        context.metrics.gauge("bytes_waiting", lambda: self._files.waiting.bytes_waiting)
-        context.metrics.gauge("files_skipped", lambda: len(self.skipped))
+        self._figures = self._counted()
+        for name in self._figures:
+            context.metrics.gauge(name, partial(self._figure, name))
+
+    def _counted(self) -> dict[str, int | float]:
+        waiting = self._files.waiting
+        return {
+            "files_found": self.files_found,
+            "files_waiting": float(waiting.files_waiting),
+            "bytes_waiting": waiting.bytes_waiting,
+            "files_skipped": len(self.skipped),
+        }
+
+    def _figure(self, name: str) -> int | float:
+        """As of the latest snapshot: what readers were given since, no figure of theirs has."""
+        return self._figures[name]
 
     @property
     def skipped(self) -> list[SkippedFile]:
@@ -186,6 +199,7 @@ class FileEnumerator(SplitEnumerator):
         if superseded := self._files.take_superseded():
             self._superseded.append(Superseded(superseded, checkpoint_id))
         self._left_out[checkpoint_id] = self.skipped
+        self._figures = self._counted()
         skipped = [one.to_list() for one in self._skipped.values()]
         return [checkpoint_id, self._files.snapshot(), skipped]
 
