@@ -273,10 +273,12 @@ class FileEnumeration:
                 compression,
             )
             size, modified_ns, etag = stamp
+            is_cut = file_format == "parquet" and len(ranges) > 1
+            groups = ranges[-1][1] if is_cut else 0
             splits += [
                 FileSplit(
                     *(path, file_format, compression, size, modified_ns, *share),
-                    *(checksum, delivery, layout, etag),
+                    *(checksum, delivery, layout, etag, groups),
                 )
                 for share in ranges
             ]

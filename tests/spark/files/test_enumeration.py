@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from epochgate.spark.files import (
     UnknownFormat,
 )
 from epochgate.spark.files.partitions import PartitionsDiffer
+from epochgate.spark.files.split import SplitPosition
 
 
 def write(path: Path, text: str = "a\n1\n") -> Path:
@@ -97,6 +99,34 @@ def test_given_out_splits_come_back_to_the_front(tmp_path: Path) -> None:
     enumeration.add_back(splits[:2])
     assert list(enumeration.pending) == splits
     assert [enumeration.next_split() for _ in range(4)] == [*splits, None]
+
+
+def test_the_shares_of_a_file_are_one_file_together_and_shrink_while_they_are_read(
+    tmp_path: Path,
+) -> None:
+    pq.write_table(
+        pa.table({"a": list(range(10_000))}), tmp_path / "a.parquet", row_group_size=1_000
+    )
+    write(tmp_path / "csv" / "b.csv", "a\n" + "1\n" * 100)
+    for path, target, shares in ((tmp_path / "a.parquet", 1, 10), (tmp_path / "csv", 50, 5)):
+        splits = FileEnumeration(path, split_bytes_target=target).discover()
+        assert len(splits) == shares
+        assert sum(split.share for split in splits) == 1
+        size, one = splits[0].size_bytes, splits[-1]
+        assert size - shares <= sum(split.bytes_left(None) for split in splits) <= size
+        left = [one.bytes_left(SplitPosition(at)) for at in range(one.start, one.end + 1)]
+        assert (left[0], left[-1]) == (one.bytes_left(None), 0)
+        assert left == sorted(set(left), reverse=True)
+        plain = msgpack.unpackb(msgpack.packb([split.to_list() for split in splits]))
+        assert [FileSplit.from_list(values) for values in plain] == splits
+    [whole] = FileEnumeration(tmp_path / "a.parquet").discover()
+    assert (whole.share, whole.groups, whole.bytes_left(None)) == (1, 0, whole.size_bytes)
+
+
+def test_how_much_of_a_compressed_file_is_left_is_not_told_before_its_end(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a\n" + b"1\n" * 10_000))
+    [split] = FileEnumeration(tmp_path).discover()
+    assert split.bytes_left(SplitPosition(15_000)) == split.size_bytes
 
 
 # Following a directory
