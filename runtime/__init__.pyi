@@ -25,6 +25,7 @@ from epochgate.runtime.api.coordinator_metrics import (
     MetricNameTaken as MetricNameTaken,
 )
 from epochgate.runtime.api.coordinator_store import CoordinatorStore as CoordinatorStore
+from epochgate.runtime.api.dropped_state import StateWithoutOperator as StateWithoutOperator
 from epochgate.runtime.api.job_events import (
     AttemptOutlived as AttemptOutlived,
     CheckpointEnded as CheckpointEnded,
@@ -35,6 +36,7 @@ from epochgate.runtime.api.job_events import (
     JobListener as JobListener,
     JobRestarts as JobRestarts,
     JobStarted as JobStarted,
+    SavepointWritten as SavepointWritten,
     SubtaskFailed as SubtaskFailed,
     SubtaskRestarted as SubtaskRestarted,
     SubtasksUp as SubtasksUp,
@@ -65,6 +67,10 @@ from epochgate.runtime.api.sink_operator import SinkOperator as SinkOperator
 from epochgate.runtime.api.sinks_of_one_job import (
     CommitterOfSinks as CommitterOfSinks,
     UnknownSink as UnknownSink,
+)
+from epochgate.runtime.api.state_versions import (
+    StateNotUpgraded as StateNotUpgraded,
+    StateTooNew as StateTooNew,
 )
 from epochgate.runtime.api.transport import TaskInbox as TaskInbox, Transport as Transport
 from epochgate.runtime.api.user_code import CannotLoad as CannotLoad

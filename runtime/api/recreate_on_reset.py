@@ -13,7 +13,7 @@ Source: Apache Flink's RecreateOnResetOperatorCoordinator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -55,6 +55,19 @@ class RecreateOnReset(CoordinatorProvider):
     def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
         """What the provider inside makes of them."""
         return self._provider.redistribute(states, parallelism)
+
+    @property
+    def state_version(self) -> int:
+        """That of the provider inside."""
+        return self._provider.state_version
+
+    def upgrade_state(self, version: int, state: bytes) -> bytes:
+        """What the provider inside makes of it."""
+        return self._provider.upgrade_state(version, state)
+
+    def files_of(self, state: bytes) -> Collection[str]:
+        """Those that the provider inside names."""
+        return self._provider.files_of(state)
 
     def create(self, context: CoordinatorContext) -> RecreatedCoordinator:
         """Make the coordinator that makes the others."""

@@ -8,15 +8,17 @@ counts, when to store, and which checkpoint to go back to.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.fsm import Timer
 from epochgate.runtime.api.committer import Committables
 from epochgate.runtime.api.job_events import CheckpointEnded, Outcome
 from epochgate.runtime.api.reports import CheckpointReport, keep_recent, shortened, summed
+from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, with_version
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
 from epochgate.runtime.store import (
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
 
 
+Number: TypeAlias = int | float
+Figures: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Mapping[str, Number]]]
 OUTCOMES: tuple[tuple[type[BaseException], str, str], ...] = (
     (CheckpointSaveFailed, "store_failed", "checkpoint {} could not be stored: {}"),
     (BaseException, "store_unknown", "it is unknown whether checkpoint {} is stored: {}"),
@@ -52,11 +56,15 @@ class Parts:
     timer: Timer
     coordinators: dict[str, bytes | None] = field(default_factory=dict)
     subtasks: dict[int, dict[str, bytes]] = field(default_factory=dict)
+    versions: dict[int, dict[str, int]] = field(default_factory=dict)
+    coordinator_versions: dict[str, int] = field(default_factory=dict)
     committables: Committables = field(default_factory=dict)
     uncommitted: dict[int, list[Any]] = field(default_factory=dict)
     barriers_at_s: float | None = None
     """When the barriers went out; none before."""
     acknowledged_at_s: dict[int, float] = field(default_factory=dict)
+    figures: dict[int, Mapping[str, Number]] = field(default_factory=dict)
+    """Of each subtask, when it acknowledged."""
     stored: StoredInfo | None = None
 
     def without(self, parallelism: int) -> list[int]:
@@ -70,10 +78,12 @@ class Checkpoints:
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         self._master = master
         self.latest = restored
+        self._begun_from = "" if restored is None else restored.begun_from
         self._parts: Parts | None = None
         self._saving: CompletedCheckpoint | None = None
         self._requests: list[Future[int]] = []
         self._served: dict[int, list[Future[int]]] = {}
+        self._figures: Figures | None = None
         master.job.bind("checkpoint", "driver", self)
         master.job.bind("request", "requester", self)
 
@@ -83,9 +93,20 @@ class Checkpoints:
         latest = self._restored(checkpoint)
         return None if latest is None else latest.coordinators.get(operator_id)
 
-    def subtask_states(self, subtask: int, checkpoint: int) -> dict[str, bytes] | None:
+    def coordinator_version(self, operator_id: str, checkpoint: int) -> int:
         latest = self._restored(checkpoint)
-        return None if latest is None else latest.subtasks.get(self._master.subtask_of(subtask))
+        return FIRST if latest is None else latest.coordinator_versions.get(operator_id, FIRST)
+
+    def subtask_states(self, subtask: int, checkpoint: int) -> dict[str, Versioned] | None:
+        """As they travel to the tasks."""
+        latest, subtask = self._restored(checkpoint), self._master.subtask_of(subtask)
+        if latest is None or subtask not in latest.subtasks:
+            return None
+        versions = latest.versions.get(subtask, {})
+        return {
+            name: with_version(versions.get(name, FIRST), state)
+            for name, state in latest.subtasks[subtask].items()
+        }
 
     def _restored(self, checkpoint: int) -> CompletedCheckpoint | None:
         if checkpoint == 0:
@@ -154,16 +175,24 @@ class Checkpoints:
         if self._parts is not None and self._parts.barriers_at_s is None:
             self._parts.barriers_at_s = self._master.queue.clock.now_s()
 
-    def keep_coordinator(self, operator_id: str, checkpoint: int, state: bytes | None) -> None:
-        self._part(checkpoint).coordinators[operator_id] = state
+    def keep_coordinator(
+        self, operator_id: str, checkpoint: int, state: bytes | None, version: int
+    ) -> None:
+        parts = self._part(checkpoint)
+        parts.coordinators[operator_id] = state
+        if version != FIRST:
+            parts.coordinator_versions[operator_id] = version
 
     def keep(
-        self, checkpoint: int, subtask: int, parts: tuple[dict[str, bytes], list[Any]]
+        self, checkpoint: int, subtask: int, parts: tuple[dict[str, Versioned], list[Any]]
     ) -> None:
         subtask = self._master.subtask_of(subtask)
         whole = self._part(checkpoint)
-        whole.subtasks[subtask] = parts[0]
+        whole.subtasks[subtask], versions = parted(parts[0])
+        if versions:
+            whole.versions[subtask] = versions
         whole.acknowledged_at_s[subtask] = self._master.queue.clock.now_s()
+        whole.figures[subtask] = self._master.report.metrics.get(subtask, {})
         if parts[1]:
             whole.committables[subtask] = parts[1]
 
@@ -190,6 +219,11 @@ class Checkpoints:
             subtasks=parts.subtasks,
             committables=parts.committables,
             uncommitted=parts.uncommitted,
+            versions=parts.versions,
+            coordinator_versions=parts.coordinator_versions,
+            files=[],
+            epoch=self._master.store.epoch,
+            begun_from=self._begun_from,
         )
         self._saving = whole
         self._master.blocking.submit(
@@ -198,7 +232,18 @@ class Checkpoints:
 
     def _check_and_save(self, whole: CompletedCheckpoint) -> StoredInfo:
         self._master.commits.check(whole.committables)
+        self._note_files(whole)
         return self._master.store.save(whole)
+
+    def _note_files(self, whole: CompletedCheckpoint) -> None:
+        """Let the checkpoint name what its coordinators' states refer to; on the store's thread."""
+        named: set[str] = set()
+        for provider in self._master.configuration.providers:
+            state = whole.coordinators.get(provider.operator_id)
+            if state is not None:
+                named.update(provider.files_of(state))
+        assert whole.files is not None, "it was made with none to name"
+        whole.files[:] = sorted(named)
 
     def _saved(
         self, whole: CompletedCheckpoint, stored: StoredInfo | None, error: BaseException | None
@@ -253,6 +298,9 @@ class Checkpoints:
         most, began_s = CheckpointEnded.SUBTASKS_MAX, parts.barriers_at_s
         slowest = heapq.nlargest(most, parts.acknowledged_at_s.items(), key=lambda one: one[1])
         missing: list[int] = []
+        if outcome == "completed":
+            self._figures = summed(parts.figures), self._master.coordinator_figures()
+        figures, coordinators = self.figures()
         if outcome != "completed" and began_s is not None:
             missing = parts.without(self._master.configuration.parallelism)[:most]
         self._master.observers.tell(
@@ -266,6 +314,14 @@ class Checkpoints:
             missing=tuple(missing),
             store_s=0.0 if parts.stored is None else parts.stored.duration_s,
             reason=shortened(reason),
-            figures=summed(self._master.report.metrics),
-            coordinators=self._master.coordinator_figures(),
+            figures=figures,
+            coordinators=coordinators,
         )
+
+    def figures(self) -> Figures:
+        """Those of the tasks, summed over them, and of the coordinators, as of the last completed
+        checkpoint of this run; as of now before the first.
+        """
+        if self._figures is not None:
+            return self._figures
+        return summed(self._master.report.metrics), self._master.coordinator_figures()

@@ -6,13 +6,15 @@ Decides: which driver holds a directory. Two mechanisms, since each has a gap th
   system forgets the lock.
 - the claim (`claim.json`), replaced at each opening with the next fencing epoch and a random mark.
   A driver reads it back before it makes a checkpoint visible, and stops if it is not its own any
-  more.
+  more. Between that and its rename it may be suspended for any time: the next driver removes the
+  file that was to be renamed, after its claim (`epochgate.runtime.store.directory`).
+No clock takes part, so none that jumps can matter.
 Leaves to others: what is written into the directory.
 Runs on the driver, on the thread of the store.
 
-Blind spot: a driver that is suspended between reading the claim back and renaming its checkpoint
-can still make that one checkpoint visible after another has claimed the directory. The lock
-excludes that unless it has been lost as well.
+Blind spot: a driver whose disk fails at the rename, and which is suspended after reading the claim
+back once more and before it removes what it may have written, removes the file of another driver
+that has saved the same id meanwhile. The lock excludes that unless it has been lost as well.
 """
 
 from __future__ import annotations
@@ -151,9 +153,17 @@ class HeldDirectory:
         """The fencing epoch of this driver, from 1; 0 before `claim`."""
         return 0 if self._mine is None else self._mine.epoch
 
-    def claim(self) -> None:
-        """Durably fence every earlier driver. Raises `OSError`."""
-        epoch = 1 if self._before is None else self._before.epoch + 1
+    @property
+    def mark(self) -> str:
+        """What no other claim has; empty before `claim`."""
+        return "" if self._mine is None else self._mine.mark
+
+    def claim(self, after_epoch: int = 0) -> None:
+        """Durably fence every earlier driver, with an epoch above theirs and `after_epoch`; a
+        second claim goes on from the first. Raises `OSError`.
+        """
+        before = 0 if self._before is None else self._before.epoch
+        epoch = max(before, after_epoch, self.epoch) + 1
         host, mark = socket.gethostname(), secrets.token_hex(8)
         mine = Claim(DIRECTORY_VERSION, self._job_id, epoch, os.getpid(), host, mark)
         self._file_system.write_bytes_durably(self._path, mine.encode())
@@ -184,10 +194,17 @@ class HeldDirectory:
 
     def _in_use(self) -> CheckpointStoreInUse:
         holder = self._found()
+        used = f"the checkpoint directory {self._directory} is in use by"
+        if holder is not None and (holder.host, holder.pid) == (socket.gethostname(), os.getpid()):
+            return CheckpointStoreInUse(
+                f"{used} an earlier start in this very process (epoch {holder.epoch}). A job lets "
+                "go of it once its handle's wait() has returned, after stop() or cancel() too: "
+                "wait for that before the next start, or close a store that no job was given"
+            )
         return CheckpointStoreInUse(
-            f"the checkpoint directory {self._directory} is in use by "
-            f"{'another driver' if holder is None else holder}. Two drivers on one directory would "
-            "process the same rows: stop that one first, or give this job a directory of its own"
+            f"{used} {'another driver' if holder is None else holder}. Two drivers on one "
+            "directory would process the same rows: stop that one first, or give this job a "
+            "directory of its own"
         )
 
     def _refuse_foreign(self, found: Claim | None) -> None:
