@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from epochgate.models.job import Job
+from epochgate.runtime.testing.worlds.exploring import Explored
 from epochgate.runtime.testing.worlds.report import moments
 from epochgate.runtime.testing.worlds.searching import Found
 
@@ -25,6 +26,9 @@ def feedback(found: Mapping[str, Found], is_long: bool) -> Iterator[str]:
     tests = f"{len(found)} simulated test{'s' * (len(found) > 1)}"
     yield f"{tests}: {runs:,} runs, {steps:,} steps"
     yield f"rows of the job's machines taken: {len(known) - len(never)} of {len(known)}"
+    for name, one in found.items():
+        if isinstance(one, Explored):
+            yield f"{name}: {one.told()}"
     counts = Counter(name for name, *_ in never)
     if not is_long:
         told = ", ".join(f"{name} {count}" for name, count in counts.items())

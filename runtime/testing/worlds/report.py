@@ -82,7 +82,7 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
         yield ""
     word = token(failure)
     yield f"replay    pytest ... --epochgate-replay={word}"
-    if found.first is not None and found.first.deviations != failure.deviations:
+    if found.first is not None and found.tries and found.first.deviations != failure.deviations:
         yield (
             f"found     by run {found.runs} (--epochgate-seed={found.seed}), which had "
             f"{_size(found.first)}; shrunk in {found.tries} runs"

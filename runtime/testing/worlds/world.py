@@ -148,7 +148,7 @@ class World:
         """Let the job move: for a number of seconds of its own clock, and then to rest; raises
         ClaimBroken, as all does that lets it move.
         """
-        job = self._the_job
+        job = self.the_job
         end_s = job.now_s + seconds
         while job.now_s < end_s:
             self._run(_never, until_s=end_s)
@@ -169,7 +169,7 @@ class World:
         self._doom(message, "repeated")
 
     def _doom(self, message: str, fate: Any) -> None:
-        doom(self._the_job.rig, message, fate)
+        doom(self.the_job.rig, message, fate)
         self.say(f"the next {message} will be {fate}")
         self.move()
 
@@ -205,7 +205,7 @@ class World:
             self._come_true(claim)
 
     def _come_true(self, claim: Claim) -> None:
-        job = self._the_job
+        job = self.the_job
         end_s = job.now_s + claim.within_s
         while not self._holds(claim):
             if job.now_s >= end_s:
@@ -235,7 +235,8 @@ class World:
     # how a job moves
 
     @property
-    def _the_job(self) -> WorldJob:
+    def the_job(self) -> WorldJob:
+        """The job; raises WorldMisused before there is one, and while claims look at it."""
         if self._job is None:
             raise WorldMisused("this world has no job yet; begin with world.job(...)")
         if self._is_judging:
@@ -245,14 +246,14 @@ class World:
     def options(self, what: str) -> int:
         """To how many a deviation can happen now (`Moment`)."""
         if what in FAULTS:
-            return len(FAULTS[what].targets(self._the_job.rig))
+            return len(FAULTS[what].targets(self.the_job.rig))
         if what == GO_ON:
             return 0 if self._is_timed else 1
-        return 1 if len(self._the_job.line.movers()) > 1 else 0
+        return 1 if len(self.the_job.line.movers()) > 1 else 0
 
     def _run(self, is_enough: Callable[[], bool], until_s: float | None = None) -> End:
         """Move until it is enough and nothing moves, or until a time."""
-        job = self._the_job
+        job = self.the_job
         latest_s, at_this_instant = job.now_s + REST_S, 0
         self._is_timed = until_s is not None
         self.at = (self.at[0] + 1, 0)
@@ -284,7 +285,7 @@ class World:
         self.steps += 1
         self.at = (self.at[0], self.at[1] + 1)
         if self.steps > STEPS_MAX:
-            raise ClaimBroken("rest", f"{STEPS_MAX} steps were not enough", self._the_job.account())
+            raise ClaimBroken("rest", f"{STEPS_MAX} steps were not enough", self.the_job.account())
         if self._is_calm:
             return False
         is_to_go_on = False
@@ -292,7 +293,7 @@ class World:
             if deviation.what in FAULTS:
                 self._strike(deviation)
                 continue
-            movers = self._the_job.line.movers()
+            movers = self.the_job.line.movers()
             if deviation.what == GO_ON and not self._is_timed:
                 is_to_go_on = True
                 self.say("the test goes on, although the job is not at rest", deviation)
@@ -301,18 +302,18 @@ class World:
         return is_to_go_on
 
     def _defer(self, mover: Mover, deviation: Deviation) -> None:
-        line = self._the_job.line
-        lane, text = told(self._the_job.rig, mover)
+        line = self.the_job.line
+        lane, text = told(self.the_job.rig, mover)
         if deviation.what == HOLD:
             line.hold(mover)
             text = f"waits until nothing else moves: {text}"
         elif deviation.what == DELAY:
             line.delay(mover)
             text = f"lets all others go first: {text}"
-        self._note(Happening(self.at, self._the_job.now_s, lane, text, deviation))
+        self._note(Happening(self.at, self.the_job.now_s, lane, text, deviation))
 
     def _strike(self, deviation: Deviation, is_of_test: bool = False) -> bool:
-        job, fault = self._the_job, FAULTS[deviation.what]
+        job, fault = self.the_job, FAULTS[deviation.what]
         targets = fault.targets(job.rig)
         if not targets:
             return False
@@ -331,7 +332,7 @@ class World:
         return True
 
     def _move(self, mover: Mover) -> bool:
-        job = self._the_job
+        job = self.the_job
         lane, text = told(job.rig, mover)
         has_moved = job.line.move(mover)
         job.look_around()
@@ -340,7 +341,7 @@ class World:
         return has_moved
 
     def _note_step(self, lane: str, text: str) -> None:
-        job = self._the_job
+        job = self.the_job
         self._note(Happening(self.at, job.now_s, lane, text, None, job.take_rows()))
         self._judge()
         if self._after_step is not None:
