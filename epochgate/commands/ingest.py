@@ -170,8 +170,8 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         "--settle-s",
         type=float,
         metavar="SECONDS",
-        help="take a file once it has been unmodified for so long (default: 5 with --follow, "
-        "else 0)",
+        help="take a file once it has been unmodified for so long, and ten times as long where its "
+        "last line has no end (default: 5 with --follow, else 0)",
     )
     add(
         "--forget-after",

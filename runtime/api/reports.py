@@ -110,7 +110,7 @@ class JobResult:
         return self.state == "finished"
 
     def __repr__(self) -> str:
-        why = "" if self.reason is None else f", because {one_line(self.reason)!r}"
+        why = "" if self.reason is None else f", because {telling_line(self.reason)!r}"
         return (
             f"<JobResult: {self.state}{why}; last checkpoint "
             f"{self.last_checkpoint_id or 'none'}; {self.report.summary()}>"
@@ -169,10 +169,15 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def one_line(text: str) -> str:
-    """The telling line of a reason, the last that is no frame of a traceback; cut to fit."""
+def telling_line(text: str) -> str:
+    """The telling line of a reason, the last that is no frame of a traceback."""
     lines = [line for line in text.strip().splitlines() if not line.startswith("  ")]
-    line = (lines or [""])[-1].strip()
+    return (lines or [""])[-1].strip()
+
+
+def one_line(text: str) -> str:
+    """The telling line of a reason, cut to fit."""
+    line = telling_line(text)
     return line if len(line) <= REASON_CHARACTERS_MAX else line[:REASON_CHARACTERS_MAX] + " ..."
 
 

@@ -66,8 +66,9 @@ class IngestOptions:
     the file `bad_files_path`. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
-    file must have been unmodified before it is taken, by default 5 when following, else 0; objects
-    of s3:// and gs:// are complete when they are there.
+    file must have been unmodified before it is taken, and ten times as many where its last line has
+    no end; by default 5 when following, else 0; objects of s3:// and gs:// are complete when they
+    are there.
     forget_after_s: a file that has been gone from the source for so long is forgotten, and would be
     taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so

@@ -28,6 +28,8 @@ from epochgate.spark.files import (
 from epochgate.spark.files.partitions import PartitionsDiffer
 from epochgate.spark.files.split import SplitPosition
 
+TORN = [("a.csv", "a,b\n1,2\n3,4", "5\n"), ("a.jsonl", '{"a": 1}\n{"a": 2', "3}\n")]
+
 
 def write(path: Path, text: str = "a\n1\n") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,6 +174,44 @@ def test_two_looks_settle_a_file_whose_time_stamp_is_ahead_of_our_clock(tmp_path
     assert enumeration.discover() == []
     now += 5
     assert len(enumeration.discover()) == 1
+
+
+@pytest.mark.parametrize(("name", "torn", "rest"), TORN)
+def test_a_line_without_its_end_is_waited_for_ten_times_as_long(
+    tmp_path: Path, name: str, torn: str, rest: str
+) -> None:
+    now = 1_000.0
+    path = tmp_path / name
+
+    def grow(text: str) -> None:
+        write(path, text)
+        os.utime(path, (now, now))
+
+    def look(after_s: float) -> int:
+        nonlocal now
+        now += after_s
+        return len(enumeration.discover())
+
+    enumeration = FileEnumeration(tmp_path, follow=True, settle_s=5, now=lambda: now)
+    grow(torn)
+    assert [look(0), look(20), look(29)] == [0, 0, 0], "its writer is silent within a line"
+    grow(torn + rest)
+    assert [look(4), look(1)] == [0, 1], "the line has its end"
+    grow_other = write(tmp_path / f"other-{name}", torn)
+    os.utime(grow_other, (now, now))
+    assert [look(49), look(1)] == [0, 1], "the file has no other end"
+
+
+def test_a_torn_file_that_is_not_followed_or_old_or_compressed_is_taken_at_once(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "a.csv", "a\n1")
+    assert len(FileEnumeration(tmp_path).discover()) == 1
+    os.utime(path, (940, 940))
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"a\n1"))
+    os.utime(tmp_path / "b.csv.gz", (990, 990))
+    followed = FileEnumeration(tmp_path, follow=True, settle_s=5, now=lambda: 1_000.0)
+    assert found(followed, tmp_path) == ["a.csv", "b.csv.gz"]
 
 
 def test_an_old_file_is_taken_at_the_first_look(tmp_path: Path) -> None:
