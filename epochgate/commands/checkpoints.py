@@ -157,8 +157,21 @@ def summary(checkpoint: CompletedCheckpoint) -> dict[str, Any]:
         "uncommitted": {
             str(earlier): len(values) for earlier, values in checkpoint.uncommitted.items()
         },
+        "versions": {
+            operator: sorted(found) for operator, found in sorted(_versions(checkpoint).items())
+        },
+        "begun_from": checkpoint.begun_from or None,
         "properties": sorted(checkpoint.properties),
     }
+
+
+def _versions(checkpoint: CompletedCheckpoint) -> dict[str, set[int]]:
+    """The versions of states that are not the first, by operator; those of coordinators too."""
+    found: dict[str, set[int]] = {}
+    for each in (checkpoint.coordinator_versions, *checkpoint.versions.values()):
+        for operator, version in each.items():
+            found.setdefault(operator, set()).add(version)
+    return found
 
 
 def exported(checkpoint: CompletedCheckpoint) -> dict[str, Any]:
@@ -240,6 +253,10 @@ def told(checkpoint: CompletedCheckpoint) -> Iterator[str]:
     yield f"committables: {handed_over:,} of {len(one['committables'])} subtasks"
     for earlier, count in one["uncommitted"].items():
         yield f"not known to be committed: {count:,} of checkpoint {earlier}"
+    for operator, versions in one["versions"].items():
+        yield f"state of {operator}: version {', '.join(map(str, versions))}"
+    if one["begun_from"]:
+        yield f"begun from savepoint {one['begun_from']}"
     if one["properties"]:
         yield f"properties: {', '.join(one['properties'])}"
 

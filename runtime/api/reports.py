@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 RECENT_MAX: Final = 1000
 """How many of the newest entries a report keeps at least; it holds at most twice as many."""
@@ -27,8 +27,7 @@ class CheckpointReport:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class FailureReport:
+class FailureReport(NamedTuple):
     """One failure: of an attempt, or with subtask None of the job as a whole. at_s: seconds since
     the job was started.
     """
@@ -88,7 +87,7 @@ class JobReport:
             "zombies_refused": self.zombies_refused,
             "committed_upto": self.committed_upto,
             "last_checkpoint": asdict(self.checkpoints[-1]) if self.checkpoints else None,
-            "failures": [asdict(failure) for failure in self.failures[-SHOWN_MAX:]],
+            "failures": [failure._asdict() for failure in self.failures[-SHOWN_MAX:]],
             "warnings": self.warnings[-SHOWN_MAX:],
             "metrics": summed(self.metrics),
             "coordinator_metrics": {

@@ -20,6 +20,7 @@ from epochgate.runtime.api.operator import FatalTaskError, OperatorContext, Prog
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
 from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, upgraded
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.closing import close_all
 from epochgate.runtime.shell.handing_over import committables_of, states_of
@@ -128,11 +129,9 @@ class Worker:
 
     # port `operators`
 
-    def restore(self, attempt: int, checkpoint: int, states: dict[str, bytes] | None) -> None:
+    def restore(self, attempt: int, checkpoint: int, restored: dict[str, Versioned] | None) -> None:
         self.send(["initialize"])
-        if states is not None:
-            what = f"checkpoint {checkpoint} of subtask {self.subtask}"
-            insist_on_operators(what, states, self._operators)
+        states = self._own_states(checkpoint, restored or {})
         for operator_id, operator in self._operators.items():
             context = OperatorContext(
                 operator_id=operator_id,
@@ -145,9 +144,26 @@ class Worker:
                 wake_after=self.wake_up.after,
                 now_s=self.clock.now_s,
             )
-            operator.open(context, None if states is None else states.get(operator_id))
+            operator.open(context, states.get(operator_id))
         self.send(["run"])
         self._may_work = True
+
+    def _own_states(self, checkpoint: int, restored: dict[str, Versioned]) -> dict[str, bytes]:
+        """The operators' states in the versions of their code."""
+        what = f"checkpoint {checkpoint} of subtask {self.subtask}"
+        states, versions = parted(restored)
+        insist_on_operators(what, states, self._operators)
+        return {
+            name: upgraded(
+                f"the state of operator {name!r} in {what}",
+                versions.get(name, FIRST),
+                operator.state_version,
+                states[name],
+                operator.upgrade_state,
+            )
+            for name, operator in self._operators.items()
+            if name in states
+        }
 
     def _sender(self, operator_id: str) -> Callable[[Any], None]:
         if operator_id not in self.coordinators:

@@ -5,6 +5,9 @@ Decides: names, and the order of steps that makes a save all or nothing:
     write temporary -> fsync it -> claim still ours? -> rename -> fsync directory -> remove old ones
                                                         ^ visible   ^ durable, `save` may return
 
+A start claims the directory, and removes all temporaries behind that. So whatever pause an earlier
+driver makes, it either finds that the claim is not its own, or finds nothing to rename.
+
 Leaves to others: the format (`encoding`), who may write (`claim`), single file operations
 (`epochgate.runtime.filesystem`), and what a completed checkpoint sets in motion.
 Runs on the driver, on one thread at a time, outside the event queue.
@@ -199,21 +202,27 @@ class DirectoryCheckpointStore:
         self.close()
 
     def _take_over(self) -> None:
-        # Temporaries go first: they may be what fills the disk, and their names may come up again.
+        self._remove_temporaries()  # they may be what fills the disk
+        if self._held.claim_is_damaged:
+            aside = self._keep_aside(os.path.join(self._path, CLAIM_NAME))
+            self._warn(f"the claim file of {self._path} was damaged; it is kept as {aside}")
+        self._held.claim()
+        # The fence: a driver that has read the claim back before, and not renamed, has nothing to
+        # rename any more.
+        self._remove_temporaries()
+        self._last_id = max((found for found, _ in self._listed()), default=None)
+
+    def _remove_temporaries(self) -> None:
         for name in self._files.list_directory(self._path):
             if name.endswith(TEMPORARY_SUFFIX) and name.startswith(
                 (".checkpoint-", f".{CLAIM_NAME}")
             ):
                 self._files.remove(os.path.join(self._path, name))
-        if self._held.claim_is_damaged:
-            aside = self._keep_aside(os.path.join(self._path, CLAIM_NAME))
-            self._warn(f"the claim file of {self._path} was damaged; it is kept as {aside}")
-        self._held.claim()
-        self._last_id = max((found for found, _ in self._listed()), default=None)
 
     def _publish(self, checkpoint_id: int, path: str, data: bytes) -> None:
         self._saves += 1
-        unique = f"{self._held.epoch}-{self._saves}{TEMPORARY_SUFFIX}"
+        # Never a name that another driver may make: it would be renamed half written.
+        unique = f"{self._held.epoch}-{self._held.mark}-{self._saves}{TEMPORARY_SUFFIX}"
         temporary = os.path.join(self._path, f".{checkpoint_file_name(checkpoint_id)}.{unique}")
         renaming = False
         try:
@@ -239,6 +248,7 @@ class DirectoryCheckpointStore:
     def _refuse_if_not_mine(self, path: str) -> None:
         self._held.refuse_if_lost()
         if self._files.exists(path):
+            self._held.refuse_if_lost()  # another may have saved it since the claim was read
             raise CheckpointIdNotIncreasing(
                 f"{path} is there already, and this driver has not written it. Something other "
                 "than epochgate puts files into the checkpoint directory: stop that, and start the "

@@ -80,7 +80,10 @@ def encode_checkpoint(checkpoint: CompletedCheckpoint) -> bytes:
             "uncommitted": dict(sorted(checkpoint.uncommitted.items())),
             "finished": checkpoint.finished,
             "properties": checkpoint.properties,
-            "versions": dict(sorted(checkpoint.versions.items())),
+            "versions": {
+                subtask: dict(sorted(versions.items()))
+                for subtask, versions in sorted(checkpoint.versions.items())
+            },
             "coordinator_versions": dict(sorted(checkpoint.coordinator_versions.items())),
             "files": checkpoint.files,
             "epoch": checkpoint.epoch,

@@ -33,6 +33,8 @@ def checkpoint(number: int) -> CompletedCheckpoint:
         committables={0: [{"path": "a"}, {"path": "b"}], 1: []},
         uncommitted={number - 1: [{"path": "earlier"}]},
         properties={"rows": b"\xff"},
+        versions={0: {"source": 2}, 1: {"source": 2}},
+        begun_from="savepoint-1",
     )
 
 
@@ -74,6 +76,7 @@ def test_one_is_shown_by_operator(directory: Path, capsys: pytest.CaptureFixture
     assert ["sink", "-", "1", "0", "B", "0", "B", "0", "B"] in rows
     assert ["source", "1.0", "kB", "2", "2", "B", "4", "B", "6", "B"] in rows
     assert "committables: 2 of 2 subtasks" in shown
+    assert "state of source: version 2\nbegun from savepoint savepoint-1\n" in shown
     assert "not known to be committed: 1 of checkpoint 1" in shown
 
 
