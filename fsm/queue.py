@@ -93,11 +93,12 @@ class EventQueue:
 
     def post_due(self) -> int:
         """Enqueue the timers whose time has come, in order of their times; their number."""
-        posted, now_s = 0, self.clock.now_s()
-        while (due_s := self.next_due_s()) is not None and due_s <= now_s:
-            timer = heapq.heappop(self._timers)[2]
-            self._events.append((timer.trigger, timer.arguments))
-            posted += 1
+        posted, now_s, timers = 0, self.clock.now_s(), self._timers
+        while timers and timers[0][0] <= now_s:
+            timer = heapq.heappop(timers)[2]
+            if not timer.is_cancelled:
+                self._events.append((timer.trigger, timer.arguments))
+                posted += 1
         return posted
 
     def step(self) -> bool:
