@@ -44,6 +44,7 @@ class EventQueue:
 
     def __init__(self, system: System, clock: Clock, journal: Journal | None = None) -> None:
         self.system, self.clock = system, clock
+        self._journal = journal
         if journal is not None:
             system.journal = journal
             journal.clock = clock
@@ -126,6 +127,8 @@ class EventQueue:
             )
         left, done, events = sys.maxsize if events_max is None else events_max, 0, self._events
         outbox, settle = self.system.emitted, self.system.settle
+        if self._journal is not None:
+            self._journal.between_events()
         self._is_processing = True
         try:
             while events and done < left:
