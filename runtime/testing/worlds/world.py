@@ -24,7 +24,7 @@ from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.line import DRIVER, Mover
 from epochgate.runtime.testing.worlds.rig import NotSimulated, PlainProgram, Rig, Setup
 from epochgate.runtime.testing.worlds.schedule import DELAY, GO_ON, HOLD, At, Choosing, Deviation
-from epochgate.runtime.testing.worlds.trace import TEST, Happening, handled, told
+from epochgate.runtime.testing.worlds.trace import TEST, Happening, handled, states, told
 
 STEPS_MAX: Final = 20_000
 MOVES_PER_INSTANT: Final = 400
@@ -56,10 +56,10 @@ class World:
         draw: Callable[[Any], Any],
         *,
         seed: int = 0,
-        after_step: Callable[[World], None] | None = None,
+        keeps_states: bool = False,
     ) -> None:
         self._choosing, self._draw = choosing, draw
-        self._after_step = after_step
+        self._keeps_states = keeps_states
         self.claims = Claims()
         self.trace: list[Happening] = []
         self.deviations: list[Deviation] = []
@@ -327,7 +327,7 @@ class World:
             lane, text = TEST, f"{text} ({lane})"
         rows = job.take_rows()
         shown = None if is_of_test else deviation
-        self.trace.append(Happening(self.at, job.now_s, lane, text, shown, rows))
+        self._append(Happening(self.at, job.now_s, lane, text, shown, rows))
         self._judge()
         return True
 
@@ -344,13 +344,16 @@ class World:
         job = self.the_job
         self._note(Happening(self.at, job.now_s, lane, text, None, job.take_rows()))
         self._judge()
-        if self._after_step is not None:
-            self._after_step(self)
 
     def _note(self, happening: Happening) -> None:
-        self.trace.append(happening)
+        self._append(happening)
         if happening.deviation is not None:
             self.deviations.append(happening.deviation)
+
+    def _append(self, happening: Happening) -> None:
+        if self._keeps_states and self._job is not None:
+            happening.after = states(self._job.rig)
+        self.trace.append(happening)
 
     def say(self, text: str, deviation: Deviation | None = None) -> None:
         """Note what the test does."""
