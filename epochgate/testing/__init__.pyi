@@ -38,4 +38,5 @@ from epochgate.runtime.testing.worlds.simulate import (
     replay as replay,
     simulate as simulate,
 )
+from epochgate.runtime.testing.worlds.suites import agree as agree, read_once as read_once
 from epochgate.runtime.testing.worlds.world import World as World, WorldMisused as WorldMisused

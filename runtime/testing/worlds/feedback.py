@@ -13,8 +13,10 @@ from epochgate.runtime.testing.worlds.report import moments
 from epochgate.runtime.testing.worlds.searching import Found
 
 
-def feedback(found: Mapping[str, Found], is_long: bool) -> Iterator[str]:
-    """A few lines on all tests; `is_long` lists every row that was not taken."""
+def feedback(found: Mapping[str, Found], is_long: bool, option: str = "-v") -> Iterator[str]:
+    """A few lines on all tests; `is_long` lists every row that was not taken, which `option`
+    asks for.
+    """
     runs, steps = sum(f.runs for f in found.values()), sum(f.steps for f in found.values())
     taken = set().union(*(f.taken for f in found.values()))
     known = [
@@ -32,7 +34,7 @@ def feedback(found: Mapping[str, Found], is_long: bool) -> Iterator[str]:
     counts = Counter(name for name, *_ in never)
     if not is_long:
         told = ", ".join(f"{name} {count}" for name, count in counts.items())
-        yield f"never taken, by machine: {told or 'none'} (-v lists them)"
+        yield f"never taken, by machine: {told or 'none'} ({option} lists them)"
         return
     for name, source, row in never:
         yield f"  never: {name}.{row.trigger} in {source} ({row.because})"

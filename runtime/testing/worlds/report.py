@@ -29,7 +29,12 @@ class Vacuous(NegativeResult, AssertionError):
     """What should happen sometimes never did, so that the test says nothing about it."""
 
     def __init__(self, name: str, found: Found) -> None:
-        super().__init__("\n".join(_vacuous(name, found)))
+        super().__init__(vacuous(name, found))
+
+
+def vacuous(name: str, found: Found) -> str:
+    """What never happened, and which faults did."""
+    return "\n".join(_vacuous(name, found))
 
 
 def _vacuous(name: str, found: Found) -> Iterator[str]:

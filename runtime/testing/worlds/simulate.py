@@ -67,11 +67,15 @@ class Systematic(Simulation):
         """Explore, or run what the command line says; raises SimulationFailed, Vacuous."""
         if CHOSEN.token is not None or CHOSEN.seed is not None:
             return super().check(**arguments)
-        exploration = Exploration(self.search(**arguments), self.faults_max, self.delays_max)
-        found = exploration.explore(self.seconds)
+        found = self.explored(self.seconds, **arguments)
         CHOSEN.note(self.name, found)
         self.judge(found)
         return found
+
+    def explored(self, seconds: float | None, **arguments: Any) -> Found:
+        """Explore as far as there is time."""
+        exploration = Exploration(self.search(**arguments), self.faults_max, self.delays_max)
+        return exploration.explore(seconds)
 
 
 class SimulatedTest(Protocol):

@@ -16,15 +16,25 @@ from typing import Any, Final
 from epochgate.errors import UsageError
 from epochgate.fsm import Row
 from epochgate.runtime.api.committer import Committer
+from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import Operator, Program
+from epochgate.runtime.api.sink import SinkStart
+from epochgate.runtime.testing.simulation import Preparing
 from epochgate.runtime.testing.worlds.claims import Claim, ClaimBroken, Claims, caller
 from epochgate.runtime.testing.worlds.faults import FAULTS, doom
 from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.line import DRIVER, Mover
-from epochgate.runtime.testing.worlds.rig import NotSimulated, PlainProgram, Rig, Setup
+from epochgate.runtime.testing.worlds.rig import (
+    NotSimulated,
+    Parts,
+    PlainProgram,
+    Prepared,
+    Rig,
+    Setup,
+)
 from epochgate.runtime.testing.worlds.schedule import DELAY, GO_ON, HOLD, At, Choosing, Deviation
-from epochgate.runtime.testing.worlds.trace import TEST, Happening, handled, told
+from epochgate.runtime.testing.worlds.trace import TEST, Happening, handled, states, told
 
 STEPS_MAX: Final = 20_000
 MOVES_PER_INSTANT: Final = 400
@@ -56,10 +66,10 @@ class World:
         draw: Callable[[Any], Any],
         *,
         seed: int = 0,
-        after_step: Callable[[World], None] | None = None,
+        keeps_states: bool = False,
     ) -> None:
         self._choosing, self._draw = choosing, draw
-        self._after_step = after_step
+        self._keeps_states = keeps_states
         self.claims = Claims()
         self.trace: list[Happening] = []
         self.deviations: list[Deviation] = []
@@ -98,18 +108,43 @@ class World:
         `configuration` are further fields of `JobConfiguration`. Raises WorldMisused for a second
         job, NotSimulated for what makes no job.
         """
+        makers = [_maker(each) for each in providers]
+        made = program or _program(makers, operators)
+
+        def prepare(start: SinkStart) -> Parts:
+            settings = {**DEFAULTS, "checkpoint_interval_s": checkpoint_every_s, **configuration}
+            given = tuple(make() for make in makers)
+            return Parts(
+                JobConfiguration(start.job_id, subtasks, given, start.run_id, **settings),
+                made,
+                None if committer is None else committer(),
+            )
+
+        return self._start(Setup(subtasks, prepare, committer is not None))
+
+    def pipeline(
+        self,
+        pipeline: Preparing,
+        *,
+        subtasks: int = 1,
+        checkpoint_every_s: float | None = None,
+        **configuration: Any,
+    ) -> WorldJob:
+        """Start a `Pipeline`, and let it come up; `configuration` are further fields of
+        `JobConfiguration`. Raises WorldMisused for a second job.
+        """
+        settings = {**DEFAULTS, "checkpoint_interval_s": checkpoint_every_s, **configuration}
+
+        def prepare(start: SinkStart) -> Prepared:
+            return pipeline.prepared(start, subtasks, **settings)
+
+        return self._start(Setup(subtasks, prepare, has_committer=True))
+
+    def _start(self, setup: Setup) -> WorldJob:
         if self._job is not None:
             raise WorldMisused("a world has one job; give what is more to world.job as well")
-        settings = {
-            "checkpoint_interval_s": checkpoint_every_s,
-            "checkpoint_timeout_s": 10.0,
-            "coordinator_call_warn_s": None,
-            **configuration,
-        }
-        made = program or _program(providers, operators)
-        rig = Rig(Setup(providers, made, subtasks, committer, settings))
-        self._job = WorldJob(self, rig)
-        self.say(f"a job of {subtasks} subtask{'s' * (subtasks > 1)} starts")
+        self._job = WorldJob(self, Rig(setup))
+        self.say(f"a job of {setup.subtasks} subtask{'s' * (setup.subtasks > 1)} starts")
         self.move()
         return self._job
 
@@ -327,7 +362,7 @@ class World:
             lane, text = TEST, f"{text} ({lane})"
         rows = job.take_rows()
         shown = None if is_of_test else deviation
-        self.trace.append(Happening(self.at, job.now_s, lane, text, shown, rows))
+        self._append(Happening(self.at, job.now_s, lane, text, shown, rows))
         self._judge()
         return True
 
@@ -344,13 +379,16 @@ class World:
         job = self.the_job
         self._note(Happening(self.at, job.now_s, lane, text, None, job.take_rows()))
         self._judge()
-        if self._after_step is not None:
-            self._after_step(self)
 
     def _note(self, happening: Happening) -> None:
-        self.trace.append(happening)
+        self._append(happening)
         if happening.deviation is not None:
             self.deviations.append(happening.deviation)
+
+    def _append(self, happening: Happening) -> None:
+        if self._keeps_states and self._job is not None:
+            happening.after = states(self._job.rig)
+        self.trace.append(happening)
 
     def say(self, text: str, deviation: Deviation | None = None) -> None:
         """Note what the test does."""
@@ -380,7 +418,17 @@ STARTS_MAX: Final = 3
 """How often a job that has failed is started again once the faults have ended."""
 
 
-def _program(providers: Sequence[Any], operators: Any) -> Callable[[int], Program]:
+DEFAULTS: Final[dict[str, Any]] = {"checkpoint_timeout_s": 10.0, "coordinator_call_warn_s": None}
+
+
+def _maker(given: Any) -> Callable[[], CoordinatorProvider]:
+    """What makes the provider of each start: a provider serves all of them."""
+    return (lambda: given) if isinstance(given, CoordinatorProvider) else given
+
+
+def _program(
+    makers: Sequence[Callable[[], CoordinatorProvider]], operators: Any
+) -> Callable[[int], Program]:
     """What makes a program of operators that wait for events."""
     if operators is None:
         raise NotSimulated(
@@ -388,13 +436,11 @@ def _program(providers: Sequence[Any], operators: Any) -> Callable[[int], Progra
             "is called with the number of the subtask"
         )
     if not isinstance(operators, Mapping):
-        if len(providers) != 1:
+        if len(makers) != 1:
             raise NotSimulated(
-                f"{len(providers)} providers and one operator: say which operator has which id, "
+                f"{len(makers)} providers and one operator: say which operator has which id, "
                 "operators={'rules': MyOperator, ...}"
             )
-        provider = providers[0]
-        made = provider if isinstance(provider, CoordinatorProvider) else provider()
-        operators = {made.operator_id: operators}
-    makers: dict[str, Callable[[], Operator]] = dict(operators)
-    return lambda subtask: PlainProgram({name: make() for name, make in makers.items()})
+        operators = {makers[0]().operator_id: operators}
+    made: dict[str, Callable[[], Operator]] = dict(operators)
+    return lambda subtask: PlainProgram({name: make() for name, make in made.items()})
