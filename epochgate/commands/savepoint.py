@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 
+from epochgate.commands.status import aligned
 from epochgate.errors import EpochgateError
 
 DESCRIPTION = """\
@@ -87,10 +88,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({**savepoint.to_json(), "is_of_running_job": is_of_running_job}))
         return 0
-    whose = "which goes on" if is_of_running_job else "which has ended"
-    print(
-        f"savepoint of checkpoint {savepoint.checkpoint_id} of job {savepoint.job_id}, {whose}: "
-        f"{size(savepoint.size_bytes)} in"
-    )
-    print(savepoint.path)
+    then = "the job goes on" if is_of_running_job else "copied, since the job has ended"
+    told = [
+        ("savepoint", savepoint.path),
+        (
+            "holds",
+            f"checkpoint {savepoint.checkpoint_id} of job {savepoint.job_id}, "
+            f"{size(savepoint.size_bytes)}; {then}",
+        ),
+        ("start from it", f"--from-savepoint {savepoint.path} --checkpoint-dir NEW"),
+    ]
+    print("\n".join(aligned(told)))
     return 0

@@ -86,6 +86,8 @@ def _of_job(
             if answer is not None and answer["state"] == WRITTEN:
                 return _savepoint_of(answer)
             if answer is not None and answer["state"] == FAILED:
+                if answer.get("is_over", False):
+                    return None
                 raise SavepointRefused(answer["reason"])
             now_s = clock()
             if answer is not None if place.is_url else holder_of(checkpoints).is_held:
