@@ -7,7 +7,6 @@ python -m tests.spark.sink.killed_object_driver SOURCE URL [REQUEST KEY WHEN [SI
 from __future__ import annotations
 
 import fnmatch
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -29,6 +28,7 @@ class DeadlyObjects(FaultyObjects):
     def __init__(self, request: str, key: str, when: str, by: str = "SIGKILL") -> None:
         super().__init__(open_url)
         self._request, self._key, self._when = request, key, when
+        # Of this thread: one to the process lets it go on until another thread has heard of it.
         self._signal = signal.Signals[by]
 
     def change(self, name: str, key: str, do: Callable[[], None]) -> None:
@@ -36,10 +36,10 @@ class DeadlyObjects(FaultyObjects):
         if is_it:
             self._request = ""  # the first alone: one that is stopped goes on
         if is_it and self._when == "before":
-            os.kill(os.getpid(), self._signal)
+            signal.raise_signal(self._signal)
         super().change(name, key, do)
         if is_it and self._when == "after":
-            os.kill(os.getpid(), self._signal)
+            signal.raise_signal(self._signal)
 
 
 def main(source: str, url: str, *step: str) -> None:
