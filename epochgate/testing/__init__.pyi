@@ -33,5 +33,10 @@ from epochgate.runtime.testing.worlds.report import (
 from epochgate.runtime.testing.worlds.rig import NotSimulated as NotSimulated
 from epochgate.runtime.testing.worlds.schedule import TokenMalformed as TokenMalformed
 from epochgate.runtime.testing.worlds.searching import NotRepeatable as NotRepeatable
-from epochgate.runtime.testing.worlds.simulate import replay as replay, simulate as simulate
+from epochgate.runtime.testing.worlds.simulate import (
+    explore as explore,
+    replay as replay,
+    simulate as simulate,
+)
+from epochgate.runtime.testing.worlds.suites import agree as agree, read_once as read_once
 from epochgate.runtime.testing.worlds.world import World as World, WorldMisused as WorldMisused

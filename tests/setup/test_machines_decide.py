@@ -43,6 +43,7 @@ READS = {
     "runtime/testing/playing/scripted.py": "a played schedule says which process speaks",
     "runtime/testing/playing/stage.py": "a played schedule says which attempt a message is for",
     "runtime/testing/worlds/job.py": "a report says what a job was doing when a fault struck",
+    "runtime/testing/worlds/trace.py": "the page of a failure shows the states behind each step",
     "runtime/testing/worlds/rig.py": "a claim looks at the operators that are open",
     "runtime/testing/simulation.py": "a simulation runs until its job is steady",
     "runtime/source/assignment.py": "the user's call is refused whole, before any split is sent",

@@ -61,7 +61,7 @@ def committing(world: World) -> None:
 
 
 def found_with(fault: str) -> Found:
-    return simulate(committing, runs=60, faults=(fault,)).simulation.search().at_random(60, 0)
+    return simulate(committing, runs=40, faults=(fault,)).simulation.search().at_random(40, 0)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -72,7 +72,7 @@ def test_a_right_job_outlives_each_fault_and_each_fault_happens(fault: str) -> N
 
 
 def test_a_right_job_outlives_all_of_them_together() -> None:
-    found = simulate(committing).simulation.search().at_random(300, 1000)
+    found = simulate(committing).simulation.search().at_random(200, 1000)
     assert found.failure is None, found.failure.broken
     assert {moment for _, moment in found.struck} >= {
         *("snapshot", "barrier", "store", "commit", "restore", "running"),

@@ -11,6 +11,7 @@ import pytest
 from epochgate.runtime.testing.worlds.faults import FAULTS
 from epochgate.testing import SimulationFailed
 from tests.worlds.rules import Applying, ForgetfulRules, RulesProvider
+from tests.worlds.test_suites import Numbers
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
@@ -25,10 +26,10 @@ def shown(words: str, **known: Any) -> dict[str, Any]:
 
 
 def test_the_ten_lines_find_what_the_guide_says() -> None:
-    right = shown("def test_rules", RulesProvider=RulesProvider, Applying=Applying)
+    right = shown("def test_rules(", RulesProvider=RulesProvider, Applying=Applying)
     right["test_rules"]()
     wrong = shown(
-        "def test_rules", RulesProvider=lambda: RulesProvider(ForgetfulRules), Applying=Applying
+        "def test_rules(", RulesProvider=lambda: RulesProvider(ForgetfulRules), Applying=Applying
     )
     with pytest.raises(SimulationFailed) as failed:
         wrong["test_rules"]()
@@ -36,6 +37,14 @@ def test_the_ten_lines_find_what_the_guide_says() -> None:
     for line in ("3:21 process 2 dies (task 1)", "4:11                     attempt[1]: restart"):
         assert line in told
         assert line in GUIDE
+
+
+def test_the_suites_of_the_guide_pass_for_what_is_right() -> None:
+    known = {"RulesProvider": RulesProvider, "Applying": Applying, "Numbers": Numbers}
+    for test in ("test_rules_agree", "test_numbers_are_read_once", "test_every_number_is_doubled"):
+        names = shown(f"def {test}", **known)
+        [simulated] = [value for name, value in names.items() if name.startswith(test)]
+        assert simulated.simulation.search().at_random(40, 0).failure is None
 
 
 def test_the_guide_names_every_fault() -> None:

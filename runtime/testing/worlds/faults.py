@@ -95,7 +95,7 @@ def _fated(fate: Fate) -> Callable[[Rig, Line, int], tuple[str, str]]:
 
 
 def _may_fail_snapshots(rig: Rig) -> list[str]:
-    return ["fail"] if rig.setup.providers and not rig.strikes.snapshots else []
+    return ["fail"] if rig.contexts and not rig.strikes.snapshots else []
 
 
 def _snapshot(fate: str, words: str) -> Callable[[Rig, Line, Any], tuple[str, str]]:

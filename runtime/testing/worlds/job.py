@@ -5,7 +5,7 @@ Methods do one thing and let the job move; attributes only look. Looking is what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -155,6 +155,18 @@ class WorldJob:
         wanted = self.simulated.master.request_checkpoint()
         self._world.move()
         return wanted
+
+    def tell(self, call: Callable[..., Any], *arguments: Any, operator_id: str = "") -> None:
+        """Run `call(coordinator, ...)` on the job's queue, in its turn, as the coordinator's own
+        timers run, and let the job move.
+        """
+        name = operator_id or next(iter(self.coordinators))
+        coordinator = self.coordinators[name]
+        self._world.say(
+            f"coordinator {name!r} is told {', '.join(map(repr, arguments)) or 'to go'}"
+        )
+        self.rig.contexts[name].post(call, coordinator, *arguments)
+        self._world.move()
 
     def request(self, request: Any, operator_id: str | None = None) -> Any:
         """Ask a coordinator as a client does, and let the job move; the answer, or what was raised

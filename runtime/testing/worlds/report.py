@@ -29,7 +29,12 @@ class Vacuous(NegativeResult, AssertionError):
     """What should happen sometimes never did, so that the test says nothing about it."""
 
     def __init__(self, name: str, found: Found) -> None:
-        super().__init__("\n".join(_vacuous(name, found)))
+        super().__init__(vacuous(name, found))
+
+
+def vacuous(name: str, found: Found) -> str:
+    """What never happened, and which faults did."""
+    return "\n".join(_vacuous(name, found))
 
 
 def _vacuous(name: str, found: Found) -> Iterator[str]:
@@ -82,7 +87,7 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
         yield ""
     word = token(failure)
     yield f"replay    pytest ... --epochgate-replay={word}"
-    if found.first is not None and found.first.deviations != failure.deviations:
+    if found.first is not None and found.tries and found.first.deviations != failure.deviations:
         yield (
             f"found     by run {found.runs} (--epochgate-seed={found.seed}), which had "
             f"{_size(found.first)}; shrunk in {found.tries} runs"

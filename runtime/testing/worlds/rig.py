@@ -1,20 +1,18 @@
 """The rig of one world: a simulated job with the user's code in it, the places at which faults
 strike user code, and the record of what machines and user code did in each step.
 
-User code runs as it is: providers are copied for each start of the driver, since nothing outlives a
-driver in memory, and of what they make only the methods at which a fault can strike are led through
-here. Decides nothing about when; `World` does.
+User code runs as it is: of its objects only the methods at which a fault can strike are led
+through here. Decides nothing about when; `World` does.
 """
 
 from __future__ import annotations
 
-import copy
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from epochgate.errors import UsageError
 from epochgate.fsm import Machine, Row
@@ -22,11 +20,12 @@ from epochgate.runtime.api.committer import Committables, Committer, RetryLater
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.coordinator import (
     CoordinatorContext,
-    CoordinatorProvider,
     OperatorCoordinator,
 )
 from epochgate.runtime.api.operator import Operator, Program, Work
+from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.store import CheckpointShelf
 from epochgate.runtime.testing.simulation import SimulatedJob
 
 INJECTED: Final = "a fault of the simulation"
@@ -58,15 +57,41 @@ class RowTaken:
         return f"{self.instance}.{self.trigger}: {self.source}{arrow} ({self.because})"
 
 
-@dataclass
-class Setup:
-    """What the user gave to `World.job`."""
+class Prepared(Protocol):
+    """One start of a job: what it is made of."""
 
-    providers: Sequence[CoordinatorProvider | Callable[[], CoordinatorProvider]]
+    @property
+    def configuration(self) -> JobConfiguration:
+        """The job's configuration."""
+        ...
+
+    @property
+    def program(self) -> Callable[[int], Program]:
+        """What makes the programs of the subtasks."""
+        ...
+
+    @property
+    def committer(self) -> Committer | None:
+        """The committer, if there is one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one start."""
+
+    configuration: JobConfiguration
     program: Callable[[int], Program]
+    committer: Committer | None = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a test has given: how many subtasks, and what prepares each start of the driver."""
+
     subtasks: int
-    committer: Callable[[], Committer] | None
-    configuration: Mapping[str, Any]
+    prepare: Callable[[SinkStart], Prepared]
+    has_committer: bool
 
 
 class PlainProgram(Program):
@@ -107,33 +132,24 @@ class Rig:
         self.contexts: dict[str, CoordinatorContext] = {}
         self.coordinators: dict[str, OperatorCoordinator] = {}
         self.committers: list[Committer] = []
+        self.shelf = CheckpointShelf()
+        self._parts: Prepared
         self.simulated = SimulatedJob(
             self._configure,
-            setup.program,
-            committer=None if setup.committer is None else self._committer,
+            lambda subtask: self._parts.program(subtask),
+            committer=self._committer if setup.has_committer else None,
             prepare=self._prepare,
+            shelf=self.shelf,
         )
 
     def _configure(self, start: int) -> JobConfiguration:
-        providers = tuple(self._provider(given) for given in self.setup.providers)
-        return JobConfiguration(
-            "simulated", self.setup.subtasks, providers, **self.setup.configuration
-        )
-
-    def _provider(self, given: Any) -> CoordinatorProvider:
-        if isinstance(given, CoordinatorProvider):
-            try:
-                provider = copy.deepcopy(given)
-            except Exception as error:
-                raise NotSimulated(
-                    f"{type(given).__name__} cannot be copied ({error}), and each start of the "
-                    f"driver gets a provider of its own: pass what makes one, as in "
-                    f"world.job(lambda: {type(given).__name__}(...), ...)"
-                ) from error
-        else:
-            provider = given()
-        _lead(provider, "create", partial(self._create, provider.operator_id))
-        return provider
+        restored = max(self.shelf.checkpoints, default=None)
+        self._parts = self.setup.prepare(SinkStart("simulated", f"run-{start}", restored))
+        self.contexts.clear()
+        self.coordinators.clear()
+        for provider in self._parts.configuration.providers:
+            _lead(provider, "create", partial(self._create, provider.operator_id))
+        return self._parts.configuration
 
     def _create(
         self,
@@ -147,8 +163,8 @@ class Rig:
         return coordinator
 
     def _committer(self) -> Committer:
-        assert self.setup.committer is not None
-        committer = self.setup.committer()
+        committer = self._parts.committer
+        assert committer is not None
         _lead(committer, "commit", self._commit)
         self.committers.append(committer)
         return committer
@@ -278,7 +294,11 @@ class _Snapshots:
 
 
 def _lead(user_code: Any, method: str, through: Callable[..., Any]) -> None:
-    """Let calls of a method of one object go through a function that gets the method first."""
+    """Let calls of a method of one object go through a function that gets the method first; an
+    object that serves several starts is led once for each of them.
+    """
+    if method in getattr(user_code, "__dict__", ()):
+        object.__delattr__(user_code, method)
     try:
         object.__setattr__(user_code, method, partial(through, getattr(user_code, method)))
     except AttributeError as error:

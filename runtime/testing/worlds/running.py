@@ -57,15 +57,14 @@ def run(
     draws: Draws,
     escapes: Escapes,
     *,
-    seed: int = 0,
-    after_step: Callable[[World], None] | None = None,
+    keeps_states: bool = False,
 ) -> Run:
     """Run the body once, within `escapes`' guard.
 
     Raises UsageError for what the test cannot mean, and what stops a run without an outcome:
     `DrawnTooMuch`, an assumption of Hypothesis that does not hold, the end of a search.
     """
-    world = World(choosing, draws.draw, seed=seed, after_step=after_step)
+    world = World(choosing, draws.draw, keeps_states=keeps_states)
     broken, cause = None, None
     try:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Final
@@ -69,6 +69,11 @@ class Found:
             self.reached[text] = self.reached.get(text, False) or has_come_true
 
     @property
+    def has_passed(self) -> bool:
+        """Whether nothing was found, and nothing is vacuous."""
+        return self.failure is None and not self.never
+
+    @property
     def never(self) -> list[str]:
         """What should happen sometimes and never did."""
         return [text for text, has_come_true in self.reached.items() if not has_come_true]
@@ -98,19 +103,42 @@ class Search:
         """Run the default schedule, then one for each seed from `seed` on, until there were `runs`
         or the seconds have passed, and shrink the first failure. Raises NotRepeatable.
         """
+        found = self.scan(range(seed, seed + runs - 1), seconds, progress)
+        if found.first is not None:
+            self._shrink(found)
+        return found
+
+    def scan(
+        self,
+        seeds: Iterable[int],
+        seconds: float | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> Found:
+        """Run the default schedule, and one for each seed, up to the first that fails, which is not
+        shrunk. Raises NotRepeatable.
+        """
         found, began_s = Found(), _now_s()
         with guarded() as escapes, silent():
             one = self._default(found, escapes)
-            for number in range(seed, seed + runs - 1):
-                if found.failure is not None or self._is_late(began_s, seconds):
+            for number in seeds:
+                if found.first is not None or self._is_late(began_s, seconds):
                     break
                 self._one_at_random(number, one.moments, found, escapes)
                 if progress is not None:
                     progress()
         found.seconds = _now_s() - began_s
-        if found.failure is not None and found.failure is not found.first:
-            self.replay(token(found.failure))  # once more, for what it logs
         return found
+
+    def _shrink(self, found: Found) -> None:
+        assert found.first is not None
+        began_s = _now_s()
+        with guarded() as escapes:
+            with silent():
+                shrinking = Shrinking(lambda schedule, draws: self.listed(schedule, draws, escapes))
+                found.failure = shrinking.shrunk(found.first)
+            found.tries = shrinking.tries
+        self.replay(token(found.failure))  # once more, for what it logs
+        found.seconds += _now_s() - began_s
 
     def _is_late(self, began_s: float, seconds: float | None) -> bool:
         return seconds is not None and _now_s() - began_s > seconds
@@ -121,7 +149,7 @@ class Search:
             one = self.listed([], Draws(attempt), escapes)
             if one is not None:
                 self._insist_on_repeat(one, self.listed([], Draws(attempt), escapes))
-                self._add(one, found, attempt, escapes)
+                self._add(one, found, attempt)
                 return one
         raise WorldMisused(
             f"none of {VALUES_TRIES_MAX} runs came to an end: what is drawn is refused each time, "
@@ -134,23 +162,23 @@ class Search:
             one = run(self.body, choosing, Draws(seed), escapes)
         except NoOutcome:
             return
-        self._add(one, found, seed, escapes)
+        self._add(one, found, seed)
 
-    def _add(self, one: Run, found: Found, seed: int, escapes: Escapes) -> None:
+    def _add(self, one: Run, found: Found, seed: int) -> None:
         found.add(one)
         if one.broken is not None:
             found.seed, found.first = seed, one
-            shrinking = Shrinking(lambda deviations, draws: self.listed(deviations, draws, escapes))
-            found.failure = shrinking.shrunk(one)
-            found.tries = shrinking.tries
 
-    def replay(self, word: str) -> Found:
-        """Run what a token says, without shrinking; raises TokenMalformed."""
+    def replay(self, word: str, keeps_states: bool = False) -> Found:
+        """Run what a token says, without shrinking; raises TokenMalformed. `keeps_states`: the
+        trace has the state of every machine behind each step.
+        """
         schedule, _, drawn = word.partition("+")
         deviations, choices = deviations_of(schedule), unpacked(drawn)
         found = Found()
         with guarded() as escapes:
-            one = run(self.body, Listed(deviations), Draws(0, choices), escapes)
+            draws = Draws(0, choices)
+            one = run(self.body, Listed(deviations), draws, escapes, keeps_states=keeps_states)
         found.add(one)
         found.failure = found.first = one if one.broken is not None else None
         return found

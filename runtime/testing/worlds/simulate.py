@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast, overload
 
+from epochgate.runtime.testing.worlds.exploring import Exploration
 from epochgate.runtime.testing.worlds.faults import FAULTS, known
 from epochgate.runtime.testing.worlds.report import SimulationFailed, Vacuous, report
 from epochgate.runtime.testing.worlds.schedule import ORDERS
@@ -53,6 +54,28 @@ class Simulation:
             raise SimulationFailed(report(self.name, found)) from found.failure.cause
         if found.never and found.runs > 1:
             raise Vacuous(self.name, found)
+
+
+@dataclass(frozen=True)
+class Systematic(Simulation):
+    """A simulated test that runs every schedule within a bound."""
+
+    delays_max: int = 1
+    seconds: float | None = None
+
+    def check(self, **arguments: Any) -> Found:
+        """Explore, or run what the command line says; raises SimulationFailed, Vacuous."""
+        if CHOSEN.token is not None or CHOSEN.seed is not None:
+            return super().check(**arguments)
+        found = self.explored(self.seconds, **arguments)
+        CHOSEN.note(self.name, found)
+        self.judge(found)
+        return found
+
+    def explored(self, seconds: float | None, **arguments: Any) -> Found:
+        """Explore as far as there is time."""
+        exploration = Exploration(self.search(**arguments), self.faults_max, self.delays_max)
+        return exploration.explore(seconds)
 
 
 class SimulatedTest(Protocol):
@@ -106,6 +129,29 @@ def simulate(
         return simulated(simulation, lambda **arguments: simulation.check(**arguments))
 
     return decorate if test is None else decorate(test)
+
+
+def explore(
+    *,
+    faults_max: int = 1,
+    delays_max: int = 0,
+    faults: Sequence[str] | None = None,
+    seconds: float | None = None,
+) -> Callable[[Callable[..., Any]], SimulatedTest]:
+    """Make a test of a function of a world: every schedule within a bound of faults and delays
+    is run, as far as there are `seconds`; pytest's summary says whether that was all.
+
+    A delay lets one step wait, or lets the test's next line happen early. What the test draws is
+    the same in all schedules. Raises UnknownFault for a fault that there is not.
+    """
+    names = known(tuple(FAULTS) if faults is None else tuple(faults))
+
+    def decorate(body: Callable[..., Any]) -> SimulatedTest:
+        name = body.__qualname__
+        simulation = Systematic(body, name, 1, names, faults_max, delays_max, seconds)
+        return simulated(simulation, lambda **arguments: simulation.check(**arguments))
+
+    return decorate
 
 
 def simulated(simulation: Simulation, check: Callable[..., Any]) -> SimulatedTest:

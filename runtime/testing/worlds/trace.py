@@ -26,6 +26,8 @@ class Happening:
     text: str
     deviation: Deviation | None = None
     rows: list[RowTaken] = field(default_factory=list)
+    after: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The states behind it, where they are kept."""
 
     def __str__(self) -> str:
         return f"{self.at[0]}:{self.at[1]} {self.now_s:g} {self.lane}: {self.text}"
@@ -52,6 +54,31 @@ def told(rig: Rig, mover: Mover) -> tuple[str, str]:
         "work": "works",
     }
     return ("driver" if kind == "lose" else lane), words[kind]
+
+
+def states(rig: Rig) -> dict[str, dict[str, Any]]:
+    """What the machines of driver and tasks hold, and what is under way to and from each task."""
+    found: dict[str, dict[str, Any]] = {TEST: {}, "store": {}}
+    found["store"]["checkpoints"] = sorted(rig.simulated.shelf.checkpoints)
+    for name, values in rig.simulated.master.job.values().items():
+        found[name] = {key: _shown(value) for key, value in values.items()}
+    for subtask in range(rig.setup.subtasks):
+        found[f"task[{subtask}]"] = {"state": "gone", "to_task": [], "to_driver": []}
+    for process in rig.simulated.transport.processes.values():
+        if process.is_alive:
+            found[f"task[{process.subtask}]"] = {
+                "state": process.worker.task.state,
+                "to_task": [message(one) for one in process.to_task],
+                "to_driver": [message(one) for one in process.to_driver],
+            }
+    return found
+
+
+def _shown(value: Any) -> Any:
+    """A value of a field as plain data."""
+    if isinstance(value, list | tuple):
+        return [_shown(one) for one in value]
+    return value if value is None or isinstance(value, bool | int | str) else short(value)
 
 
 def handled(rows: Sequence[RowTaken]) -> str:

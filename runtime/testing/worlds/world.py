@@ -16,15 +16,25 @@ from typing import Any, Final
 from epochgate.errors import UsageError
 from epochgate.fsm import Row
 from epochgate.runtime.api.committer import Committer
+from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import Operator, Program
+from epochgate.runtime.api.sink import SinkStart
+from epochgate.runtime.testing.simulation import Preparing
 from epochgate.runtime.testing.worlds.claims import Claim, ClaimBroken, Claims, caller
 from epochgate.runtime.testing.worlds.faults import FAULTS, doom
 from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.line import DRIVER, Mover
-from epochgate.runtime.testing.worlds.rig import NotSimulated, PlainProgram, Rig, Setup
+from epochgate.runtime.testing.worlds.rig import (
+    NotSimulated,
+    Parts,
+    PlainProgram,
+    Prepared,
+    Rig,
+    Setup,
+)
 from epochgate.runtime.testing.worlds.schedule import DELAY, GO_ON, HOLD, At, Choosing, Deviation
-from epochgate.runtime.testing.worlds.trace import TEST, Happening, handled, told
+from epochgate.runtime.testing.worlds.trace import TEST, Happening, handled, states, told
 
 STEPS_MAX: Final = 20_000
 MOVES_PER_INSTANT: Final = 400
@@ -56,10 +66,10 @@ class World:
         draw: Callable[[Any], Any],
         *,
         seed: int = 0,
-        after_step: Callable[[World], None] | None = None,
+        keeps_states: bool = False,
     ) -> None:
         self._choosing, self._draw = choosing, draw
-        self._after_step = after_step
+        self._keeps_states = keeps_states
         self.claims = Claims()
         self.trace: list[Happening] = []
         self.deviations: list[Deviation] = []
@@ -98,18 +108,43 @@ class World:
         `configuration` are further fields of `JobConfiguration`. Raises WorldMisused for a second
         job, NotSimulated for what makes no job.
         """
+        makers = [_maker(each) for each in providers]
+        made = program or _program(makers, operators)
+
+        def prepare(start: SinkStart) -> Parts:
+            settings = {**DEFAULTS, "checkpoint_interval_s": checkpoint_every_s, **configuration}
+            given = tuple(make() for make in makers)
+            return Parts(
+                JobConfiguration(start.job_id, subtasks, given, start.run_id, **settings),
+                made,
+                None if committer is None else committer(),
+            )
+
+        return self._start(Setup(subtasks, prepare, committer is not None))
+
+    def pipeline(
+        self,
+        pipeline: Preparing,
+        *,
+        subtasks: int = 1,
+        checkpoint_every_s: float | None = None,
+        **configuration: Any,
+    ) -> WorldJob:
+        """Start a `Pipeline`, and let it come up; `configuration` are further fields of
+        `JobConfiguration`. Raises WorldMisused for a second job.
+        """
+        settings = {**DEFAULTS, "checkpoint_interval_s": checkpoint_every_s, **configuration}
+
+        def prepare(start: SinkStart) -> Prepared:
+            return pipeline.prepared(start, subtasks, **settings)
+
+        return self._start(Setup(subtasks, prepare, has_committer=True))
+
+    def _start(self, setup: Setup) -> WorldJob:
         if self._job is not None:
             raise WorldMisused("a world has one job; give what is more to world.job as well")
-        settings = {
-            "checkpoint_interval_s": checkpoint_every_s,
-            "checkpoint_timeout_s": 10.0,
-            "coordinator_call_warn_s": None,
-            **configuration,
-        }
-        made = program or _program(providers, operators)
-        rig = Rig(Setup(providers, made, subtasks, committer, settings))
-        self._job = WorldJob(self, rig)
-        self.say(f"a job of {subtasks} subtask{'s' * (subtasks > 1)} starts")
+        self._job = WorldJob(self, Rig(setup))
+        self.say(f"a job of {setup.subtasks} subtask{'s' * (setup.subtasks > 1)} starts")
         self.move()
         return self._job
 
@@ -148,7 +183,7 @@ class World:
         """Let the job move: for a number of seconds of its own clock, and then to rest; raises
         ClaimBroken, as all does that lets it move.
         """
-        job = self._the_job
+        job = self.the_job
         end_s = job.now_s + seconds
         while job.now_s < end_s:
             self._run(_never, until_s=end_s)
@@ -169,7 +204,7 @@ class World:
         self._doom(message, "repeated")
 
     def _doom(self, message: str, fate: Any) -> None:
-        doom(self._the_job.rig, message, fate)
+        doom(self.the_job.rig, message, fate)
         self.say(f"the next {message} will be {fate}")
         self.move()
 
@@ -205,7 +240,7 @@ class World:
             self._come_true(claim)
 
     def _come_true(self, claim: Claim) -> None:
-        job = self._the_job
+        job = self.the_job
         end_s = job.now_s + claim.within_s
         while not self._holds(claim):
             if job.now_s >= end_s:
@@ -235,7 +270,8 @@ class World:
     # how a job moves
 
     @property
-    def _the_job(self) -> WorldJob:
+    def the_job(self) -> WorldJob:
+        """The job; raises WorldMisused before there is one, and while claims look at it."""
         if self._job is None:
             raise WorldMisused("this world has no job yet; begin with world.job(...)")
         if self._is_judging:
@@ -245,14 +281,14 @@ class World:
     def options(self, what: str) -> int:
         """To how many a deviation can happen now (`Moment`)."""
         if what in FAULTS:
-            return len(FAULTS[what].targets(self._the_job.rig))
+            return len(FAULTS[what].targets(self.the_job.rig))
         if what == GO_ON:
             return 0 if self._is_timed else 1
-        return 1 if len(self._the_job.line.movers()) > 1 else 0
+        return 1 if len(self.the_job.line.movers()) > 1 else 0
 
     def _run(self, is_enough: Callable[[], bool], until_s: float | None = None) -> End:
         """Move until it is enough and nothing moves, or until a time."""
-        job = self._the_job
+        job = self.the_job
         latest_s, at_this_instant = job.now_s + REST_S, 0
         self._is_timed = until_s is not None
         self.at = (self.at[0] + 1, 0)
@@ -284,7 +320,7 @@ class World:
         self.steps += 1
         self.at = (self.at[0], self.at[1] + 1)
         if self.steps > STEPS_MAX:
-            raise ClaimBroken("rest", f"{STEPS_MAX} steps were not enough", self._the_job.account())
+            raise ClaimBroken("rest", f"{STEPS_MAX} steps were not enough", self.the_job.account())
         if self._is_calm:
             return False
         is_to_go_on = False
@@ -292,7 +328,7 @@ class World:
             if deviation.what in FAULTS:
                 self._strike(deviation)
                 continue
-            movers = self._the_job.line.movers()
+            movers = self.the_job.line.movers()
             if deviation.what == GO_ON and not self._is_timed:
                 is_to_go_on = True
                 self.say("the test goes on, although the job is not at rest", deviation)
@@ -301,18 +337,18 @@ class World:
         return is_to_go_on
 
     def _defer(self, mover: Mover, deviation: Deviation) -> None:
-        line = self._the_job.line
-        lane, text = told(self._the_job.rig, mover)
+        line = self.the_job.line
+        lane, text = told(self.the_job.rig, mover)
         if deviation.what == HOLD:
             line.hold(mover)
             text = f"waits until nothing else moves: {text}"
         elif deviation.what == DELAY:
             line.delay(mover)
             text = f"lets all others go first: {text}"
-        self._note(Happening(self.at, self._the_job.now_s, lane, text, deviation))
+        self._note(Happening(self.at, self.the_job.now_s, lane, text, deviation))
 
     def _strike(self, deviation: Deviation, is_of_test: bool = False) -> bool:
-        job, fault = self._the_job, FAULTS[deviation.what]
+        job, fault = self.the_job, FAULTS[deviation.what]
         targets = fault.targets(job.rig)
         if not targets:
             return False
@@ -326,12 +362,12 @@ class World:
             lane, text = TEST, f"{text} ({lane})"
         rows = job.take_rows()
         shown = None if is_of_test else deviation
-        self.trace.append(Happening(self.at, job.now_s, lane, text, shown, rows))
+        self._append(Happening(self.at, job.now_s, lane, text, shown, rows))
         self._judge()
         return True
 
     def _move(self, mover: Mover) -> bool:
-        job = self._the_job
+        job = self.the_job
         lane, text = told(job.rig, mover)
         has_moved = job.line.move(mover)
         job.look_around()
@@ -340,16 +376,19 @@ class World:
         return has_moved
 
     def _note_step(self, lane: str, text: str) -> None:
-        job = self._the_job
+        job = self.the_job
         self._note(Happening(self.at, job.now_s, lane, text, None, job.take_rows()))
         self._judge()
-        if self._after_step is not None:
-            self._after_step(self)
 
     def _note(self, happening: Happening) -> None:
-        self.trace.append(happening)
+        self._append(happening)
         if happening.deviation is not None:
             self.deviations.append(happening.deviation)
+
+    def _append(self, happening: Happening) -> None:
+        if self._keeps_states and self._job is not None:
+            happening.after = states(self._job.rig)
+        self.trace.append(happening)
 
     def say(self, text: str, deviation: Deviation | None = None) -> None:
         """Note what the test does."""
@@ -379,7 +418,17 @@ STARTS_MAX: Final = 3
 """How often a job that has failed is started again once the faults have ended."""
 
 
-def _program(providers: Sequence[Any], operators: Any) -> Callable[[int], Program]:
+DEFAULTS: Final[dict[str, Any]] = {"checkpoint_timeout_s": 10.0, "coordinator_call_warn_s": None}
+
+
+def _maker(given: Any) -> Callable[[], CoordinatorProvider]:
+    """What makes the provider of each start: a provider serves all of them."""
+    return (lambda: given) if isinstance(given, CoordinatorProvider) else given
+
+
+def _program(
+    makers: Sequence[Callable[[], CoordinatorProvider]], operators: Any
+) -> Callable[[int], Program]:
     """What makes a program of operators that wait for events."""
     if operators is None:
         raise NotSimulated(
@@ -387,13 +436,11 @@ def _program(providers: Sequence[Any], operators: Any) -> Callable[[int], Progra
             "is called with the number of the subtask"
         )
     if not isinstance(operators, Mapping):
-        if len(providers) != 1:
+        if len(makers) != 1:
             raise NotSimulated(
-                f"{len(providers)} providers and one operator: say which operator has which id, "
+                f"{len(makers)} providers and one operator: say which operator has which id, "
                 "operators={'rules': MyOperator, ...}"
             )
-        provider = providers[0]
-        made = provider if isinstance(provider, CoordinatorProvider) else provider()
-        operators = {made.operator_id: operators}
-    makers: dict[str, Callable[[], Operator]] = dict(operators)
-    return lambda subtask: PlainProgram({name: make() for name, make in makers.items()})
+        operators = {makers[0]().operator_id: operators}
+    made: dict[str, Callable[[], Operator]] = dict(operators)
+    return lambda subtask: PlainProgram({name: make() for name, make in made.items()})
