@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from epochgate import cli
+from epochgate.runtime.savepoints import read_savepoint
 from epochgate.runtime.store import DirectoryCheckpointStore
 from tests.runtime.store.mediums import JOB, checkpoint_of
 
@@ -42,6 +43,20 @@ def test_without_a_place_it_is_beside_the_checkpoints(
     told = json.loads(capsys.readouterr().out)
     assert told["path"].startswith(f"{checkpoints}.savepoints/000000000007-")
     assert not told["is_of_running_job"]
+
+
+def test_one_of_the_checkpoints_that_the_job_keeps_is_copied_while_it_runs(
+    checkpoints: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with DirectoryCheckpointStore(checkpoints, job_id=JOB) as store:
+        store.save(checkpoint_of(8))
+        place = tmp_path / "mine"
+        line = ["savepoint", str(checkpoints), "--checkpoint"]
+        assert cli.main([*line, "7", "--to", str(place)]) == 0
+        assert "holds          checkpoint 7 of job orders" in capsys.readouterr().out
+        assert read_savepoint(str(place)).checkpoint.subtasks == checkpoint_of(7).subtasks
+        assert cli.main([*line, "6"]) == 2
+        assert "holds no checkpoint 6; its job keeps 7, 8" in capsys.readouterr().err
 
 
 def test_a_place_that_is_taken_and_a_job_that_is_not_there_are_misuse(
