@@ -19,6 +19,7 @@ QUESTIONS = (
     "events",
     "scaling",
     "listeners",
+    "journal",
     "checker",
 )
 """In the order of the page; the module of each is `epochgate.benchmarks.<name>`, with `_` for `-`.
@@ -30,9 +31,9 @@ with Spark (ingest), what it costs to know a million files (known-files), what
 a checkpoint and its commit cost, by sink (sinks), how soon killed workers and
 executors are replaced (recovery), control events per second through the
 gateways (events), how the driver's work grows with the number of subtasks
-(scaling), what the log and the history cost (listeners), and how fast the
-checker is beside Spin (checker). About twenty minutes for all; what else runs
-on the machine shows in the figures."""
+(scaling), what the log and the history cost (listeners), what a journal costs
+(journal), and how fast the checker is beside Spin (checker). About twenty
+minutes for all; what else runs on the machine shows in the figures."""
 
 EPILOG = """\
 examples:

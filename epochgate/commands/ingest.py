@@ -170,8 +170,8 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         "--settle-s",
         type=float,
         metavar="SECONDS",
-        help="take a file once it has been unmodified for so long (default: 5 with --follow, "
-        "else 0)",
+        help="take a file once it has been unmodified for so long, and ten times as long where its "
+        "last line has no end (default: 5 with --follow, else 0)",
     )
     add(
         "--forget-after",
@@ -220,6 +220,11 @@ def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="serve figures for Prometheus at http://127.0.0.1:PORT/metrics; 0 for a free port, "
         "which is printed",
+    )
+    add(
+        "--journal",
+        metavar="DIR",
+        help="write there what the machines of driver and tasks do, for `epochgate validate`",
     )
     add("--quiet", action="store_true", help="say nothing but warnings and errors")
     add(
@@ -305,6 +310,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
         port=arguments.port,
         metrics_port=arguments.metrics_port,
+        journal=arguments.journal,
         from_savepoint=arguments.from_savepoint,
         allow_dropped_state=tuple(arguments.allow_dropped_state),
     )

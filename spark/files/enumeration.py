@@ -10,13 +10,15 @@ Which files count: see `finding`; empty files do not.
 When a file counts: it must be complete when it is first seen, so programs should write under a
 name that does not count and rename. For those that do not, a followed source waits until the file
 has been unmodified for `settle_s`, by its own time stamp or between two looks; and ten times as
-long before a file that cannot be read is bad, because the end of a Parquet file comes last.
+long before a file that cannot be read is bad, because the end of a Parquet file comes last, and
+before the last line of a text file is a row without a line end.
 
 When a known file is another: see `content`. With other content, found here or by the reader, it is
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
 its new content is left out as well ("skip") or is all taken as that of another file ("new").
 
-How files are cut: see `cutting`. How what is known and what waits is kept: see `known`, `pending`.
+How files are cut: see `cutting`. How what is known, waits or was left out is kept: see `known`,
+`pending` and `skipped`.
 """
 
 from __future__ import annotations
@@ -50,7 +52,12 @@ from epochgate.spark.files.errors import (
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.files.finding import absolute_source
 from epochgate.spark.files.found import Found
-from epochgate.spark.files.inspection import checksum_of_file, shares_of, unreadable
+from epochgate.spark.files.inspection import (
+    checksum_of_file,
+    ends_within_line,
+    shares_of,
+    unreadable,
+)
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
@@ -62,13 +69,14 @@ from epochgate.spark.files.partitions import (
 from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
-from epochgate.spark.files.settling import is_settled, usual_settle_s
+from epochgate.spark.files.settling import Settling, usual_settle_s
+from epochgate.spark.files.skipped import SkippedFiles
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
 
-STATE_VERSION = 5
-_READABLE_VERSIONS = (1, 2, 3, 4, STATE_VERSION)
-_SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE = 3, 4, 5
+STATE_VERSION = 6
+_READABLE_VERSIONS = (1, 2, 3, 4, 5, STATE_VERSION)
+_SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE, _SKIPPED_SINCE = 3, 4, 5, 6
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
 UNFIT = (
@@ -79,8 +87,6 @@ UNFIT = (
     DelimiterDoubtful,
 )
 """What makes a file unlike the others of its source; it may be left out like one that is bad."""
-UNREADABLE_PATIENCE = 10
-"""How many times `settle_s` a file must be unmodified until what cannot be read of it is bad."""
 
 
 class FileEnumeration:
@@ -128,7 +134,9 @@ class FileEnumeration:
         self._format = format
         self._split_bytes_target = split_bytes_target
         self._follow = follow
-        self._settle_s = usual_settle_s(self.source, follow) if settle_s is None else settle_s
+        if settle_s is None:
+            settle_s = usual_settle_s(self.source, follow)
+        self._settling = Settling(settle_s, now)
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
         self._segments = segments
@@ -149,8 +157,8 @@ class FileEnumeration:
         )
         self._known = KnownFiles()
         self._pending = PendingSplits()
-        self._skipped: list[SkippedFile] = []
-        self._settling: dict[str, tuple[Stamp, float]] = {}
+        self.skipped = SkippedFiles()
+        """Files left out because they are bad, here or by readers, if bad files are skipped."""
 
     @property
     def layout(self) -> SourceLayout | None:
@@ -182,14 +190,9 @@ class FileEnumeration:
         return self._pending
 
     @property
-    def skipped(self) -> Sequence[SkippedFile]:
-        """Files left out because they are bad, if bad files are skipped."""
-        return tuple(self._skipped)
-
-    @property
     def settling(self) -> Sequence[str]:
         """Files that were found and may still be being written."""
-        return tuple(self._settling)
+        return tuple(self._settling.files)
 
     def next_split(self) -> FileSplit | None:
         """Give out the next split; none if there is none now."""
@@ -216,23 +219,23 @@ class FileEnumeration:
             known = self._known.find(path)
             if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
                 continue
-            if self._is_settled(path, stamp, self._settle_s):
+            if self._settling.is_over(path, stamp):
                 self._known.require_not_merged(path, paths)
                 new.extend(self._take_as_it_is(path, stamp))
-        if not self._follow and not self._known and not self._settling:
+        if not self._follow and not self._known and not self._settling.files:
             raise SourceEmpty(self.source)
         if self._forget_after_s < math.inf:
             self._known.note_gone(set(paths), self._now(), self._forget_after_s)
         return new
 
     def seal(self) -> None:
-        """Let the segments keep what is known and what is pending, if that is much; writes files.
+        """Let the segments keep what is known, pending and skipped, if it is much; writes files.
 
         Raises SegmentNotWritten, or SegmentLost.
         """
         if self._segments is not None:
-            self._known.seal(self._segments)
-            self._pending.seal(self._segments)
+            for kept in (self._known, self._pending, self.skipped):
+                kept.seal(self._segments)
 
     def take_superseded(self) -> list[str]:
         """The segments that became needless since the last call; an earlier snapshot needs them."""
@@ -263,6 +266,8 @@ class FileEnumeration:
         splits: list[FileSplit] = []
         try:
             checksum = checksum_of_file(self._access, path, stamp, file_format)
+            if self._is_being_written(path, stamp, file_format, compression):
+                return []
             layout, ranges = shares_of(
                 self._access,
                 self._layouts,
@@ -284,18 +289,18 @@ class FileEnumeration:
             ]
         except (BadFile, *UNFIT) as bad:
             self._layouts = layouts
-            if not self._is_settled(path, stamp, UNREADABLE_PATIENCE * self._settle_s):
+            if not self._settling.is_over(path, stamp, looks_torn=True):
                 return []
             if self._on_bad_file == "fail":
                 raise
             position = bad.position if isinstance(bad, BadFile) else "the beginning"
             reason = bad.cause if isinstance(bad, BadFile) else str(bad)
-            self._skipped.append(SkippedFile(path, path, position, reason))
-        if self._settle_s > 0 and not self._is_still(path, stamp):
+            self.skipped.add(SkippedFile(path, path, position, reason))
+        if self._settling.settle_s > 0 and not self._is_still(path, stamp):
             self._layouts = layouts
             return []
         self._known.add(path, KnownFile(stamp, checksum, delivery))
-        self._settling.pop(path, None)
+        self._settling.end(path)
         self._pending.append(splits)
         return splits
 
@@ -303,14 +308,14 @@ class FileEnumeration:
         """An enumeration that knows the same, of which nothing is shared that changes."""
         other = copy.copy(self)
         other._layouts = self._layouts.copy()
-        other._known, other._settling = self._known.copy(), dict(self._settling)
-        other._pending, other._skipped = self._pending.copy(), list(self._skipped)
+        other._known, other._settling = self._known.copy(), self._settling.copy()
+        other._pending, other.skipped = self._pending.copy(), self.skipped.copy()
         return other
 
     def scout(self) -> FileEnumeration:
         """A copy that looks for what is new elsewhere; pending and skipped is what it finds."""
         other = self.copy()
-        other._pending, other._skipped = PendingSplits(), []
+        other._pending, other.skipped = PendingSplits(), SkippedFiles()
         return other
 
     def take_found(self) -> Found:
@@ -319,17 +324,17 @@ class FileEnumeration:
             self._layouts.copy(),
             self._known.take_changes(),
             self._pending,
-            self._skipped,
-            dict(self._settling),
+            self.skipped,
+            self._settling.copy(),
         )
-        self._pending, self._skipped = PendingSplits(), []
+        self._pending, self.skipped = PendingSplits(), SkippedFiles()
         return found
 
     def adopt(self, found: Found) -> None:
         """Take over what the scout of this enumeration has found, each time that it has."""
         self._layouts, self._settling = found.layouts, found.settling
         self._known.adopt(found.known)
-        self._skipped += found.skipped
+        self.skipped.take_over(found.skipped)
         self._pending.take_over(found.pending)
 
     def snapshot(self) -> bytes:
@@ -341,7 +346,7 @@ class FileEnumeration:
             self._layouts.to_list(),
             self._known.to_list(),
             self._pending.to_list(),
-            [skipped.to_list() for skipped in self._skipped],
+            self.skipped.to_list(),
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -375,8 +380,9 @@ class FileEnumeration:
             if version < _PARTS_SINCE
             else PendingSplits.from_list(pending, self._segments)
         )
-        self._skipped = [SkippedFile.from_list(value) for value in skipped]
-        self._settling = {}
+        skipped = [[], skipped] if version < _SKIPPED_SINCE else skipped
+        self.skipped = SkippedFiles.from_list(skipped, self._segments)
+        self._settling.files.clear()
 
     def _stamp(self, path: str) -> Stamp | None:
         """None for a file that is empty, or gone since it was listed."""
@@ -411,14 +417,20 @@ class FileEnumeration:
             changed = FileChanged(path, describe_stamp(known.stamp), describe_stamp(stamp))
             if self._on_changed_file == "fail":
                 raise changed
-            self._skipped.append(SkippedFile(path, path, f"byte {known.stamp[0]}", str(changed)))
+            self.skipped.add(SkippedFile(path, path, f"byte {known.stamp[0]}", str(changed)))
             checksum = checksum_of_file(self._access, path, stamp, file_format)
         self._known.add(path, KnownFile(stamp, checksum, known.delivery))
-        self._settling.pop(path, None)
+        self._settling.end(path)
         return True
 
-    def _is_settled(self, path: str, stamp: Stamp, patience_s: float) -> bool:
-        return is_settled(self._settling, path, stamp, patience_s, self._now())
+    def _is_being_written(
+        self, path: str, stamp: Stamp, file_format: Format, compression: Compression
+    ) -> bool:
+        return (
+            self._settling.settle_s > 0
+            and ends_within_line(self._access, path, stamp, file_format, compression)
+            and not self._settling.is_over(path, stamp, looks_torn=True)
+        )
 
     def _format_of(self, path: str) -> tuple[Format, Compression]:
         file_format, compression = format_of(path, self._format)
@@ -432,6 +444,7 @@ class FileEnumeration:
 
 def segments_in(snapshot: bytes) -> set[str]:
     """The names of the segments that a snapshot of an enumeration refers to."""
-    version, _, _, _, known, pending, *_ = msgpack.unpackb(snapshot)
+    version, _, _, _, known, pending, skipped = msgpack.unpackb(snapshot)
     names = KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
-    return names | PendingSplits.segments_of(pending) if version >= _PARTS_SINCE else names
+    names |= PendingSplits.segments_of(pending) if version >= _PARTS_SINCE else set()
+    return names | (SkippedFiles.segments_of(skipped) if version >= _SKIPPED_SINCE else set())
