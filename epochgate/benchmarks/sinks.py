@@ -145,9 +145,9 @@ def cells(
 ) -> list[Cell]:
     """Measure one kind of sink while one thing grows."""
     found: list[Cell] = []
-    sample_s, before = 0.0, what.sizes[0]
+    median_s, before = 0.0, what.sizes[0]
     for size in what.sizes:
-        if sample_s * size / before > CELL_MOST_S:
+        if median_s * size / before > CELL_MOST_S:
             found.append(Cell())
             continue
         place_folder = folder / f"{kind.split()[0].lower()}-{what.name.split()[0]}-{size}"
@@ -157,21 +157,17 @@ def cells(
             HISTORIES[kind](place, place_folder, earlier)
         job = SinkJob(place_folder, place, earlier)
         try:
-            taken, sample_s = _samples(
-                job, what.committables(size), what.state_bytes(size), samples_most
-            )
+            taken = _samples(job, what.committables(size), what.state_bytes(size), samples_most)
         finally:
             job.close()
             shutil.rmtree(place_folder)
-        before = size
+        median_s, before = percentile(taken, 50), size
         found.append(Cell(tuple(taken)))
     return found
 
 
-def _samples(
-    job: SinkJob, committables: int, state_bytes: int, samples_most: int
-) -> tuple[list[float], float]:
-    """The samples, and how long one takes with what is done before it."""
+def _samples(job: SinkJob, committables: int, state_bytes: int, samples_most: int) -> list[float]:
+    """As many as there is time for."""
     begun_s = time.perf_counter()
     taken: list[float] = []
     while len(taken) < samples_most:
@@ -180,7 +176,7 @@ def _samples(
         is_enough = len(taken) >= SAMPLES_LEAST and spent_s > SPENT_ON_A_CELL_S
         if is_enough or taken[-1] > LONG_S:
             break
-    return taken, (time.perf_counter() - begun_s) / len(taken)
+    return taken
 
 
 def measure(
