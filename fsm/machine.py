@@ -189,7 +189,7 @@ def fired_by(steps: Steps, trigger: str, *, is_environment: bool) -> Callable[..
         else:
             system.open_queue = inner = system.inner_queue
             if system.journal is not None:
-                system.journal.record_event(call[0], trigger, call[1:])
+                system.journal.record_event((trigger, call))
         present, observer, first = steps, system.observer, waiting
         try:
             while True:

@@ -44,6 +44,7 @@ class EventQueue:
 
     def __init__(self, system: System, clock: Clock, journal: Journal | None = None) -> None:
         self.system, self.clock = system, clock
+        self._journal = journal
         if journal is not None:
             system.journal = journal
             journal.clock = clock
@@ -124,17 +125,19 @@ class EventQueue:
                 "the queue is processing an event, which must end before the next one begins; "
                 "post from here what should happen afterwards"
             )
-        last = sys.maxsize if events_max is None else self.processed + events_max
-        first, events = self.processed, self._events
+        left, done, events = sys.maxsize if events_max is None else events_max, 0, self._events
         outbox, settle = self.system.emitted, self.system.settle
+        if self._journal is not None:
+            self._journal.between_events()
         self._is_processing = True
         try:
-            while events and self.processed < last:
+            while events and done < left:
                 trigger, arguments = events.popleft()
-                self.processed += 1
+                done += 1
                 trigger(*arguments)
                 if outbox:
                     settle()
         finally:
             self._is_processing = False
-        return self.processed - first
+            self.processed += done
+        return done

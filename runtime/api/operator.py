@@ -84,7 +84,8 @@ class Operator(ABC):
     @abstractmethod
     def snapshot(self, checkpoint_id: int) -> bytes:
         """The state, as bytes, in which exactly the events and work so far are reflected; its
-        return acknowledges the barrier.
+        return acknowledges the barrier. Of a large one, `pack_parts` lets a checkpoint write what
+        has changed alone.
         """
 
     @property

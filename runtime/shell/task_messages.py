@@ -171,7 +171,7 @@ class MessageReader:
             length, fits, trigger, becomes = self._readings[message[0]]
         except (KeyError, TypeError):  # what cannot be hashed is no tag either
             raise MessageMalformed(f"the unknown tag {_described(message[0])}") from None
-        if len(message) != length or not fits(message):
+        if len(message) != length or not (fits is None or fits(message)):
             raise MessageMalformed(f"{message[0]!r} with {self._problem(*message)}")
         return trigger, message[1:] if becomes is None else becomes(subtask, *message[1:])
 
@@ -183,16 +183,12 @@ class MessageReader:
         return next(problem for problem in problems if problem is not None)
 
 
-def _fits_any(message: list[Any]) -> bool:
-    return True
-
-
-def _check_of(form: Form) -> Check:
-    fits: Check = _fits_any
+def _check_of(form: Form) -> Check | None:
+    fits: Check | None = None
     for position, argument in enumerate(form.arguments, start=1):
         check = argument.check_at(position)
         if check is not None:
-            fits = check if fits is _fits_any else _both(fits, check)
+            fits = check if fits is None else _both(fits, check)
     return fits
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from epochgate.errors import EpochgateError
-from epochgate.fsm import EventQueue, VirtualClock
+from epochgate.fsm import EventQueue, Journal
 from epochgate.fsm.clock import Clock
 from epochgate.models.task import Task, TaskSystem
 from epochgate.runtime.api.dropped_state import insist_on_operators
@@ -33,7 +33,8 @@ class Worker:
     """One attempt of one subtask.
 
     `coordinators` lists the operator ids of the job's coordinators in the job's order; `send` takes
-    messages to the driver; `clock` is that of the operators' wake-ups.
+    messages to the driver; `clock` is that of the operators' wake-ups and of the journal; `journal`
+    makes what the machine's events are recorded in.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Worker:
         coordinators: list[str],
         send: Callable[[Message], None],
         clock: Clock,
+        journal: Callable[[TaskSystem], Journal] | None = None,
     ) -> None:
         self.program = program
         self.clock, self.wake_up = clock, WakeUp(clock)
@@ -58,7 +60,8 @@ class Worker:
         self._unconfirmed: dict[int, int] = {}
         self._system = TaskSystem(coordinators=len(coordinators))
         self._system.bind("task", "operators", self)
-        self._queue = EventQueue(self._system, VirtualClock())
+        self._journal = None if journal is None else journal(self._system)
+        self._queue = EventQueue(self._system, clock, self._journal)
         self._triggers = {tag: getattr(self._system.task, tag) for tag in DRIVER_TAGS}
         self._triggers["receipt"] = self._receive
         self._receipts = [AwaitedReceipts() for _ in coordinators]
@@ -83,6 +86,8 @@ class Worker:
 
     def work(self) -> Work:
         """Let the program do one piece of work, if it may; IDLE when there is nothing to do now."""
+        if self._journal is not None:
+            self._journal.between_events()
         if not self._may_work:
             return Work.IDLE
         self.wake_up.pass_by()
@@ -105,10 +110,14 @@ class Worker:
         return work
 
     def close(self) -> None:
-        """Close the operators, whatever state the attempt is in; the first error is raised after
-        all were closed.
+        """Close the operators, whatever state the attempt is in, and the journal; the first error
+        is raised after all were closed.
         """
-        close_all(self._operators.values())
+        try:
+            close_all(self._operators.values())
+        finally:
+            if self._journal is not None:
+                self._journal.close()
 
     def _guarded(self, call: Callable[[], Any]) -> Any:
         try:

@@ -12,7 +12,7 @@ import pytest
 
 from epochgate import cli
 from epochgate.pipeline import FunctionSource, MapOperator, Pipeline, RateLimit
-from epochgate.runtime import OperatorContext
+from epochgate.runtime import OperatorContext, pack_parts, unpack_parts
 from epochgate.runtime.savepoints import SavepointPlaceTaken
 from epochgate.runtime.savepoints.asking import copy_newest
 
@@ -95,6 +95,39 @@ def test_a_savepoint_of_older_code_is_upgraded_in_the_tasks(spark: Any, tmp_path
         for row in rows
     ]
     assert sorted(newly) == [[6 + (n - 50) // 10, n] for n in range(50, 80)]
+
+
+class Large(MapOperator):
+    """Has a state of twenty parts, of which one changes with each batch."""
+
+    def open(self, context: OperatorContext, state: bytes | None) -> None:
+        found = unpack_parts(state)
+        self.parts = {f"{n}": found.get(f"{n}", bytes(32_768)) for n in range(20)}
+
+    def map(self, batch: list[int]) -> list[int]:
+        name = f"{batch[0] // 10 % 20}"
+        self.parts[name] = batch[0].to_bytes(4, "big") + self.parts[name][:-4]
+        return batch
+
+    def snapshot(self, checkpoint_id: int) -> bytes:
+        return pack_parts(self.parts)
+
+
+def test_a_large_state_is_written_by_what_has_changed(spark: Any, tmp_path: Path) -> None:
+    written: dict[int, list[int]] = {}
+    source = FunctionSource(range(0, LAST, 10), read, batch_records=10)
+    job = Pipeline(
+        source=source, map=Large, sink=written.__setitem__, coordinators=[RateLimit(100.0)]
+    )
+    result = job.run(spark, tmp_path / "jobs", parallelism=1, checkpoint_interval_s=0.4)
+    assert result.state == "finished"
+    assert sorted(n for numbers in written.values() for n in numbers) == list(range(LAST))
+    sizes = [one.stored_bytes for one in result.report.completed()]
+    assert len(sizes) > 3
+    assert sorted(sizes)[len(sizes) // 2] < 20 * 32_768 / 2
+    latest = copy_newest(str(tmp_path / "jobs"))
+    assert latest.size_bytes > 20 * 32_768, "a savepoint has all of it"
+    assert cli.main(["checkpoints", "verify", str(tmp_path / "jobs")]) == 0
 
 
 def pipeline(table: Table, per_s: float | None) -> Pipeline:
