@@ -51,7 +51,7 @@ def _parquet(place: FilesPlace, folder: Path, commits: int) -> None:
         one = place.committable(RUN_ID, checkpoint)
         visible = folder / "target" / checkpoint_name(checkpoint)
         visible.mkdir()
-        os.link(place.template, visible / one.visible_path)
+        place.link(visible / one.visible_path)
         write_manifest(files, working, checkpoint, RUN_ID, [one])
 
 

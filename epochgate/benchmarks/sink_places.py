@@ -31,6 +31,8 @@ from epochgate.spark.parquet_sink.committable import (
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 TABLE = "events"
+LINKS_MOST = 30_000
+"""To one file: some file systems allow 65,000."""
 
 
 class Place(Protocol):
@@ -47,15 +49,23 @@ class FilesPlace:
 
     def __init__(self, folder: Path, sink: Sink, working: Path) -> None:
         self.sink, self._working = sink, working
-        self.template = folder / "template.parquet"
-        self.template.parent.mkdir(parents=True, exist_ok=True)
+        self._template, self._links = folder / "template-0.parquet", 0
+        self._template.parent.mkdir(parents=True, exist_ok=True)
         written = SCHEMA.with_metadata(with_written_schema(SCHEMA))
         rows = pa.table({"number": [1], "text": ["one"]}, schema=written)
-        pq.write_table(rows, self.template)
-        self.content = self.template.read_bytes()
-        crc32 = footer_crc32(LocalFileSystem(), str(self.template), len(self.content))
+        pq.write_table(rows, self._template)
+        self.content = self._template.read_bytes()
+        crc32 = footer_crc32(LocalFileSystem(), str(self._template), len(self.content))
         assert crc32 is not None, "a Parquet file has a footer"
         self._footer_crc32 = crc32
+
+    def link(self, path: Path) -> None:
+        """Make the file under another name."""
+        self._links += 1
+        if self._links % LINKS_MOST == 0:
+            self._template = self._template.with_name(f"template-{self._links}.parquet")
+            self._template.write_bytes(self.content)
+        os.link(self._template, path)
 
     def committable(self, run_id: str, number: int, *, in_place: bool = False) -> Committable:
         """What a task hands over for a file of this number."""
@@ -69,7 +79,7 @@ class FilesPlace:
         for one in made:
             path = self._working / one.path
             path.parent.mkdir(parents=True, exist_ok=True)
-            os.link(self.template, path)
+            self.link(path)
         return [one.to_list() for one in made]
 
 

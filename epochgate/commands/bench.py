@@ -13,6 +13,7 @@ from epochgate.errors import UsageError
 PAGE = Path("docs/benchmarks.md")
 QUESTIONS = (
     "ingest",
+    "crash",
     "known-files",
     "sinks",
     "recovery",
@@ -27,13 +28,14 @@ QUESTIONS = (
 
 DESCRIPTION = """\
 Measure on this machine: the ingestion beside what else brings files into files
-with Spark (ingest), what it costs to know a million files (known-files), what
-a checkpoint and its commit cost, by sink (sinks), how soon killed workers and
-executors are replaced (recovery), control events per second through the
-gateways (events), how the driver's work grows with the number of subtasks
-(scaling), what the log and the history cost (listeners), what a journal costs
-(journal), and how fast the checker is beside Spin (checker). About twenty
-minutes for all; what else runs on the machine shows in the figures."""
+with Spark (ingest), what a crash of the driver costs them (crash), what it
+costs to know a million files (known-files), what a checkpoint and its commit
+cost, by sink (sinks), how soon killed workers and executors are replaced
+(recovery), control events per second through the gateways (events), how the
+driver's work grows with the number of subtasks (scaling), what the log and the
+history cost (listeners), what a journal costs (journal), and how fast the
+checker is beside Spin (checker). About twenty-five minutes for all; what else
+runs on the machine shows in the figures."""
 
 EPILOG = """\
 examples:

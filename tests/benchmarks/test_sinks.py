@@ -46,6 +46,18 @@ def test_a_checkpoint_and_its_commit_are_measured_for_each_sink() -> None:
     assert ["×" in row[1] for row in factors] == [True, False, False]
 
 
+def test_more_files_are_staged_than_one_file_may_have_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_places, "LINKS_MOST", 3)
+    place = sink_places.parquet_place(tmp_path)
+    staged = place.stage("run-1", 0, 10)
+    files = sorted((tmp_path / ".target.epochgate").rglob("*.staged"))
+    assert len(staged) == len(files) == 10
+    assert {file.read_bytes() for file in files} == {place.content}
+    assert max(file.stat().st_nlink for file in files) <= 4
+
+
 def commit(log: ObjectLog, checkpoint: int) -> None:
     """As a target in an object store records one."""
     file = {f"data/run/part-{checkpoint}.parquet": [checkpoint, 1, 100, "00000000", ""]}
