@@ -240,6 +240,20 @@ def test_what_cannot_be_meant_is_refused() -> None:
     with pytest.raises(WorldMisused, match="a world has one job"):
         simulate(twice)()
 
+    def exploding(world: World) -> None:
+        world.job(RulesProvider(), operators=Applying)
+        world.strike("explode")
+
+    with pytest.raises(UnknownFault, match="there is no fault 'explode'"):
+        simulate(exploding)()
+
+    def without_a_save(world: World) -> None:
+        world.job(RulesProvider(), operators=Applying)
+        world.strike("fail-save")
+
+    with pytest.raises(WorldMisused, match="'fail-save' has nothing to strike at this moment"):
+        simulate(without_a_save)()
+
     def of_a_stranger(world: World) -> None:
         world.job(RulesProvider(), operators=Applying).kill(1)
 

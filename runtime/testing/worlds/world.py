@@ -19,7 +19,7 @@ from epochgate.runtime.api.operator import Operator, Program
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.testing.simulation import Preparing
 from epochgate.runtime.testing.worlds.claims import Claim, ClaimBroken, caller
-from epochgate.runtime.testing.worlds.faults import FAULTS, doom
+from epochgate.runtime.testing.worlds.faults import FAULTS, doom, known
 from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.motion import End, Motion, WorldMisused
 from epochgate.runtime.testing.worlds.rig import (
@@ -181,9 +181,10 @@ class World(Motion):
         self.move()
 
     def strike(self, fault: str, which: int = 0) -> None:
-        """Let a fault happen now, by its name; raises WorldMisused where it has no target, and
-        ClaimBroken.
+        """Let a fault happen now, by its name; raises UnknownFault, WorldMisused where it has no
+        target, and ClaimBroken.
         """
+        known((fault,))
         if not self._strike(Deviation(self.at, fault, which), is_of_test=True):
             raise WorldMisused(
                 f"the fault {fault!r} has nothing to strike at this moment: {FAULTS[fault].about}"
