@@ -40,9 +40,9 @@ from epochgate.models.closed.surroundings.commits import (
     Committer,
     Driver,
     Lifecycle,
-    Sink,
     Store,
 )
+from epochgate.models.closed.surroundings.target import Sink
 
 
 class CommitJob(ClosedSystem):
@@ -74,6 +74,7 @@ class CommitJob(ClosedSystem):
         Step("checkpoint", "fail", is_fair=False),
         Step("sink", "put_off", is_fair=False),
         Step("sink", "refuse", is_fair=False),
+        Step("sink", "rule_out", is_fair=False),
         Step("driver", "die", is_fair=False),
     )
     WIRING: ClassVar[dict[str, str]] = {"committer.sink": "sink"}

@@ -140,6 +140,8 @@ LEFT_TO_OTHERS = {
         "committer.committed: a newer checkpoint was completed meanwhile",
         "committer.committed: the answer is to an earlier commit",
         "committer.committed: no commit is under way",
+        "committer.already_committed",
+        "committer.impossible",
         "committer.due: the next commit covers this checkpoint too",
         "committer.due: the job goes down",
         "committer.refused: the answer is to an earlier commit",

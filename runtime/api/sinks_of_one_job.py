@@ -63,10 +63,13 @@ class CommitterOfSinks(Committer):
         for label, part in self._parts(committables).items():
             self.committers[label].check(part)
 
-    def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Commit each part. Raises UnknownSink, and what a committer raises."""
-        for label, part in self._parts(committables).items():
-            self.committers[label].commit(checkpoint_id, part)
+    def commit(self, checkpoint_id: int, committables: Committables) -> bool:
+        """Commit each part; False where that was done for all. Raises UnknownSink, and what a
+        committer raises.
+        """
+        parts = self._parts(committables).items()
+        done = [self.committers[label].commit(checkpoint_id, part) for label, part in parts]
+        return any(one is not False for one in done)
 
     def metrics(self) -> dict[str, int | float]:
         """The figures of each, by its label and their names."""

@@ -41,7 +41,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     Acknowledged: Size(22043, 81749),
     Flink: Size(266519, 512786),
     GlobalFlink: Size(367959, 674450),
-    CommitJob: Size(23058, 73629),
+    CommitJob: Size(26073, 90245),
     CompactingJob: Size(461860, 1116729),
 }
 

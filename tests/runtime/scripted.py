@@ -58,6 +58,7 @@ def simulated(
     coordinator: type[ScriptedCoordinator] = ScriptedCoordinator,
     program: Callable[[Script], ScriptedProgram] = echo_program,
     listeners: Sequence[JobListener] = (),
+    committer: Callable[[], Committer] | None = None,
     **settings: Any,
 ) -> SimulatedJob:
     """A job of `subtasks`, not yet up; `settings` go to its configuration."""
@@ -74,6 +75,6 @@ def simulated(
     return SimulatedJob(
         configure,
         lambda _: program(script),
-        committer=lambda: ScriptedCommitter(script),
+        committer=committer or (lambda: ScriptedCommitter(script)),
         listeners=listeners,
     )

@@ -84,6 +84,7 @@ DEFAULTS: dict[str, str | bool] = {
     "checkpoint.expire": "it took too long",
     "checkpoint.store_failed": "the store has refused it",
     "checkpoint.store_unknown": "the store does not answer",
+    "committer.impossible": "a file of it is gone",
     "committer.refused": "the sink has refused the commit",
     "committer.retry_later": "the sink does not answer",
     "gateway.disconnect": "the connection is cut",

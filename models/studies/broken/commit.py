@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from epochgate.fsm.system import machines
 from epochgate.models.closed.commits import CommitJob
-from epochgate.models.closed.surroundings.commits import Checkpoint, Committer, Driver, Sink
+from epochgate.models.closed.surroundings.commits import Checkpoint, Committer, Driver
+from epochgate.models.closed.surroundings.target import Sink
 
 ONE: dict[str, int] = {"subtasks": 1, "F": 1, "commit_retries": 0}
 
