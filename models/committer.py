@@ -5,7 +5,8 @@ Decides that nothing is committed before its checkpoint is completed, that a com
 tried again a bounded number of times, and that a missed notice is subsumed by a later one: a commit
 covers every checkpoint in the ledger. The ledger travels with every checkpoint that is stored, and
 the start of a driver takes it over from the restored one, so that a driver may die at any moment.
-Leaves to the sink that committing twice is the same as once. Source: Apache Flink's
+Leaves to the sink that committing twice is the same as once, and to `PostCommit` what is done once
+a checkpoint is visible. Source: Apache Flink's
 GlobalCommitterOperator (rules C2 to C6 in docs/protocol.md).
 """
 
@@ -52,7 +53,7 @@ class SinkPort(Port):
         """
 
     def settled(self, checkpoint: int) -> None:
-        """The commit of this checkpoint is known: its committables are needed no more."""
+        """The commit of this checkpoint is known."""
 
 
 class GlobalCommitter(Machine):
@@ -184,6 +185,7 @@ class GlobalCommitter(Machine):
     def settle(self) -> None:
         for checkpoint in self.covered.take_all():
             self.sink.settled(checkpoint)
+            self.system.post_commit.owe(checkpoint)
 
     def reconsider(self) -> None:
         self.system.lifecycle.reconsider()

@@ -29,6 +29,7 @@ from epochgate.runtime.observing.listening import Listening
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.shell.queue_thread import JobLoop
 from epochgate.runtime.store import CheckpointStore
 from epochgate.spark.errors import TooFewSlots
@@ -182,6 +183,7 @@ def run_job(
     *,
     store: CheckpointStore,
     committer: Committer | None = None,
+    after_commit: AfterCommit | None = None,
     batch_states: Mapping[str, bytes] | None = None,
     by_value: Sequence[ModuleType] = (),
     port: int = 0,
@@ -201,13 +203,14 @@ def run_job(
     driver listens, 0 for a free one; its address is spark.driver.bindAddress, and tasks connect to
     spark.driver.host; with a local master both are the loopback address. `batch_states`: operator
     id -> what `JobHandle.request_batch_snapshot` gave in an earlier job; while there is no
-    checkpoint, its coordinator begins from that, and its tasks from nothing.
-    A worker says every `heartbeat_interval_s` seconds that it is there; one that is silent for
-    `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark brings up no
-    process for a subtask within this many seconds. `listeners` hear what happens, as the loggers
-    `epochgate.job…` do, and the history beside the checkpoints of a `DirectoryCheckpointStore`
-    (`has_history`). `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0 for a
-    free one. `in_front` puts another transport between Spark's and the job, for tests.
+    checkpoint, its coordinator begins from that, and its tasks from nothing. `after_commit` is
+    called with each checkpoint that is visible (docs/sinks.md). A worker says every
+    `heartbeat_interval_s` seconds that it is there; one that is silent for `heartbeat_timeout_s` is
+    replaced. `process_timeout_s`: the job fails when Spark brings up no process for a subtask
+    within this many seconds. `listeners` hear what happens, as the loggers `epochgate.job…` do, and
+    the history beside the checkpoints of a `DirectoryCheckpointStore` (`has_history`).
+    `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0 for a free one.
+    `in_front` puts another transport between Spark's and the job, for tests.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
     `validate_session`, MetricsPage and the committer's `open` raise, ProgramNotPicklable,
@@ -237,6 +240,7 @@ def run_job(
             clock=MonotonicClock(),
             blocking=ThreadedWork,
             committer=committer,
+            after_commit=after_commit,
             batch_states=batch_states,
             listeners=heard_by.listeners,
         )

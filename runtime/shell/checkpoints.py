@@ -25,6 +25,7 @@ from epochgate.runtime.store import (
     CompletedCheckpoint,
     StoredInfo,
 )
+from epochgate.runtime.store.checkpoint import DEBTS
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -54,6 +55,7 @@ class Parts:
     subtasks: dict[int, dict[str, bytes]] = field(default_factory=dict)
     committables: Committables = field(default_factory=dict)
     uncommitted: dict[int, list[Any]] = field(default_factory=dict)
+    properties: dict[str, Any] = field(default_factory=dict)
     barriers_at_s: float | None = None
     """When the barriers went out; none before."""
     acknowledged_at_s: dict[int, float] = field(default_factory=dict)
@@ -62,6 +64,10 @@ class Parts:
     def without(self, parallelism: int) -> list[int]:
         """The subtasks whose part has not arrived."""
         return [subtask for subtask in range(parallelism) if subtask not in self.subtasks]
+
+
+def _flat(committables: Committables) -> list[Any]:
+    return [[subtask, values] for subtask, values in committables.items()]
 
 
 class Checkpoints:
@@ -169,9 +175,12 @@ class Checkpoints:
 
     def keep_uncommitted(self, checkpoint: int, earlier: int, committables: Committables) -> None:
         """Store what an earlier checkpoint holds too, as plain values: [[subtask, values], ...]."""
-        flat = [[subtask, values] for subtask, values in committables.items()]
-        if flat:
-            self._part(checkpoint).uncommitted[earlier] = flat
+        self._part(checkpoint).uncommitted[earlier] = _flat(committables)
+
+    def keep_debt(self, checkpoint: int, earlier: int, committables: Committables) -> None:
+        """Store that the work after the commit of an earlier checkpoint is owed."""
+        debts = self._part(checkpoint).properties.setdefault(DEBTS, {})
+        debts[earlier] = _flat(committables)
 
     def _part(self, checkpoint: int) -> Parts:
         if self._parts is None or self._parts.checkpoint_id != checkpoint:
@@ -190,6 +199,7 @@ class Checkpoints:
             subtasks=parts.subtasks,
             committables=parts.committables,
             uncommitted=parts.uncommitted,
+            properties=parts.properties,
         )
         self._saving = whole
         self._master.blocking.submit(

@@ -19,6 +19,7 @@ from epochgate.runtime.api.committer import (
 from epochgate.runtime.api.job_events import CommitFailed, Committed
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.store import CompletedCheckpoint
+from epochgate.runtime.store.checkpoint import debts_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -84,7 +85,7 @@ class CommitAttempt(NamedTuple):
 
 
 class Commits:
-    """The committables in the ledger, by checkpoint."""
+    """The committables in the ledger, and those of debts, by checkpoint."""
 
     def __init__(
         self, master: JobMaster, committer: Committer | None, restored: CompletedCheckpoint | None
@@ -99,6 +100,8 @@ class Commits:
             self.hold(restored.checkpoint_id, restored.committables)
         if committer is not None:
             self._open(committer)
+        if restored is not None:
+            self._held |= {earlier: dict(flat) for earlier, flat in debts_of(restored).items()}
         master.job.bind("committer", "sink", self)
 
     def _open(self, committer: Committer) -> None:
@@ -111,8 +114,16 @@ class Commits:
             raise
 
     def hold(self, checkpoint: int, committables: Committables) -> None:
-        """Keep a completed checkpoint's committables until they are known to be committed."""
+        """Keep a completed checkpoint's committables until they are released."""
         self._held[checkpoint] = committables
+
+    def committables_of(self, checkpoint: int) -> Committables:
+        """What is kept of this checkpoint."""
+        return self._held[checkpoint]
+
+    def release(self, checkpoint: int) -> None:
+        """Keep them no longer."""
+        del self._held[checkpoint]
 
     def check(self, committables: Committables) -> None:
         """Let the committer refuse what it could never commit; on the store's thread."""
@@ -137,7 +148,6 @@ class Commits:
             self._submit(checkpoint, tries, batch)
 
     def settled(self, checkpoint: int) -> None:
-        del self._held[checkpoint]
         self._master.report.committed_upto = checkpoint
 
     def _submit(self, checkpoint: int, tries: int, batch: Batch) -> None:

@@ -19,6 +19,12 @@ PLAIN_DEPTH_MAX = 64
 CHECKPOINT_ID_MAX = 2**63 - 1
 
 
+DEBTS = "epochgate.debts"
+"""The property that holds the work after commits which is not known to be done: earlier checkpoint
+id -> its committables, as in `uncommitted`.
+"""
+
+
 @dataclass(frozen=True)
 class CompletedCheckpoint:
     """One checkpoint after all coordinators and subtasks have acknowledged it.
@@ -51,6 +57,12 @@ class CompletedCheckpoint:
     uncommitted: dict[int, list[Any]] = field(default_factory=dict)
     finished: list[int] = field(default_factory=list)
     properties: dict[str, Any] = field(default_factory=dict)
+
+
+def debts_of(checkpoint: CompletedCheckpoint) -> dict[int, list[Any]]:
+    """The committables of each earlier checkpoint whose work after its commit is owed."""
+    debts: dict[int, list[Any]] = checkpoint.properties.get(DEBTS, {})
+    return debts
 
 
 def problem_of(checkpoint: CompletedCheckpoint) -> str | None:

@@ -59,6 +59,7 @@ def simulated(
     program: Callable[[Script], ScriptedProgram] = echo_program,
     listeners: Sequence[JobListener] = (),
     committer: Callable[[], Committer] | None = None,
+    after_commit: Callable[[], Callable[[int, Committables], None] | None] | None = None,
     **settings: Any,
 ) -> SimulatedJob:
     """A job of `subtasks`, not yet up; `settings` go to its configuration."""
@@ -76,5 +77,6 @@ def simulated(
         configure,
         lambda _: program(script),
         committer=committer or (lambda: ScriptedCommitter(script)),
+        after_commit=after_commit,
         listeners=listeners,
     )

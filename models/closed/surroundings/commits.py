@@ -19,6 +19,7 @@ from epochgate.fsm.closed import (
     Environment,
 )
 from epochgate.models.committer import IDLE, GlobalCommitter
+from epochgate.models.post_commit import IDLE as NOTHING_OWED, PostCommit
 
 if TYPE_CHECKING:
     from epochgate.models.closed.commits import CommitJob
@@ -45,6 +46,23 @@ class Committer(GlobalCommitter):
         self.covered.clear()
         self.waiting.clear()
         self.asked = 0
+        self.tries = 0
+
+
+class PostCommitWork(PostCommit):
+    """The work after commits as it runs in production; the next driver has another."""
+
+    restart: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *PostCommit.ROWS,
+        Row("restart", ANY, NOTHING_OWED, None, "forget", "the next driver knows nothing of this one"),
+    )
+    # fmt: on
+
+    def forget(self) -> None:
+        self.owed.clear()
         self.tries = 0
 
 
@@ -75,9 +93,13 @@ class Committable(Environment):
     # fmt: on
 
     def is_next(self) -> bool:
-        return self.system.driver.is_working() and all(
-            self.system.committable[self.subtask, i].state == WRITTEN or i >= self.item
-            for i in range(self.system.items)
+        return (
+            self.system.driver.is_working()
+            and not self.system.checkpoint.is_at_end()
+            and all(
+                self.system.committable[self.subtask, i].state == WRITTEN or i >= self.item
+                for i in range(self.system.items)
+            )
         )
 
     def hand_over(self, checkpoint: int) -> None:
@@ -90,6 +112,7 @@ class Committable(Environment):
 
     def forget(self) -> None:
         self.checkpoint = 0
+        self.effects = 0
 
     def is_in(self, checkpoint: int) -> bool:
         return self.checkpoint == checkpoint
@@ -107,13 +130,46 @@ class Committable(Environment):
 
 
 class Store(Environment):
-    """The newest stored checkpoint."""
+    """The newest stored checkpoint, and the one before it."""
 
     system: CommitJob
 
     completed: int = Int("checkpoints")
     ledger: list[bool] = Array(Bool(), "checkpoints")
     """The earlier checkpoints whose committables it carries."""
+    debts: list[bool] = Array(Bool(), "checkpoints")
+    """The earlier checkpoints whose work it says is owed."""
+    newest: int = Int("checkpoints")
+    """The greatest id that it ever held."""
+    is_stored: list[bool] = Array(Bool(), "checkpoints")
+    """It has held this checkpoint, and has not lost it."""
+    has_earlier: bool = Bool()
+    earlier: int = Int("checkpoints")
+    earlier_ledger: list[bool] = Array(Bool(), "checkpoints")
+    earlier_debts: list[bool] = Array(Bool(), "checkpoints")
+
+    def save(self, checkpoint: int) -> None:
+        self.has_earlier = True
+        self.earlier = self.completed
+        self.completed = checkpoint
+        self.newest = checkpoint
+        self.is_stored[checkpoint - 1] = True
+        for k in range(self.system.checkpoints):
+            self.earlier_ledger[k] = self.ledger[k]
+            self.earlier_debts[k] = self.debts[k]
+            self.ledger[k] = self.system.checkpoint.carried[k]
+            self.debts[k] = self.system.checkpoint.owing[k]
+
+    def lose_newest(self) -> None:
+        self.is_stored[self.completed - 1] = False
+        self.completed = self.earlier
+        self.has_earlier = False
+        self.earlier = 0
+        for k in range(self.system.checkpoints):
+            self.ledger[k] = self.earlier_ledger[k]
+            self.debts[k] = self.earlier_debts[k]
+            self.earlier_ledger[k] = False
+            self.earlier_debts[k] = False
 
 
 class Checkpoint(Environment):
@@ -126,6 +182,7 @@ class Checkpoint(Environment):
 
     number: int = Int("checkpoints")
     carried: list[bool] = Array(Bool(), "checkpoints")
+    owing: list[bool] = Array(Bool(), "checkpoints")
 
     begin: Trigger
     persist: Trigger
@@ -166,13 +223,16 @@ class Checkpoint(Environment):
             for i in range(self.system.items):
                 self.system.committable[s, i].hand_over(self.number)
 
+    def is_at_end(self) -> bool:
+        """Whether the input ended before the last barriers."""
+        return self.number >= self.system.wanted
+
     def save(self) -> None:
         self.system.committer.carry(self.number)
+        self.system.post_commit.carry(self.number)
 
     def store(self) -> None:
-        self.system.store.completed = self.number
-        for k in range(self.system.checkpoints):
-            self.system.store.ledger[k] = self.carried[k]
+        self.system.store.save(self.number)
 
     def abort(self) -> None:
         for s in range(self.system.subtasks):
@@ -188,9 +248,10 @@ class Checkpoint(Environment):
     def clear(self) -> None:
         for k in range(self.system.checkpoints):
             self.carried[k] = False
+            self.owing[k] = False
 
     def go_back(self) -> None:
-        self.number = self.system.store.completed
+        self.number = self.system.store.newest
 
     def is_empty(self, checkpoint: int) -> bool:
         return not any(self.holds(s, checkpoint) for s in range(self.system.subtasks))
@@ -242,6 +303,7 @@ class Driver(Environment):
     end: Trigger
     die: Trigger
     start: Trigger
+    go_back: Trigger
     finish: Trigger
 
     # fmt: off
@@ -249,9 +311,14 @@ class Driver(Environment):
         Row("end",    UP,   DOWN,     "has_given_up and is_settled",
             "forget",                     "the store has reported the checkpoint's outcome"),
         Row("die",    UP,   DOWN,     "may_die",
-            "spend_failure, forget",      "the driver is killed"),
+            "spend_failure, leave, forget",
+                                          "the driver is killed, or taken for dead"),
         Row("start",  DOWN, UP,       None,
-            "adopt_ledger, commit_again", "the next driver begins from the newest stored checkpoint"),
+            "claim, adopt_debts, adopt_ledger, commit_again",
+                                          "the next driver begins from the newest stored checkpoint"),
+        Row("go_back", DOWN, UP,      "may_lose",
+            "spend_failure, lose_newest, claim, withdraw, adopt_debts, adopt_ledger, commit_again",
+                                          "the newest checkpoint is lost, and the start is told so"),
         Row("finish", UP,   FINISHED, "is_done",
             None,                         "the last checkpoint is completed, and everything is committed"),
     )
@@ -269,26 +336,54 @@ class Driver(Environment):
     def may_die(self) -> bool:
         return self.system.budget.has_failures()
 
+    def may_lose(self) -> bool:
+        return self.system.budget.has_failures() and self.system.store.has_earlier
+
     def is_done(self) -> bool:
         return (
             self.is_working()
             and self.system.store.completed >= self.system.wanted
             and self.is_settled()
             and self.system.committer.is_settled()
+            and self.system.post_commit.is_settled()
         )
 
     def spend_failure(self) -> None:
         self.system.budget.failures += 1
 
+    def leave(self) -> None:
+        self.system.zombie.inherit()
+
+    def claim(self) -> None:
+        self.system.zombie.replace()
+
+    def lose_newest(self) -> None:
+        self.system.store.lose_newest()
+
+    def withdraw(self) -> None:
+        self.system.sink.withdraw()
+        self.replay()
+
     def forget(self) -> None:
         self.system.checkpoint.forget()
         self.system.committer.restart()
+        self.system.post_commit.restart()
+        self.system.worker.forget()
         self.system.lifecycle.restart()
         self.system.sink.forget()
+        self.replay()
+
+    def replay(self) -> None:
         for s in range(self.system.subtasks):
             for i in range(self.system.items):
                 if not self.system.committable[s, i].is_completed():
                     self.system.committable[s, i].replay()
+
+    def adopt_debts(self) -> None:
+        for k in range(self.system.checkpoints):
+            if self.system.store.debts[k]:
+                self.system.sink.is_held[k] = True
+                self.system.post_commit.owe(k + 1)
 
     def adopt_ledger(self) -> None:
         for k in range(self.system.checkpoints):
