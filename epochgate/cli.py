@@ -26,6 +26,7 @@ COMMANDS = (
     "compact",
     "status",
     "checkpoints",
+    "savepoint",
     "soak",
     "bench",
     "draw",

@@ -26,6 +26,7 @@ from epochgate.runtime.api.coordinator_metrics import (
     MetricNameTaken as MetricNameTaken,
 )
 from epochgate.runtime.api.coordinator_store import CoordinatorStore as CoordinatorStore
+from epochgate.runtime.api.dropped_state import StateWithoutOperator as StateWithoutOperator
 from epochgate.runtime.api.job_events import (
     AttemptOutlived as AttemptOutlived,
     CheckpointEnded as CheckpointEnded,
@@ -36,6 +37,7 @@ from epochgate.runtime.api.job_events import (
     JobListener as JobListener,
     JobRestarts as JobRestarts,
     JobStarted as JobStarted,
+    SavepointWritten as SavepointWritten,
     SubtaskFailed as SubtaskFailed,
     SubtaskRestarted as SubtaskRestarted,
     SubtasksUp as SubtasksUp,

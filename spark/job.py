@@ -11,6 +11,7 @@ the handle may be used from any thread.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -25,7 +26,10 @@ from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.reports import JobReport, JobResult
 from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.collect import CollectedRows, collect
+from epochgate.runtime.objects.errors import ObjectStoreUnusable
 from epochgate.runtime.observing.listening import Listening
+from epochgate.runtime.savepoints import Savepoint, begin_from
+from epochgate.runtime.savepoints.requests import RequestPlace, SavepointRequests
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.job_master import JobMaster
@@ -76,8 +80,10 @@ class JobHandle:
         loop: JobLoop,
         transport: SparkTransport,
         metrics_url: str | None = None,
+        requests: SavepointRequests | None = None,
     ) -> None:
         self._master, self._loop, self._transport = master, loop, transport
+        self._requests = requests
         self.metrics_url = metrics_url
         """Where figures are served for Prometheus; none unless that was asked for."""
 
@@ -133,6 +139,16 @@ class JobHandle:
         """
         return self._master.request_checkpoint()
 
+    def savepoint(self, to: str | os.PathLike[str] | None = None) -> Future[Savepoint]:
+        """Ask for a checkpoint that begins from now on and is written to a place of its own as
+        well, a directory or URL that is not there yet; by default to one beside the checkpoints.
+
+        The future fails with what that of `request_checkpoint` fails with, SavepointPlaceTaken,
+        SavepointPlaceMissing, SavepointIncomplete or SavepointFailed; the job goes on.
+        """
+        place = None if to is None else os.fspath(to)
+        return self._master.request_savepoint(place)
+
     def request_batch_snapshot(self, operator_id: str) -> Future[bytes]:
         """Ask for the snapshot of an operator's coordinator in a job that takes no checkpoints: its
         bytes, once every event sent before it was handled. `run_job` begins another job from them.
@@ -173,7 +189,10 @@ class JobHandle:
 
     def wait(self, timeout_s: float | None = None) -> JobResult:
         """Wait for the end and for everything to be released; TimeoutError after `timeout_s`."""
-        return self._loop.join(timeout_s)
+        result = self._loop.join(timeout_s)
+        if self._requests is not None:
+            self._requests.join()
+        return result
 
 
 def run_job(
@@ -185,6 +204,7 @@ def run_job(
     committer: Committer | None = None,
     after_commit: AfterCommit | None = None,
     batch_states: Mapping[str, bytes] | None = None,
+    from_savepoint: str | os.PathLike[str] | None = None,
     by_value: Sequence[ModuleType] = (),
     port: int = 0,
     heartbeat_interval_s: float = 1.0,
@@ -198,32 +218,30 @@ def run_job(
     """Start a job on `spark`, a session with its driver in this process; returns once submitted.
 
     `program_factory(subtask)` makes what the subtask runs, in its worker process. It is sent with
-    cloudpickle, and with it what it needs of the user's own modules; installed packages must be
-    installed on the executors as well, unless their modules are in `by_value`. `port`: on which the
-    driver listens, 0 for a free one; its address is spark.driver.bindAddress, and tasks connect to
-    spark.driver.host; with a local master both are the loopback address. `batch_states`: operator
-    id -> what `JobHandle.request_batch_snapshot` gave in an earlier job; while there is no
-    checkpoint, its coordinator begins from that, and its tasks from nothing. `after_commit` is
-    called with each checkpoint that is visible (docs/sinks.md). A worker says every
-    `heartbeat_interval_s` seconds that it is there; one that is silent for `heartbeat_timeout_s` is
-    replaced. `process_timeout_s`: the job fails when Spark brings up no process for a subtask
-    within this many seconds. `listeners` hear what happens, as the loggers `epochgate.job…` do, and
-    the history beside the checkpoints of a `DirectoryCheckpointStore` (`has_history`).
-    `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0 for a free one.
-    `in_front` puts another transport between Spark's and the job, for tests.
+    cloudpickle, and with it what it needs of the user's own modules; installed packages must be on
+    the executors as well, or their modules in `by_value`. `port`: on which the driver listens, 0
+    for a free one; at spark.driver.bindAddress, and tasks connect to spark.driver.host; with a
+    local master both are the loopback address. `batch_states`: operator id -> what
+    `JobHandle.request_batch_snapshot` gave in an earlier job; without a checkpoint its coordinator
+    begins from that, its tasks from nothing. `from_savepoint`: of this job; `store` must hold
+    nothing yet, or have begun with the same. `after_commit` is called with each checkpoint that is
+    visible (docs/sinks.md). A worker is heard every `heartbeat_interval_s` seconds; one that is
+    silent for `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark
+    brings up no process for a subtask within this many seconds. `listeners` hear what happens, as
+    do the loggers `epochgate.job…`, and the history beside the checkpoints of a directory
+    (`has_history`). `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0 for a
+    free one. `in_front`: another transport before Spark's, for tests.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises what
-    `validate_session`, MetricsPage and the committer's `open` raise, ProgramNotPicklable,
-    TooFewSlots, JobMisconfigured, CannotBind; then `store` was not closed unless the job had begun
-    to start.
+    `validate_session`, `begin_from`, MetricsPage and the committer's `open` raise, CannotBind,
+    ProgramNotPicklable, TooFewSlots, JobMisconfigured; `store` is closed then if the job had begun.
     """
     concurrent = configuration.concurrent_attempts_max
     warnings = validate_session(spark, concurrent_attempts_max=concurrent)
-    context = spark.sparkContext
     program = pickled(program_factory, by_value)
-    _check_slots(context, configuration.parallelism)
+    _check_slots(spark.sparkContext, configuration.parallelism)
     transport = _transport(
-        context,
+        spark.sparkContext,
         configuration,
         program,
         port=port,
@@ -231,6 +249,7 @@ def run_job(
         heartbeat_timeout_s=heartbeat_timeout_s,
         process_timeout_s=process_timeout_s,
     )
+    _begin(store, from_savepoint)
     heard_by = Listening(listeners, store, has_history=has_history, metrics_port=metrics_port)
     with heard_by.closed_on_error():
         master = JobMaster(
@@ -245,7 +264,29 @@ def run_job(
             listeners=heard_by.listeners,
         )
         loop = _begun(master, transport, warnings)
-    return JobHandle(master, loop, transport, heard_by.metrics_url)
+    return JobHandle(master, loop, transport, heard_by.metrics_url, _requests_to(master))
+
+
+def _begin(store: CheckpointStore, savepoint: str | os.PathLike[str] | None) -> None:
+    if savepoint is not None:
+        begin_from(store, os.fspath(savepoint))
+
+
+def _requests_to(master: JobMaster) -> SavepointRequests | None:
+    """Look for requests of other processes until the job is over, where its checkpoints have a
+    place for them.
+    """
+    if not master.store.path:
+        return None
+    try:
+        place = RequestPlace(master.store.path)
+    except ObjectStoreUnusable as error:
+        master.queue.post(master.warn, f"`epochgate savepoint` cannot ask this job: {error}")
+        return None
+    requests = SavepointRequests(place, master.request_savepoint)
+    requests.start()
+    master.result.add_done_callback(lambda _: requests.close())
+    return requests
 
 
 def _transport(

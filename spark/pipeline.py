@@ -38,6 +38,7 @@ from epochgate.runtime.pipeline import (
     RecordSink,
     Setting,
 )
+from epochgate.runtime.savepoints import begin_from, read_savepoint
 from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.source import Source, SourceOperator, SourceProvider
 from epochgate.runtime.store import (
@@ -183,6 +184,8 @@ class Pipeline:
         JobMisconfigured, and what the sink's `create_committer` raises.
         """
         sink = self._as_sink()
+        beside = tuple(one for one in self.coordinators if isinstance(one, CoordinatedOperator))
+        own = (SOURCE, SINK, *([MAP] if self._has_map_operator else []))
         committer = sink.create_committer(start)
         try:
             writers = sink.create_coordinator(SINK, committer)
@@ -192,12 +195,12 @@ class Pipeline:
                 parallelism,
                 (*providers, *([] if writers is None else [writers])),
                 start.run_id,
+                task_operators=(*own, *(one.operator_id for one in beside)),
                 **settings,
             )
         except BaseException:
             committer.close()
             raise
-        beside = tuple(one for one in self.coordinators if isinstance(one, CoordinatedOperator))
         program = _ProgramFactory(self.source, self.map, sink, beside)
         return PreparedJob(configuration, program, committer, self.after_commit)
 
@@ -215,22 +218,26 @@ class Pipeline:
         *,
         parallelism: int = 4,
         job_id: str | None = None,
+        from_savepoint: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> JobHandle:
         """Start the job on `spark`; returns once it is submitted.
 
         `checkpoints`: the directory of this job's checkpoints, or the URL of a place in an object
         store, from which another start goes on. `job_id`: by default the last part of that.
+        `from_savepoint`: where a savepoint of this job was written, from which checkpoints that are
+        not there yet begin; the job id is then that of the savepoint.
         `options`: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and those
         of `run_job` (`by_value`, `listeners`, `port`, `metrics_port`, `has_history`, heartbeats).
         Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, and what
-        `run_job`, the sink's `create_committer` and the checkpoint store raise.
+        `run_job`, `begin_from`, the sink's `create_committer` and the checkpoint store raise.
         """
         run = {name: options.pop(name) for name in RUN_OPTIONS if name in options}
         known = {field.name for field in fields(JobConfiguration)} - {
             "job_id",
             "parallelism",
             "providers",
+            "task_operators",
         }
         if unknown := sorted(set(options) - known):
             raise TypeError(
@@ -238,9 +245,14 @@ class Pipeline:
                 f"{', '.join(sorted({*known, *RUN_OPTIONS}))}"
             )
         validate_session(spark)
+        savepoint = None if from_savepoint is None else os.fspath(from_savepoint)
+        if savepoint is not None and job_id is None:
+            job_id = read_savepoint(savepoint).checkpoint.job_id
         store = open_checkpoints(os.fspath(checkpoints), job_id)
         prepared: PreparedJob | None = None
         try:
+            if savepoint is not None:
+                begin_from(store, savepoint)
             prepared = self.prepared(
                 _start_on(store, options.pop("run_id", uuid.uuid4().hex)), parallelism, **options
             )
@@ -322,6 +334,8 @@ class _ProgramFactory:
             self.map() if has_operator and self.map is not None else self.map,
             SinkOperator(self.sink),
             beside={one.operator_id: one.create_operator() for one in self.beside},
-            settings=[one.name for one in settings if not isinstance(one, RateLimit)],
-            rate_limits=[one.name for one in settings if isinstance(one, RateLimit)],
+            settings={
+                one.name: one.operator_id for one in settings if not isinstance(one, RateLimit)
+            },
+            rate_limits=[one.operator_id for one in settings if isinstance(one, RateLimit)],
         )

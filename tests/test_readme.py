@@ -81,6 +81,26 @@ def test_the_pipeline_bills_each_order_once(tmp_path: Path) -> None:
     assert billed == [(n, n / 4) for n in range(1, 1001)]
 
 
+@pytest.mark.spark
+def test_the_whole_job_changes_its_rate_once_and_goes_on_with_it(tmp_path: Path) -> None:
+    block = block_with("class Pages(Committer)", "docs/whole-job.md")
+    first = run(block, tmp_path, timeout_s=100)
+    assert "begins\nthe rate was 1.0\n<JobResult: finished; " in first
+    pages = len(list(tmp_path.glob("converted/*.json")))
+    again = run(block, tmp_path, timeout_s=100)
+    assert f"goes on from checkpoint {pages}\n<JobResult: finished; " in again
+    converted = [json.loads(page.read_text()) for page in sorted(tmp_path.glob("converted/*.json"))]
+    for subtask in ("0", "1"):
+        rows = [row for page in converted for row in page.get(subtask, [])]
+        assert [price for price, *_ in rows] == list(range(1, 301))
+        rates = [rate for _, rate, _ in rows]
+        assert rates == sorted(rates)
+        assert set(rates) == {1.0, 1.5}
+    changed = [{rate for rows in page.values() for _, rate, _ in rows} for page in converted]
+    assert all(1.0 not in rates for rates in changed[pages:])
+    assert sum(len(rates) == 2 for rates in changed) <= 1
+
+
 @pytest.mark.parametrize(
     ("text", "page"),
     [

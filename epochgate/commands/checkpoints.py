@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -59,7 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "place",
         metavar="DIR",
         help="a target of `epochgate ingest`, the working directory beside it, a directory of "
-        "checkpoints, or the URL of checkpoints in an object store",
+        "checkpoints, a savepoint, or the URL of either in an object store",
     )
     parser.add_argument(
         "id", type=int, nargs="?", metavar="ID", help="of one checkpoint (default: the newest)"
@@ -95,9 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _stored(place: str) -> list[StoredCheckpoint]:
     from epochgate.runtime.objects.client import is_url
     from epochgate.runtime.observing.status import checkpoint_directory_in
-    from epochgate.runtime.store.inspection import stored_checkpoints
+    from epochgate.runtime.store.inspection import SAVEPOINT_NAME, stored_checkpoints
 
-    where = place if is_url(place) else checkpoint_directory_in(place)
+    is_itself = is_url(place) or os.path.exists(os.path.join(place, SAVEPOINT_NAME))
+    where = place if is_itself else checkpoint_directory_in(place)
     stored = stored_checkpoints(where)
     if not stored:
         raise NoCheckpoint(f"{where} holds no checkpoint: its job has completed none so far")

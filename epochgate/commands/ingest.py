@@ -90,6 +90,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "or catalog has no such place)",
     )
     add(
+        "--from-savepoint",
+        metavar="PATH",
+        help="begin a --checkpoint-dir that is not there yet with a savepoint of this SOURCE and "
+        "TARGET, which `epochgate savepoint` has made",
+    )
+    add(
+        "--allow-dropped-state",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="leave behind what the checkpoint holds of this operator, which the job does not have "
+        "any more; may be given several times",
+    )
+    add(
         "--master",
         metavar="MASTER",
         help="Spark's master, such as local[4], local-cluster[2,2,1024] or spark://host:7077 "
@@ -156,8 +170,8 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         "--settle-s",
         type=float,
         metavar="SECONDS",
-        help="take a file once it has been unmodified for so long (default: 5 with --follow, "
-        "else 0)",
+        help="take a file once it has been unmodified for so long, and ten times as long where its "
+        "last line has no end (default: 5 with --follow, else 0)",
     )
     add(
         "--forget-after",
@@ -291,6 +305,8 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
         port=arguments.port,
         metrics_port=arguments.metrics_port,
+        from_savepoint=arguments.from_savepoint,
+        allow_dropped_state=tuple(arguments.allow_dropped_state),
     )
 
 

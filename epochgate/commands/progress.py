@@ -8,6 +8,7 @@ source has nothing new, however long that lasts. It is a listener of the job, an
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import time
 from collections import deque
@@ -33,11 +34,15 @@ if TYPE_CHECKING:
 RATE_WINDOW_S = 5.0
 RATE_SPAN_S_MIN = 0.2
 LINES_SHOWN = 8
+_ROUNDING = 1e-6
+"""What the sum of all shares of a file may lack to 1."""
 
 
 @dataclass(frozen=True)
 class FilesDone:
-    """How many of the files that were found are read to their end, and what is left."""
+    """How many of the files that were found are read to their end, and what is left; as of one
+    checkpoint, so that a failover takes nothing back. A file of several shares counts by these.
+    """
 
     done: int
     found: int
@@ -47,8 +52,9 @@ class FilesDone:
     def of(cls, figures: Mapping[str, float], source: Mapping[str, float]) -> FilesDone:
         """From the figures of the tasks and of the source's coordinator."""
         found = int(source.get("files_found", 0))
-        left = int(source.get("files_waiting", 0)) + int(figures.get("files_open", 0))
-        return cls(max(0, found - left), found, int(source.get("bytes_waiting", 0)))
+        left = source.get("files_waiting", 0) + figures.get("files_open", 0)
+        bytes_left = source.get("bytes_waiting", 0) + figures.get("bytes_open", 0)
+        return cls(max(0, math.floor(found - left + _ROUNDING)), found, int(bytes_left))
 
     def __str__(self) -> str:
         left = f", {size(self.bytes_left)} to go" if self.bytes_left else ""
@@ -84,8 +90,9 @@ class Progress(JobListener):
         """Keep a line if the event is worth one."""
         if isinstance(event, CheckpointEnded):
             self._checkpoint = event
-            self.files = FilesDone.of(event.figures, event.coordinators.get("source", {}))
-            if event.outcome != "completed":
+            if event.outcome == "completed":
+                self.files = FilesDone.of(event.figures, event.coordinators.get("source", {}))
+            else:
                 self.note(str(event))
         elif isinstance(event, Committed):
             self._note_commit(event)
@@ -93,7 +100,7 @@ class Progress(JobListener):
             self.note(f"warning: {event}", is_needed=True)
         elif not isinstance(event, JobStarted | JobEnded):
             # The command says itself how it starts, and what it came to.
-            self.note(str(event), is_needed=event.level >= logging.WARNING)
+            self.note(f"{event}{event.details}", is_needed=event.level >= logging.WARNING)
 
     def note(self, line: str, *, is_needed: bool = False) -> None:
         """Keep a line; `is_needed`: also where the user wants quiet."""

@@ -30,6 +30,7 @@ Exit codes: 0 it runs, or has finished; 1 it has failed, or was canceled or kill
 EARLIER_SHOWN = 5
 CHECKPOINTS_SHOWN = 5
 FAILURES_SHOWN = 5
+SAVEPOINTS_SHOWN = 3
 WARNINGS_SHOWN = 3
 
 
@@ -139,6 +140,9 @@ def _totals(run: RunSummary, now: float) -> Iterator[tuple[str, str]]:
         "checkpoints",
         f"{run.checkpoints_completed:,} completed, {run.checkpoints_aborted:,} aborted{when}",
     )
+    for one in run.savepoints[-SAVEPOINTS_SHOWN:]:
+        when = clock(one["at"], now)
+        yield "savepoint", f"of checkpoint {one['checkpoint_id']}, {when}: {one['path']}"
     yield (
         "failovers",
         f"{run.regional_restarts:,} of one subtask, {run.global_restarts:,} of all",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from epochgate.errors import UsageError
@@ -49,6 +49,15 @@ class JobConfiguration:
     """Operator id -> how its states are redistributed when a start resumes with another
     parallelism; for operators whose provider does not say it, or that have none.
     """
+    allow_dropped_state: Collection[str] = ()
+    """Ids of operators that the job does not have any more, and whose state in the restored
+    checkpoint may be left behind; state of any other operator that the job does not have refuses
+    the start.
+    """
+    task_operators: Collection[str] = ()
+    """The ids of the operators in the tasks, where the maker of the configuration knows them: state
+    of others is then refused before the job begins; else by the tasks.
+    """
     coordinator_call_warn_s: float | None = 1.0
     """A coordinator's call that takes longer is named in the report's warnings; None: never."""
 
@@ -66,6 +75,10 @@ class JobConfiguration:
         if twice := sorted({i for i in ids if ids.count(i) > 1}):
             raise JobMisconfigured(
                 f"operator ids {twice} are used twice; state is kept by operator id"
+            )
+        if isinstance(self.allow_dropped_state, str):
+            raise JobMisconfigured(
+                f"allow_dropped_state is {self.allow_dropped_state!r}; give a list of operator ids"
             )
         for name in (
             "checkpoint_interval_s",

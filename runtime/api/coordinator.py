@@ -11,7 +11,7 @@ subtask the order is: ready, failed, then reset of the subtask or of everything,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
@@ -323,3 +323,11 @@ class CoordinatorProvider(ABC):
         is. Raises NotRescalable for a state that is not empty, unless it is overridden.
         """
         return keep_nothing(states, parallelism)
+
+    def files_of(self, state: bytes) -> Collection[str]:
+        """The names of the files beside the checkpoints that a coordinator's state refers to, such
+        as "known-files/known-1.segment"; a savepoint takes copies of them with it.
+
+        None, unless it is overridden. Called off the queue's thread.
+        """
+        return ()

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
+from epochgate.runtime.api.own_frames import split_frames
 from epochgate.runtime.api.reports import JobReport, counted, one_line, size
 
 Outcome = Literal["completed", "aborted", "unknown"]
@@ -43,6 +44,11 @@ class JobEvent:
     def level(self) -> int:
         """A level of the module `logging`."""
         return logging.INFO
+
+    @property
+    def details(self) -> str:
+        """Lines that belong below that line for who has to mend something, or nothing."""
+        return ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values by name; `event` says of which kind it is."""
@@ -88,8 +94,9 @@ class CheckpointEnded(JobEvent):
     duration_s: from its trigger on; coordinators_s: until all coordinators had completed it, and
     the barriers went out; subtasks_s: from then until the subtask had acknowledged, the slowest
     `SUBTASKS_MAX` of them; missing: those that had not, the first `SUBTASKS_MAX`; store_s: of its
-    storing. figures: the tasks' metrics, summed over the subtasks; coordinators: those of each
-    coordinator, by operator id.
+    storing. figures: the tasks' metrics, summed over the subtasks, and coordinators: those of
+    each coordinator, by operator id; as of the newest completed checkpoint of this run, so that
+    what a failover takes back is in none of them, or as of now before the first.
     """
 
     topic: ClassVar[str] = "checkpoints"
@@ -131,6 +138,20 @@ class CheckpointEnded(JobEvent):
             f"checkpoint {self.checkpoint_id} completed in {self.duration_s:.2f} s: "
             f"{size(self.stored_bytes)} stored in {self.store_s:.2f} s{last}"
         )
+
+
+@dataclass(frozen=True)
+class SavepointWritten(JobEvent):
+    """A completed checkpoint was written to a place of its own, from which a job can be started."""
+
+    topic: ClassVar[str] = "checkpoints"
+
+    checkpoint_id: int
+    path: str
+    size_bytes: int
+
+    def __str__(self) -> str:
+        return f"savepoint of checkpoint {self.checkpoint_id}, {size(self.size_bytes)}: {self.path}"
 
 
 @dataclass(frozen=True)
@@ -188,24 +209,53 @@ class CommitFailed(JobEvent):
         )
 
 
-@dataclass(frozen=True)
-class SubtaskFailed(JobEvent):
-    """An attempt has failed, and the subtask restarts alone in `delay_s` seconds; None: the restart
-    strategy allows no other attempt, and the job ends.
+class Failure(JobEvent):
+    """Something has failed, and is to restart in `delay_s` seconds; None: the restart strategy does
+    not allow it, and the job ends. restarts_left: how many more the strategy allows after that, if
+    it counts them. is_new: no failure at the same lines of user code was told since the last
+    checkpoint, and `details` has those lines.
     """
 
     topic: ClassVar[str] = "failover"
+
+    reason: str
+    delay_s: float | None
+    restarts_left: int | None
+    is_new: bool
+
+    @property
+    def level(self) -> int:
+        """What user code raises it is likely to raise again; a process that is lost is no fault of
+        a program.
+        """
+        return logging.WARNING if split_frames(self.reason)[1] else logging.INFO
+
+    @property
+    def details(self) -> str:
+        """The lines of user code, once."""
+        return split_frames(self.reason)[1] if self.is_new else ""
+
+    def _told(self, what: str, restarts: str) -> str:
+        said = one_line(self.reason)
+        if self.delay_s is None:
+            return f"{what}, no restart is left: {said}"
+        left = "" if self.restarts_left is None else f" ({self.restarts_left:,} more left)"
+        return f"{what}, {restarts} in {self.delay_s:g} s{left}: {said}"
+
+
+@dataclass(frozen=True)
+class SubtaskFailed(Failure):
+    """An attempt has failed, and the subtask restarts alone."""
 
     subtask: int
     attempt: int
     reason: str
     delay_s: float | None
+    restarts_left: int | None = None
+    is_new: bool = True
 
     def __str__(self) -> str:
-        then = "no restart is left" if self.delay_s is None else f"restarts in {self.delay_s:g} s"
-        return f"subtask {self.subtask} failed in attempt {self.attempt}, {then}: " + one_line(
-            self.reason
-        )
+        return self._told(f"subtask {self.subtask} failed in attempt {self.attempt}", "restarts")
 
 
 @dataclass(frozen=True)
@@ -249,19 +299,16 @@ class AttemptOutlived(JobEvent):
 
 
 @dataclass(frozen=True)
-class JobRestarts(JobEvent):
-    """Everything goes back to the last completed checkpoint in `delay_s` seconds; None: the restart
-    strategy does not allow it, and the job ends.
-    """
-
-    topic: ClassVar[str] = "failover"
+class JobRestarts(Failure):
+    """Everything goes back to the last completed checkpoint."""
 
     reason: str
     delay_s: float | None
+    restarts_left: int | None = None
+    is_new: bool = True
 
     def __str__(self) -> str:
-        then = "no restart is left" if self.delay_s is None else f"restart in {self.delay_s:g} s"
-        return f"all subtasks go down, {then}: {one_line(self.reason)}"
+        return self._told("all subtasks go down", "restart")
 
 
 @dataclass(frozen=True)
@@ -282,7 +329,7 @@ class Warned(JobEvent):
 @dataclass(frozen=True)
 class JobEnded(JobEvent):
     """The job is "finished" (or was stopped), "failed" or "canceled"; figures and coordinators: as
-    in `CheckpointEnded`, at the end.
+    in `CheckpointEnded`, and at the end where the job has finished.
     """
 
     state: str
@@ -301,6 +348,11 @@ class JobEnded(JobEvent):
         """That a job has failed is an error."""
         return logging.ERROR if self.state == "failed" else logging.INFO
 
+    @property
+    def details(self) -> str:
+        """The lines of user code that a failed job has failed at."""
+        return split_frames(self.reason or "")[1] if self.state == "failed" else ""
+
     def __str__(self) -> str:
         why = "" if self.reason is None else f": {one_line(self.reason)}"
         return (
@@ -315,6 +367,7 @@ EVENTS: tuple[type[JobEvent], ...] = (
     JobStarted,
     SubtasksUp,
     CheckpointEnded,
+    SavepointWritten,
     Committed,
     CommitFailed,
     SubtaskFailed,

@@ -1,7 +1,8 @@
 """Where in a user's code an exception was raised: the frames of its traceback that are not ours.
 
 Decides what is left out: the frames of epochgate before the first of the user's. What the user's
-code calls stays, be it of a library or of epochgate. Runs wherever user code is called.
+code calls stays, be it of a library or of epochgate. Runs wherever user code is called. Frames
+travel as the end of a reason, and are found there again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 
 FRAMES_MAX: Final = 8
 _OURS: Final = "epochgate"
+_FIRST: Final = '\n  File "'
 
 
 def own_frames(error: BaseException | None) -> str:
@@ -26,6 +28,16 @@ def own_frames(error: BaseException | None) -> str:
     frames = traceback.extract_tb(first)
     shown = frames[:1] + frames[1:][-(FRAMES_MAX - 1) :]
     return "\n" + "".join(traceback.format_list(shown)).rstrip()
+
+
+def split_frames(reason: str) -> tuple[str, str]:
+    r"""What a reason says, and the frames of `own_frames` behind it; empty where there are none.
+
+    >>> split_frames("ValueError: no\n  File \"job.py\", line 7, in work")
+    ('ValueError: no', '\n  File "job.py", line 7, in work')
+    """
+    said, first, rest = reason.partition(_FIRST)
+    return said, first + rest
 
 
 def _is_ours(step: TracebackType) -> bool:

@@ -13,7 +13,7 @@ Source: Apache Flink's RecreateOnResetOperatorCoordinator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -55,6 +55,10 @@ class RecreateOnReset(CoordinatorProvider):
     def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
         """What the provider inside makes of them."""
         return self._provider.redistribute(states, parallelism)
+
+    def files_of(self, state: bytes) -> Collection[str]:
+        """Those that the provider inside names."""
+        return self._provider.files_of(state)
 
     def create(self, context: CoordinatorContext) -> RecreatedCoordinator:
         """Make the coordinator that makes the others."""

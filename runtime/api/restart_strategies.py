@@ -17,7 +17,7 @@ import math
 import random
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from epochgate.errors import UsageError
 from epochgate.runtime.durations import InvalidDuration, parse_duration_s
@@ -35,7 +35,9 @@ class InvalidRestartStrategy(UsageError):
 
 
 class RestartStrategy(Protocol):
-    """Answers each failure of one job with the delay before the next try."""
+    """Answers each failure of one job with the delay before the next try. A strategy that is a
+    `CountsRestarts` too has its count told with each failure.
+    """
 
     def next_delay_s(self, now_s: float) -> float | None:
         """A failure happened at `now_s`: the seconds to wait before restarting; none to give up."""
@@ -44,12 +46,28 @@ class RestartStrategy(Protocol):
         """At `now_s`, all tasks are running again."""
 
 
+@runtime_checkable
+class CountsRestarts(Protocol):
+    """Knows how many restarts it still allows."""
+
+    @property
+    def restarts_left(self) -> int | None:
+        """After the latest failure, that many more may follow within the strategy's time; None: as
+        many as there will be.
+        """
+
+
 @dataclass
 class NoRestart:
     """Gives up at the first failure.
 
     >>> NoRestart().next_delay_s(0.0)
     """
+
+    @property
+    def restarts_left(self) -> int:
+        """There is never any."""
+        return 0
 
     def next_delay_s(self, now_s: float) -> float | None:
         return None
@@ -81,6 +99,11 @@ class FixedDelay:
     def next_delay_s(self, now_s: float) -> float | None:
         self._failures += 1
         return self.delay_s if self._failures <= self.attempts_max else None
+
+    @property
+    def restarts_left(self) -> int:
+        """Over the life of the job."""
+        return max(0, self.attempts_max - self._failures)
 
     def notify_healthy(self, now_s: float) -> None:
         """Nothing depends on it: the attempts count for the whole life of the job."""
@@ -152,6 +175,11 @@ class ExponentialDelay:
         self._healthy_since_s = None
         return delay_s
 
+    @property
+    def restarts_left(self) -> int | None:
+        """Until the failures are forgotten."""
+        return None if self.attempts_max is None else max(0, self.attempts_max - self._attempts)
+
     def notify_healthy(self, now_s: float) -> None:
         if self._healthy_since_s is None:
             self._healthy_since_s = now_s
@@ -199,6 +227,13 @@ class FailureRate:
         if is_full and now_s - self._failed_at_s[0] <= self.interval_s:
             return None
         return self.delay_s
+
+    @property
+    def restarts_left(self) -> int:
+        """Within `interval_s` before the latest failure."""
+        now_s = self._failed_at_s[-1] if self._failed_at_s else 0.0
+        recent = sum(now_s - failed_s <= self.interval_s for failed_s in self._failed_at_s)
+        return max(0, self.failures_max - recent)
 
     def notify_healthy(self, now_s: float) -> None:
         """Nothing depends on it: only the failures' times count."""

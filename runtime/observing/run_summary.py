@@ -46,6 +46,7 @@ class RunSummary:
     checkpoints_aborted: int = 0
     last_checkpoint: dict[str, Any] | None = None
     checkpoints: list[dict[str, Any]] = field(default_factory=list)
+    savepoints: list[dict[str, Any]] = field(default_factory=list)
     committed_upto: int = 0
     committed: dict[str, Any] = field(default_factory=dict)
     commit_failures: int = 0
@@ -103,6 +104,9 @@ class RunSummary:
         _keep(self.checkpoints, {**one, "reason": one_line(str(told.get("reason", "")))})
         self._take_figures(told)
 
+    def _savepoint_written(self, told: Plain) -> None:
+        _keep(self.savepoints, {key: told[key] for key in ("at", "checkpoint_id", "path")})
+
     def _committed(self, told: Plain) -> None:
         self.committed_upto = max(told["checkpoint_ids"], default=self.committed_upto)
         if "figures" in told:
@@ -148,6 +152,7 @@ TAKES: Final[Mapping[str, Callable[[RunSummary, Plain], None]]] = {
     "JobStarted": RunSummary._job_started,
     "SubtasksUp": RunSummary._subtasks_up,
     "CheckpointEnded": RunSummary._checkpoint_ended,
+    "SavepointWritten": RunSummary._savepoint_written,
     "Committed": RunSummary._committed,
     "CommitFailed": RunSummary._commit_failed,
     "SubtaskFailed": RunSummary._subtask_failed,

@@ -42,7 +42,8 @@ class PipelineProgram(Program):
 
     `map`: from a batch, with the settings as arguments of their names, to a batch, an iterator of
     batches, or none; without a map a batch stays as it is. `beside` has the operators that are not
-    the pipeline's own, by their ids; among them are those of the settings and rate limits.
+    the pipeline's own, by their ids; among them are those of the settings, given by the name of the
+    argument and the id, and of the rate limits, given by their ids.
     """
 
     def __init__(
@@ -52,13 +53,13 @@ class PipelineProgram(Program):
         sink: SinkOperator,
         *,
         beside: Mapping[str, Operator] | None = None,
-        settings: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
         rate_limits: Sequence[str] = (),
         pace: Pace | None = None,
     ) -> None:
         self._source, self._sink = source, sink
         self._beside = dict(beside or {})
-        self._settings, self._rate_limits = settings, rate_limits
+        self._settings, self._rate_limits = dict(settings or {}), rate_limits
         self._pace = Pace() if pace is None else pace
         self._map_operator = map if isinstance(map, MapOperator) else None
         self._map = map.map if isinstance(map, MapOperator) else map
@@ -114,20 +115,20 @@ class PipelineProgram(Program):
         context = self._source.context
         now_s = context.now_s()
         if self._rate_limits:
-            limits = [self._value(name) for name in self._rate_limits]
+            limits = [self._value(operator_id) for operator_id in self._rate_limits]
             share = min((x / context.parallelism for x in limits if x is not None), default=None)
             if share != self._pace.per_s:
                 self._pace.change(share, now_s)
         return self._pace.wait_s(now_s)
 
-    def _value(self, setting: str) -> Any:
-        operator = self._beside[setting]
+    def _value(self, operator_id: str) -> Any:
+        operator = self._beside[operator_id]
         assert isinstance(operator, SettingOperator)
         return operator.value
 
     def _batches(self, records: Any) -> list[Any]:
         """What the sink is to get; the same as long as it waits and no setting has changed."""
-        settings = {name: self._value(name) for name in self._settings}
+        settings = {name: self._value(each) for name, each in self._settings.items()}
         if self._mapped is not None and self._mapped[0] == settings and self._map_operator is None:
             return self._mapped[1]
         mapped = records if self._map is None else self._map(records, **settings)

@@ -40,21 +40,24 @@ class Setting(CoordinatedOperator):
     """A named value for the map of a pipeline: the map gets it as the argument of that name.
 
     `value`: at the first start, a plain value; a later start goes on with that of its checkpoint.
+    `operator_id`: by which its state is known in checkpoints, the name unless it is given; a
+    setting that is renamed keeps its value with the name that it had at first.
     """
 
-    def __init__(self, name: str, value: Any) -> None:
+    def __init__(self, name: str, value: Any, *, operator_id: str | None = None) -> None:
         """Raises SettingRefused for a name that cannot be an argument's, or a value that cannot
         travel.
         """
         if not name.isidentifier():
             raise SettingRefused(f"{name!r} cannot be the name of an argument of the map")
         self.name, self.initial = name, value
+        self._operator_id = name if operator_id is None else operator_id
         self.check(value)
 
     @property
     def operator_id(self) -> str:
-        """The name."""
-        return self.name
+        """By which its state is known."""
+        return self._operator_id
 
     def check(self, value: Any) -> None:
         """Raise SettingRefused for a value that this setting cannot have."""
@@ -70,11 +73,11 @@ class Setting(CoordinatedOperator):
         SettingRefused.
         """
         self.check(value)
-        return job.request(self.name, [SET, value])
+        return job.request(self.operator_id, [SET, value])
 
     def get(self, job: _Job) -> Future[Any]:
         """The value that the driver has, of a running job."""
-        return job.request(self.name, [GET])
+        return job.request(self.operator_id, [GET])
 
     def create(self, context: CoordinatorContext) -> SettingCoordinator:
         """Make the coordinator."""
@@ -94,9 +97,15 @@ class RateLimit(Setting):
     none: as many as it can. A subtask that waits for its share uses no processor time.
     """
 
-    def __init__(self, records_per_s: float | None, *, name: str = "rate_limit") -> None:
+    def __init__(
+        self,
+        records_per_s: float | None,
+        *,
+        name: str = "rate_limit",
+        operator_id: str | None = None,
+    ) -> None:
         """Raises SettingRefused unless it is a number above 0, or none."""
-        super().__init__(name, records_per_s)
+        super().__init__(name, records_per_s, operator_id=operator_id)
 
     def check(self, value: Any) -> None:
         """Raise SettingRefused unless it is a number above 0, or none."""

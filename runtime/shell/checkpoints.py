@@ -8,9 +8,10 @@ counts, when to store, and which checkpoint to go back to.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.fsm import Timer
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
 
 
+Number: TypeAlias = int | float
+Figures: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Mapping[str, Number]]]
 OUTCOMES: tuple[tuple[type[BaseException], str, str], ...] = (
     (CheckpointSaveFailed, "store_failed", "checkpoint {} could not be stored: {}"),
     (BaseException, "store_unknown", "it is unknown whether checkpoint {} is stored: {}"),
@@ -59,6 +62,8 @@ class Parts:
     barriers_at_s: float | None = None
     """When the barriers went out; none before."""
     acknowledged_at_s: dict[int, float] = field(default_factory=dict)
+    figures: dict[int, Mapping[str, Number]] = field(default_factory=dict)
+    """Of each subtask, when it acknowledged."""
     stored: StoredInfo | None = None
 
     def without(self, parallelism: int) -> list[int]:
@@ -76,10 +81,12 @@ class Checkpoints:
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         self._master = master
         self.latest = restored
+        self._begun_from = "" if restored is None else restored.begun_from
         self._parts: Parts | None = None
         self._saving: CompletedCheckpoint | None = None
         self._requests: list[Future[int]] = []
         self._served: dict[int, list[Future[int]]] = {}
+        self._figures: Figures | None = None
         master.job.bind("checkpoint", "driver", self)
         master.job.bind("request", "requester", self)
 
@@ -170,6 +177,7 @@ class Checkpoints:
         whole = self._part(checkpoint)
         whole.subtasks[subtask] = parts[0]
         whole.acknowledged_at_s[subtask] = self._master.queue.clock.now_s()
+        whole.figures[subtask] = self._master.report.metrics.get(subtask, {})
         if parts[1]:
             whole.committables[subtask] = parts[1]
 
@@ -200,6 +208,9 @@ class Checkpoints:
             committables=parts.committables,
             uncommitted=parts.uncommitted,
             properties=parts.properties,
+            files=[],
+            epoch=self._master.store.epoch,
+            begun_from=self._begun_from,
         )
         self._saving = whole
         self._master.blocking.submit(
@@ -208,7 +219,18 @@ class Checkpoints:
 
     def _check_and_save(self, whole: CompletedCheckpoint) -> StoredInfo:
         self._master.commits.check(whole.committables)
+        self._note_files(whole)
         return self._master.store.save(whole)
+
+    def _note_files(self, whole: CompletedCheckpoint) -> None:
+        """Let the checkpoint name what its coordinators' states refer to; on the store's thread."""
+        named: set[str] = set()
+        for provider in self._master.configuration.providers:
+            state = whole.coordinators.get(provider.operator_id)
+            if state is not None:
+                named.update(provider.files_of(state))
+        assert whole.files is not None, "it was made with none to name"
+        whole.files[:] = sorted(named)
 
     def _saved(
         self, whole: CompletedCheckpoint, stored: StoredInfo | None, error: BaseException | None
@@ -263,6 +285,9 @@ class Checkpoints:
         most, began_s = CheckpointEnded.SUBTASKS_MAX, parts.barriers_at_s
         slowest = heapq.nlargest(most, parts.acknowledged_at_s.items(), key=lambda one: one[1])
         missing: list[int] = []
+        if outcome == "completed":
+            self._figures = summed(parts.figures), self._master.coordinator_figures()
+        figures, coordinators = self.figures()
         if outcome != "completed" and began_s is not None:
             missing = parts.without(self._master.configuration.parallelism)[:most]
         self._master.observers.tell(
@@ -276,6 +301,14 @@ class Checkpoints:
             missing=tuple(missing),
             store_s=0.0 if parts.stored is None else parts.stored.duration_s,
             reason=shortened(reason),
-            figures=summed(self._master.report.metrics),
-            coordinators=self._master.coordinator_figures(),
+            figures=figures,
+            coordinators=coordinators,
         )
+
+    def figures(self) -> Figures:
+        """Those of the tasks, summed over them, and of the coordinators, as of the last completed
+        checkpoint of this run; as of now before the first.
+        """
+        if self._figures is not None:
+            return self._figures
+        return summed(self._master.report.metrics), self._master.coordinator_figures()

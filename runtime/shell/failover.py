@@ -10,12 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.runtime.api.job_events import (
+    Failure,
     JobRestarts,
     SubtaskFailed,
     SubtaskRestarted,
     SubtasksUp,
 )
+from epochgate.runtime.api.own_frames import split_frames
 from epochgate.runtime.api.reports import shortened
+from epochgate.runtime.api.restart_strategies import CountsRestarts
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -32,10 +35,13 @@ class Failover:
         self._awaited_since_s = 0.0
         self._down: dict[int, float] = {}
         """Subtask -> when it failed by itself; those that have no process since."""
+        self._told: set[str] = set()
+        """The frames of user code that were told since the last checkpoint."""
         master.job.bind("lifecycle", "driver", self)
 
     def note_healthy(self) -> None:
         """A checkpoint was completed: the job makes progress."""
+        self._told.clear()
         self._strategy.notify_healthy(self._master.queue.clock.now_s())
 
     # what is told
@@ -75,13 +81,7 @@ class Failover:
         self._master.note_failure(subtask, attempt, reason)
         now_s = self._master.queue.clock.now_s()
         delay_s = self._strategy.next_delay_s(now_s)
-        self._master.observers.tell(
-            SubtaskFailed,
-            subtask=subtask,
-            attempt=attempt,
-            reason=shortened(reason),
-            delay_s=delay_s,
-        )
+        self._tell(SubtaskFailed, reason, delay_s, subtask=subtask, attempt=attempt)
         self._down[subtask] = now_s
         if delay_s is None:
             self._give_up(f"subtask {subtask} failed: {reason}")
@@ -93,7 +93,7 @@ class Failover:
     def restart_all(self, restarts: int, reason: str) -> None:
         self._master.note_failure(None, None, reason)
         delay_s = self._strategy.next_delay_s(self._master.queue.clock.now_s())
-        self._master.observers.tell(JobRestarts, reason=shortened(reason), delay_s=delay_s)
+        self._tell(JobRestarts, reason, delay_s)
         self.await_all()
         if delay_s is None:
             self._give_up(f"the job failed: {reason}")
@@ -101,8 +101,24 @@ class Failover:
         self._master.report.global_restarts += 1
         self._master.queue.post_later(delay_s, self._master.job.lifecycle.backed_off, restarts)
 
+    def _tell(self, kind: type[Failure], reason: str, delay_s: float | None, **values: int) -> None:
+        frames = split_frames(reason)[1]
+        is_new = frames not in self._told
+        if frames:
+            self._told.add(frames)
+        left = self._strategy.restarts_left if isinstance(self._strategy, CountsRestarts) else None
+        self._master.observers.tell(
+            kind,
+            reason=shortened(reason),
+            delay_s=delay_s,
+            restarts_left=left,
+            is_new=is_new,
+            **values,
+        )
+
     def _give_up(self, cause: str) -> None:
-        reason = f"{cause}; the restart strategy allows no further attempt"
+        said, frames = split_frames(cause)
+        reason = f"{said}; the restart strategy allows no further attempt{frames}"
         self._master.queue.post(self._master.job.lifecycle.give_up, reason)
 
     def finish(self, place: int, identity: int) -> None:

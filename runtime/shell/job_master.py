@@ -31,6 +31,7 @@ from epochgate.runtime.api.reports import (
 )
 from epochgate.runtime.api.send_future import EventLost, SendFuture
 from epochgate.runtime.api.transport import Transport
+from epochgate.runtime.savepoints import Savepoint
 from epochgate.runtime.shell.batch_snapshots import BatchSnapshots
 from epochgate.runtime.shell.blocking_work import BlockingWork, Post
 from epochgate.runtime.shell.checkpoints import Checkpoints
@@ -39,10 +40,11 @@ from epochgate.runtime.shell.commits import Commits
 from epochgate.runtime.shell.concurrent_attempts import ConcurrentTasks, NoCheckpointAmongAttempts
 from epochgate.runtime.shell.coordinators import Coordinators
 from epochgate.runtime.shell.failover import Failover
+from epochgate.runtime.shell.fitting import fitted
 from epochgate.runtime.shell.futures import reject
 from epochgate.runtime.shell.observers import Observers
 from epochgate.runtime.shell.post_commits import AfterCommit, PostCommits
-from epochgate.runtime.shell.rescaling import rescaled
+from epochgate.runtime.shell.savepoints import Savepoints
 from epochgate.runtime.shell.tasks import Tasks
 from epochgate.runtime.store import CheckpointStore
 from epochgate.runtime.store.checkpoint import debts_of
@@ -57,10 +59,10 @@ class JobMaster:
     closed with the job.
 
     Raises JobMisconfigured when a batch snapshot is of an operator that the job does not have,
-    NotRescalable when the store's latest checkpoint was taken with another parallelism and holds
-    state that is not redistributed, and what the store's `latest`, the providers' `create` and the
-    committer's `open` raise. Source: Apache Flink's
-    JobMaster, with its SchedulerBase and CheckpointCoordinator.
+    StateWithoutOperator when the store's latest checkpoint holds state of one, NotRescalable when
+    it was taken with another parallelism and holds state that is not redistributed, and what the
+    store's `latest`, the providers' `create` and the committer's `open` raise. Source: Apache
+    Flink's JobMaster, with its SchedulerBase and CheckpointCoordinator.
     """
 
     def __init__(
@@ -88,7 +90,7 @@ class JobMaster:
         self._cause: str | None = None
         restored = store.latest()
         if restored is not None:
-            restored = rescaled(restored, configuration)
+            restored = fitted(restored, configuration)
         self.job = _made(job, configuration, has_work=after_commit is not None)
         self.queue = EventQueue(self.job, clock, None if journal is None else journal(self.job))
         self._began_s = clock.now_s()
@@ -96,6 +98,7 @@ class JobMaster:
         self.coordinators = Coordinators(self)
         self.batch_snapshots = BatchSnapshots(self)
         self.checkpoints = Checkpoints(self, restored)
+        self.savepoints = Savepoints(self)
         self.commits = Commits(self, committer, restored)
         self.post_commits = PostCommits(self, after_commit)
         self.restarts = Failover(self)
@@ -149,6 +152,19 @@ class JobMaster:
             reject(wanted, NoCheckpointAmongAttempts("a checkpoint"))
             return wanted
         self.queue.post(self.checkpoints.request, wanted)
+        return wanted
+
+    def request_savepoint(self, place: str | None = None) -> Future[Savepoint]:
+        """Ask for a checkpoint that begins from now on, written to a place of its own as well; by
+        default to one beside the store.
+
+        Fails as `request_checkpoint` does, and with what `write_savepoint` raises.
+        """
+        wanted: Future[Savepoint] = Future()
+        if self.configuration.concurrent_attempts_max > 1:
+            reject(wanted, NoCheckpointAmongAttempts("a savepoint"))
+            return wanted
+        self.queue.post(self.savepoints.request, wanted, place)
         return wanted
 
     def request_batch_snapshot(self, operator_id: str) -> Future[bytes]:
@@ -235,7 +251,9 @@ class JobMaster:
 
     def settle(self, state: str, reason: str | None, checkpoint: int) -> None:
         """Say how the job ended, to those who watch and to those who wait."""
-        report = self.report
+        report, figures = self.report, self.checkpoints.figures()
+        if state == "finished":
+            figures = summed(report.metrics), self.coordinator_figures()
         self.observers.tell(
             JobEnded,
             state=state,
@@ -246,8 +264,8 @@ class JobMaster:
             checkpoints_aborted=report.checkpoints_aborted,
             regional_restarts=report.regional_restarts,
             global_restarts=report.global_restarts,
-            figures=summed(report.metrics),
-            coordinators=self.coordinator_figures(),
+            figures=figures[0],
+            coordinators=figures[1],
         )
         self.result.set_result(JobResult(state, reason, report, checkpoint))
 
@@ -271,7 +289,9 @@ class JobMaster:
         with ExitStack() as closing:  # the last first, and each whatever another raises
             closing.callback(self.store.close)
             closing.callback(self.observers.close)
+            closing.callback(self.savepoints.close)
             closing.callback(self.blocking.close)
+            closing.callback(self.savepoints.finish)
             closing.callback(self.commits.close)
             closing.callback(self.transport.close)
 

@@ -15,6 +15,7 @@ from epochgate.errors import EpochgateError
 from epochgate.fsm import EventQueue, VirtualClock
 from epochgate.fsm.clock import Clock
 from epochgate.models.task import Task, TaskSystem
+from epochgate.runtime.api.dropped_state import insist_on_operators
 from epochgate.runtime.api.operator import FatalTaskError, OperatorContext, Program, Work
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
@@ -129,6 +130,9 @@ class Worker:
 
     def restore(self, attempt: int, checkpoint: int, states: dict[str, bytes] | None) -> None:
         self.send(["initialize"])
+        if states is not None:
+            what = f"checkpoint {checkpoint} of subtask {self.subtask}"
+            insist_on_operators(what, states, self._operators)
         for operator_id, operator in self._operators.items():
             context = OperatorContext(
                 operator_id=operator_id,

@@ -10,7 +10,7 @@ queue's thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -334,3 +334,9 @@ class SourceProvider(CoordinatorProvider):
     def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
         """Deal the splits of the readers, with their positions, out to the new ones."""
         return redistributed(self._source, self._operator_id, states, parallelism)
+
+    def files_of(self, state: bytes) -> Collection[str]:
+        """Those that the source names."""
+        _, version, enumerator_state, *_ = unpack(state)
+        files: Collection[str] = self._source.files_of(version, enumerator_state)
+        return files

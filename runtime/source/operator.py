@@ -113,8 +113,7 @@ class SourceOperator(Operator):
         """The splits at hand, the position in each, and the reader's own state. Raises
         ValueNotPlain.
         """
-        splits = [(one.split, one.position) for one in self._splits]
-        return ReaderState(splits, self._opened.snapshot_state()).to_bytes()
+        return ReaderState(self.splits, self._opened.snapshot_state()).to_bytes()
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Pass it on."""
@@ -130,9 +129,11 @@ class SourceOperator(Operator):
                 self._reader.close()
 
     @property
-    def splits(self) -> list[SourceSplit]:
-        """The splits at hand, the next one first."""
-        return [one.split for one in self._splits]
+    def splits(self) -> list[tuple[SourceSplit, Any]]:
+        """The splits at hand, the next one first, with the position in each; none where it is at
+        the beginning.
+        """
+        return [(one.split, one.position) for one in self._splits]
 
     @property
     def has_ended(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -117,6 +117,12 @@ class Source(ABC):
             f"reads version {self.state_version}. Resume with the code that wrote it, override "
             "upgrade_state, or start again with an empty checkpoint directory"
         )
+
+    def files_of(self, version: int, state: Any) -> Collection[str]:
+        """The names of the files beside the checkpoints that an enumerator's state of this version
+        refers to; a savepoint takes copies of them with it. None, unless it is overridden.
+        """
+        return ()
 
     def redistribute_reader_states(self, states: list[Any], parallelism: int) -> list[Any]:
         """The states of the first readers of `parallelism`, made of what `snapshot_state` of those

@@ -44,6 +44,11 @@ class CompletedCheckpoint:
     finished: subtasks that had finished for good, ascending.
     parallelism: number of subtasks; subtasks are numbered from 0.
     properties: name -> plain value, for whatever else has to survive.
+    versions, coordinator_versions: operator id -> version of its states, where that is not 1.
+    files: names of the files beside the checkpoints that the states refer to; none: not known.
+    epoch: which opening of its store has taken it.
+    begun_from: id of the savepoint that the job's checkpoints began with, or that this is; empty
+    for a job that began with nothing.
     """
 
     checkpoint_id: int
@@ -57,6 +62,11 @@ class CompletedCheckpoint:
     uncommitted: dict[int, list[Any]] = field(default_factory=dict)
     finished: list[int] = field(default_factory=list)
     properties: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    coordinator_versions: dict[str, int] = field(default_factory=dict)
+    files: list[str] | None = field(default_factory=list)
+    epoch: int = 0
+    begun_from: str = ""
 
 
 def debts_of(checkpoint: CompletedCheckpoint) -> dict[int, list[Any]]:
@@ -104,6 +114,7 @@ def _problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
     yield from _subtask_problems(checkpoint)
     yield from _committable_problems(checkpoint)
     yield from _finished_problems(checkpoint)
+    yield from _history_problems(checkpoint)
     if type(checkpoint.properties) is not dict or not all(map(_is_text, checkpoint.properties)):
         yield "properties is not a dict from str"
         return
@@ -167,6 +178,42 @@ def _finished_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
             yield f"finished: {subtask!r} after {previous}, expected ascending subtasks"
             return
         previous = subtask
+
+
+def _history_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
+    """What is wrong with versions, files, epoch and the savepoint."""
+    for name in ("versions", "coordinator_versions"):
+        versions = getattr(checkpoint, name)
+        if type(versions) is not dict:
+            yield f"{name} is a {type(versions).__name__}, expected a dict"
+            continue
+        for operator, version in versions.items():
+            if not _is_text(operator) or type(version) is not int or not 0 <= version < 2**31:
+                yield f"{name}[{operator!r}] is {version!r}, expected an int from 0"
+    if checkpoint.files is not None:
+        if type(checkpoint.files) is not list:
+            yield f"files is a {type(checkpoint.files).__name__}, expected a list or none"
+        else:
+            yield from (
+                f"files: {name!r}, expected a relative path without .."
+                for name in checkpoint.files
+                if not is_beside(name)
+            )
+    if not _is_id(checkpoint.epoch):
+        yield f"epoch is {checkpoint.epoch!r}, expected an int from 0"
+    if not _is_text(checkpoint.begun_from):
+        yield f"begun_from is {checkpoint.begun_from!r}, expected a text"
+
+
+def is_beside(name: object) -> bool:
+    """Whether this can be the name of a file beside the checkpoints.
+
+    >>> is_beside("known-files/known-1.segment"), is_beside("../x"), is_beside("/x")
+    (True, False, False)
+    """
+    if type(name) is not str or not _is_text(name) or "\0" in name:
+        return False
+    return all(part not in ("", ".", "..") for part in name.split("/"))
 
 
 def _subtask_key_problems(name: str, mapping: object, parallelism: int) -> Iterator[str]:

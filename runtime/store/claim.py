@@ -151,9 +151,12 @@ class HeldDirectory:
         """The fencing epoch of this driver, from 1; 0 before `claim`."""
         return 0 if self._mine is None else self._mine.epoch
 
-    def claim(self) -> None:
-        """Durably fence every earlier driver. Raises `OSError`."""
-        epoch = 1 if self._before is None else self._before.epoch + 1
+    def claim(self, after_epoch: int = 0) -> None:
+        """Durably fence every earlier driver, with an epoch above theirs and `after_epoch`; a
+        second claim goes on from the first. Raises `OSError`.
+        """
+        before = 0 if self._before is None else self._before.epoch
+        epoch = max(before, after_epoch, self.epoch) + 1
         host, mark = socket.gethostname(), secrets.token_hex(8)
         mine = Claim(DIRECTORY_VERSION, self._job_id, epoch, os.getpid(), host, mark)
         self._file_system.write_bytes_durably(self._path, mine.encode())
@@ -184,10 +187,17 @@ class HeldDirectory:
 
     def _in_use(self) -> CheckpointStoreInUse:
         holder = self._found()
+        used = f"the checkpoint directory {self._directory} is in use by"
+        if holder is not None and (holder.host, holder.pid) == (socket.gethostname(), os.getpid()):
+            return CheckpointStoreInUse(
+                f"{used} an earlier start in this very process (epoch {holder.epoch}). A job lets "
+                "go of it once its handle's wait() has returned, after stop() or cancel() too: "
+                "wait for that before the next start, or close a store that no job was given"
+            )
         return CheckpointStoreInUse(
-            f"the checkpoint directory {self._directory} is in use by "
-            f"{'another driver' if holder is None else holder}. Two drivers on one directory would "
-            "process the same rows: stop that one first, or give this job a directory of its own"
+            f"{used} {'another driver' if holder is None else holder}. Two drivers on one "
+            "directory would process the same rows: stop that one first, or give this job a "
+            "directory of its own"
         )
 
     def _refuse_foreign(self, found: Claim | None) -> None:

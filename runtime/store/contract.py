@@ -51,6 +51,11 @@ class CheckpointStore(Protocol):
         ...
 
     @property
+    def path(self) -> str:
+        """Where they are: a directory, or a URL; empty for what ends with the process."""
+        ...
+
+    @property
     def epoch(self) -> int:
         """Which opening of the store this is, from 1: higher than that of each earlier driver."""
 
@@ -89,6 +94,22 @@ class CheckpointStore(Protocol):
 
     def ids(self) -> list[int]:
         """The ids that are stored, ascending; whether they are whole shows on loading."""
+
+    def adopt(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
+        """Begin with a checkpoint that another store has held: save it, where there is none so far,
+        after going on to an epoch above its own.
+
+        Raises what `save` raises (CheckpointOfAnotherJob among them), CheckpointStoreInUse where
+        another has claimed the store since it was opened, CheckpointStoreUnusable.
+        """
+
+    def read_file(self, name: str) -> bytes:
+        """A file that lies beside the checkpoints and belongs to some. Raises FileNotFoundError and
+        other OSErrors.
+        """
+
+    def write_file(self, name: str, data: bytes) -> None:
+        """Keep a file beside the checkpoints, durably. Raises OSError."""
 
     def close(self) -> None:
         """Let another driver have the store. Closing twice is harmless."""

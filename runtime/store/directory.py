@@ -147,6 +147,21 @@ class DirectoryCheckpointStore:
         self._retire()
         return StoredInfo(path, len(data), duration_s)
 
+    def adopt(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
+        self._refuse_if_closed()
+        with self._usable("claim"):
+            self._held.refuse_if_lost()
+            self._held.claim(checkpoint.epoch)
+        return self.save(checkpoint)
+
+    def read_file(self, name: str) -> bytes:
+        return self._files.read_bytes(os.path.join(self._path, name))
+
+    def write_file(self, name: str, data: bytes) -> None:
+        path = os.path.join(self._path, name)
+        self._files.make_directory(os.path.dirname(path))
+        self._files.write_bytes_durably(path, data)
+
     def latest(self) -> CompletedCheckpoint | None:
         self._refuse_if_closed()
         place = f"the checkpoint directory {self._path}"

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, NoReturn
 
@@ -32,12 +33,21 @@ from epochgate.runtime.store.errors import (
     CheckpointOfAnotherJob,
 )
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""What is written. 2 has added versions of states, files, epoch and savepoint; 1 is read, too."""
 MAGIC = b"\x89EPGCHK\n"
 
 _HEADER = struct.Struct(">8sIQ")
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
 _FIELDS = frozenset(field.name for field in fields(CompletedCheckpoint))
+_SINCE_VERSION_2: dict[str, Any] = {
+    "versions": {},
+    "coordinator_versions": {},
+    "files": None,
+    "epoch": 0,
+    "begun_from": "",
+}
+"""What a checkpoint of version 1 says of the fields that came with version 2."""
 
 
 def encode_checkpoint(checkpoint: CompletedCheckpoint) -> bytes:
@@ -70,6 +80,11 @@ def encode_checkpoint(checkpoint: CompletedCheckpoint) -> bytes:
             "uncommitted": dict(sorted(checkpoint.uncommitted.items())),
             "finished": checkpoint.finished,
             "properties": checkpoint.properties,
+            "versions": dict(sorted(checkpoint.versions.items())),
+            "coordinator_versions": dict(sorted(checkpoint.coordinator_versions.items())),
+            "files": checkpoint.files,
+            "epoch": checkpoint.epoch,
+            "begun_from": checkpoint.begun_from,
         },
         strict_types=True,
     )
@@ -85,18 +100,18 @@ def decode_checkpoint(
     is given and is not the checkpoint's; nothing else, whatever the bytes.
     """
     version, content = unseal(data, source)
-    if version != FORMAT_VERSION:
+    if version not in _READERS:
         raise CheckpointFormatUnknown(
-            f"checkpoint {source} has format version {version}, and this epochgate reads version "
-            f"{FORMAT_VERSION}. Resume the job with the epochgate that wrote it, or start it again "
-            "with an empty checkpoint directory"
+            f"checkpoint {source} has format version {version}, and this epochgate reads versions "
+            f"{min(_READERS)} to {max(_READERS)}. Resume the job with the epochgate that wrote it, "
+            "or a newer one; or start it again with an empty checkpoint directory"
         )
     try:
         values = msgpack.unpackb(content, strict_map_key=False, ext_hook=_refuse_extension)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         reason = f"its content does not decode ({type(error).__name__}: {error})"
         raise CheckpointDamaged(source, reason) from error
-    checkpoint = _checkpoint_of(values, source)
+    checkpoint = _READERS[version](values, source)
     if job_id is not None and checkpoint.job_id != job_id:
         raise CheckpointOfAnotherJob(
             f"checkpoint {source} was taken by job {checkpoint.job_id!r}, and this is job "
@@ -140,6 +155,19 @@ def _checkpoint_of(values: Any, source: str) -> CompletedCheckpoint:
     if problem is not None:
         raise CheckpointDamaged(source, problem)
     return checkpoint
+
+
+def _checkpoint_of_version_1(values: Any, source: str) -> CompletedCheckpoint:
+    if type(values) is not dict or set(values) != _FIELDS - set(_SINCE_VERSION_2):
+        raise CheckpointDamaged(source, "its content does not have the fields of a checkpoint")
+    return _checkpoint_of({**values, **_SINCE_VERSION_2}, source)
+
+
+_READERS: dict[int, Callable[[Any, str], CompletedCheckpoint]] = {
+    1: _checkpoint_of_version_1,
+    2: _checkpoint_of,
+}
+"""Format version -> what makes a checkpoint of the content."""
 
 
 def _refuse_extension(code: int, data: bytes) -> NoReturn:

@@ -7,17 +7,27 @@ Pure reading, on any thread.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.log import ObjectLog
 from epochgate.runtime.store.checkpoint import CompletedCheckpoint
+from epochgate.runtime.store.claim import holder_of
 from epochgate.runtime.store.directory import checkpoint_named
 from epochgate.runtime.store.encoding import decode_checkpoint
-from epochgate.runtime.store.errors import CheckpointNotFound, CheckpointStoreUnusable
+from epochgate.runtime.store.errors import (
+    CheckpointDamaged,
+    CheckpointNotFound,
+    CheckpointStoreUnusable,
+)
 from epochgate.runtime.store.objects import INITIAL, checkpoint_of_key, fold
+
+SAVEPOINT_NAME: Final = "savepoint.epochgate"
+"""The checkpoint in the place of a savepoint (`epochgate.runtime.savepoints`)."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +59,53 @@ class StoredCheckpoint:
         return decode_checkpoint(data, source=self.source)
 
 
-def stored_checkpoints(place: str) -> list[StoredCheckpoint]:
-    """The checkpoints of a directory, or of a URL, the oldest first; those set aside as well.
+def stored_checkpoints(
+    place: str, *, open_objects: Callable[[str], ObjectStore] | None = None
+) -> list[StoredCheckpoint]:
+    """The checkpoints of a directory, or of a URL, the oldest first; those set aside as well. Of a
+    savepoint, the one in it.
 
     Raises CheckpointStoreUnusable, ObjectStoreUnusable.
     """
     try:
-        found = _in_objects(open_url(place)) if is_url(place) else _in_directory(place)
+        if is_url(place):
+            found = _in_objects((open_objects or open_url)(place))
+        else:
+            found = _in_directory(place)
     except (OSError, ValueError) as error:
         raise CheckpointStoreUnusable(f"cannot list the checkpoints in {place}: {error}") from error
     return sorted(found, key=lambda one: (one.checkpoint_id, one.source))
 
 
+def last_epoch(place: str, open_objects: Callable[[str], ObjectStore]) -> int:
+    """Of the newest claim, whose driver may have stored nothing. Raises OSError, ValueError."""
+    if is_url(place):
+        return int(_log_in(open_objects(place)).state["epoch"])
+    claim = holder_of(place).claim
+    return 0 if claim is None else claim.epoch
+
+
+def _log_in(objects: ObjectStore) -> ObjectLog:
+    log = ObjectLog(objects, fold, INITIAL)
+    log.refresh()
+    return log
+
+
+def _in_savepoint(source: str, read: Callable[[], bytes]) -> list[StoredCheckpoint]:
+    """Its name tells no id; one that is damaged has none."""
+    try:
+        return [
+            StoredCheckpoint(
+                decode_checkpoint(read(), source=source).checkpoint_id, source, False, read
+            )
+        ]
+    except CheckpointDamaged:
+        return [StoredCheckpoint(0, source, False, read)]
+
+
 def _in_directory(directory: str) -> list[StoredCheckpoint]:
+    if os.path.exists(path := os.path.join(directory, SAVEPOINT_NAME)):
+        return _in_savepoint(path, _reader(path))
     found = []
     for name in os.listdir(directory):
         if (known := checkpoint_named(name)) is not None:
@@ -79,8 +123,11 @@ def _reader(path: str) -> Callable[[], bytes]:
 
 
 def _in_objects(objects: ObjectStore) -> list[StoredCheckpoint]:
-    log = ObjectLog(objects, fold, INITIAL)
-    log.refresh()
+    with contextlib.suppress(FileNotFoundError):
+        objects.size(SAVEPOINT_NAME)
+        source = f"{objects.url}/{SAVEPOINT_NAME}"
+        return _in_savepoint(source, lambda: objects.get(SAVEPOINT_NAME))
+    log = _log_in(objects)
     keys = [(key, False) for key in log.state["saved"].values()]
     keys += [(key, True) for key in log.state["aside"]]
     return [

@@ -8,6 +8,7 @@ wherever the simulation runs; no I/O, no clock, no chance.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, field
 
 from epochgate.runtime.store.checkpoint import CompletedCheckpoint
@@ -39,6 +40,7 @@ class CheckpointShelf:
     """
 
     checkpoints: dict[int, bytes] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
     damaged: dict[int, bytes] = field(default_factory=dict)
     job_id: str | None = None
     epoch: int = 0
@@ -93,6 +95,10 @@ class InMemoryCheckpointStore:
         return self._job_id
 
     @property
+    def path(self) -> str:
+        return ""
+
+    @property
     def epoch(self) -> int:
         return self._epoch
 
@@ -133,6 +139,20 @@ class InMemoryCheckpointStore:
         for retired in self.ids()[: -self._retained]:
             del self.shelf.checkpoints[retired]
         return StoredInfo(self._name(checkpoint.checkpoint_id), len(data), 0.0)
+
+    def adopt(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
+        self._refuse_if_closed()
+        if self.shelf.epoch == self._epoch:
+            self.shelf.epoch = self._epoch = max(self._epoch, checkpoint.epoch) + 1
+        return self.save(checkpoint)
+
+    def read_file(self, name: str) -> bytes:
+        if name not in self.shelf.files:
+            raise FileNotFoundError(errno.ENOENT, "not on the shelf", name)
+        return self.shelf.files[name]
+
+    def write_file(self, name: str, data: bytes) -> None:
+        self.shelf.files[name] = data
 
     def latest(self) -> CompletedCheckpoint | None:
         self._refuse_if_closed()

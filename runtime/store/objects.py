@@ -104,6 +104,7 @@ class ObjectCheckpointStore:
         self._log = ObjectLog(objects, fold, INITIAL)
         self.warnings: list[str] = []
         require_conditions(objects)
+        self._look()
         self._claim()
         self._remove_unsaved()
 
@@ -147,6 +148,17 @@ class ObjectCheckpointStore:
         self._remove(before - set(self._log.state["saved"].values()))
         return StoredInfo(f"{self.path}/{key}", len(data), duration_s)
 
+    def adopt(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
+        self._refuse_if_closed()
+        self._claim(after_epoch=checkpoint.epoch)
+        return self.save(checkpoint)
+
+    def read_file(self, name: str) -> bytes:
+        return self._objects.get(name)
+
+    def write_file(self, name: str, data: bytes) -> None:
+        self._objects.put(name, data)
+
     def latest(self) -> CompletedCheckpoint | None:
         self._refuse_if_closed()
         return newest_whole(self.ids(), self.last_id, self.path, self.load, self._set_aside)
@@ -183,9 +195,15 @@ class ObjectCheckpointStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _claim(self) -> None:
+    def _look(self) -> None:
         try:
             self._log.refresh()
+        except (OSError, ValueError) as error:
+            raise self._unusable("open", error) from error
+
+    def _claim(self, *, after_epoch: int = 0) -> None:
+        """Claim the log as it was last seen: one who has claimed it since is not replaced."""
+        try:
             state = self._log.state
             if state.get("product", KIND) != KIND or state.get("job", self._job_id) != self._job_id:
                 raise CheckpointOfAnotherJob(
@@ -193,7 +211,7 @@ class ObjectCheckpointStore:
                     f"and this is job {self._job_id!r}. Give each job a checkpoint directory of "
                     "its own, outside of its target"
                 )
-            self._epoch = int(state["epoch"]) + 1
+            self._epoch = max(int(state["epoch"]), after_epoch) + 1
             claim: dict[str, Any] = {"job": self._job_id, "product": KIND, "epoch": self._epoch}
             self._log.claim(self._mark, {**claim, "run": self._mark})
         except LogTakenOver as error:

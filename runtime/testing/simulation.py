@@ -120,12 +120,15 @@ class SimulatedJob:
         pipeline: Preparing,
         *,
         parallelism: int | Callable[[int], int] = 1,
+        shelf: CheckpointShelf | None = None,
+        listeners: Sequence[JobListener] = (),
         **settings: Any,
     ) -> SimulatedJob:
-        """Simulate a `Pipeline`; `parallelism` may be a function of the start, `settings` are
-        further fields of `JobConfiguration`. Raises what the pipeline's `prepared` raises.
+        """Simulate a `Pipeline`; `parallelism` may be a function of the start, `shelf` may have
+        checkpoints of job "simulated" already, `settings` are further fields of `JobConfiguration`.
+        Raises what the pipeline's `prepared` raises.
         """
-        shelf = CheckpointShelf()
+        shelf = CheckpointShelf() if shelf is None else shelf
         starts: list[Prepared] = []
 
         def configure(start: int) -> JobConfiguration:
@@ -140,6 +143,7 @@ class SimulatedJob:
             lambda subtask: starts[-1].program(subtask),
             committer=lambda: starts[-1].committer,
             after_commit=lambda: starts[-1].after_commit,
+            listeners=listeners,
             shelf=shelf,
         )
 

@@ -10,7 +10,8 @@ Which files count: see `finding`; empty files do not.
 When a file counts: it must be complete when it is first seen, so programs should write under a
 name that does not count and rename. For those that do not, a followed source waits until the file
 has been unmodified for `settle_s`, by its own time stamp or between two looks; and ten times as
-long before a file that cannot be read is bad, because the end of a Parquet file comes last.
+long before a file that cannot be read is bad, because the end of a Parquet file comes last, and
+before the last line of a text file is a row without a line end.
 
 When a known file is another: see `content`. With other content, found here or by the reader, it is
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
@@ -50,7 +51,12 @@ from epochgate.spark.files.errors import (
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.files.finding import absolute_source
 from epochgate.spark.files.found import Found
-from epochgate.spark.files.inspection import checksum_of_file, shares_of, unreadable
+from epochgate.spark.files.inspection import (
+    checksum_of_file,
+    ends_within_line,
+    shares_of,
+    unreadable,
+)
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
@@ -62,7 +68,7 @@ from epochgate.spark.files.partitions import (
 from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
-from epochgate.spark.files.settling import is_settled, usual_settle_s
+from epochgate.spark.files.settling import Settling, usual_settle_s
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
 
@@ -79,8 +85,6 @@ UNFIT = (
     DelimiterDoubtful,
 )
 """What makes a file unlike the others of its source; it may be left out like one that is bad."""
-UNREADABLE_PATIENCE = 10
-"""How many times `settle_s` a file must be unmodified until what cannot be read of it is bad."""
 
 
 class FileEnumeration:
@@ -128,7 +132,9 @@ class FileEnumeration:
         self._format = format
         self._split_bytes_target = split_bytes_target
         self._follow = follow
-        self._settle_s = usual_settle_s(self.source, follow) if settle_s is None else settle_s
+        if settle_s is None:
+            settle_s = usual_settle_s(self.source, follow)
+        self._settling = Settling(settle_s, now)
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
         self._segments = segments
@@ -150,7 +156,6 @@ class FileEnumeration:
         self._known = KnownFiles()
         self._pending = PendingSplits()
         self._skipped: list[SkippedFile] = []
-        self._settling: dict[str, tuple[Stamp, float]] = {}
 
     @property
     def layout(self) -> SourceLayout | None:
@@ -189,7 +194,7 @@ class FileEnumeration:
     @property
     def settling(self) -> Sequence[str]:
         """Files that were found and may still be being written."""
-        return tuple(self._settling)
+        return tuple(self._settling.files)
 
     def next_split(self) -> FileSplit | None:
         """Give out the next split; none if there is none now."""
@@ -216,10 +221,10 @@ class FileEnumeration:
             known = self._known.find(path)
             if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
                 continue
-            if self._is_settled(path, stamp, self._settle_s):
+            if self._settling.is_over(path, stamp):
                 self._known.require_not_merged(path, paths)
                 new.extend(self._take_as_it_is(path, stamp))
-        if not self._follow and not self._known and not self._settling:
+        if not self._follow and not self._known and not self._settling.files:
             raise SourceEmpty(self.source)
         if self._forget_after_s < math.inf:
             self._known.note_gone(set(paths), self._now(), self._forget_after_s)
@@ -263,6 +268,8 @@ class FileEnumeration:
         splits: list[FileSplit] = []
         try:
             checksum = checksum_of_file(self._access, path, stamp, file_format)
+            if self._is_being_written(path, stamp, file_format, compression):
+                return []
             layout, ranges = shares_of(
                 self._access,
                 self._layouts,
@@ -273,27 +280,29 @@ class FileEnumeration:
                 compression,
             )
             size, modified_ns, etag = stamp
+            is_cut = file_format == "parquet" and len(ranges) > 1
+            groups = ranges[-1][1] if is_cut else 0
             splits += [
                 FileSplit(
                     *(path, file_format, compression, size, modified_ns, *share),
-                    *(checksum, delivery, layout, etag),
+                    *(checksum, delivery, layout, etag, groups),
                 )
                 for share in ranges
             ]
         except (BadFile, *UNFIT) as bad:
             self._layouts = layouts
-            if not self._is_settled(path, stamp, UNREADABLE_PATIENCE * self._settle_s):
+            if not self._settling.is_over(path, stamp, looks_torn=True):
                 return []
             if self._on_bad_file == "fail":
                 raise
             position = bad.position if isinstance(bad, BadFile) else "the beginning"
             reason = bad.cause if isinstance(bad, BadFile) else str(bad)
             self._skipped.append(SkippedFile(path, path, position, reason))
-        if self._settle_s > 0 and not self._is_still(path, stamp):
+        if self._settling.settle_s > 0 and not self._is_still(path, stamp):
             self._layouts = layouts
             return []
         self._known.add(path, KnownFile(stamp, checksum, delivery))
-        self._settling.pop(path, None)
+        self._settling.end(path)
         self._pending.append(splits)
         return splits
 
@@ -301,7 +310,7 @@ class FileEnumeration:
         """An enumeration that knows the same, of which nothing is shared that changes."""
         other = copy.copy(self)
         other._layouts = self._layouts.copy()
-        other._known, other._settling = self._known.copy(), dict(self._settling)
+        other._known, other._settling = self._known.copy(), self._settling.copy()
         other._pending, other._skipped = self._pending.copy(), list(self._skipped)
         return other
 
@@ -318,7 +327,7 @@ class FileEnumeration:
             self._known.take_changes(),
             self._pending,
             self._skipped,
-            dict(self._settling),
+            self._settling.copy(),
         )
         self._pending, self._skipped = PendingSplits(), []
         return found
@@ -374,7 +383,7 @@ class FileEnumeration:
             else PendingSplits.from_list(pending, self._segments)
         )
         self._skipped = [SkippedFile.from_list(value) for value in skipped]
-        self._settling = {}
+        self._settling.files.clear()
 
     def _stamp(self, path: str) -> Stamp | None:
         """None for a file that is empty, or gone since it was listed."""
@@ -412,11 +421,17 @@ class FileEnumeration:
             self._skipped.append(SkippedFile(path, path, f"byte {known.stamp[0]}", str(changed)))
             checksum = checksum_of_file(self._access, path, stamp, file_format)
         self._known.add(path, KnownFile(stamp, checksum, known.delivery))
-        self._settling.pop(path, None)
+        self._settling.end(path)
         return True
 
-    def _is_settled(self, path: str, stamp: Stamp, patience_s: float) -> bool:
-        return is_settled(self._settling, path, stamp, patience_s, self._now())
+    def _is_being_written(
+        self, path: str, stamp: Stamp, file_format: Format, compression: Compression
+    ) -> bool:
+        return (
+            self._settling.settle_s > 0
+            and ends_within_line(self._access, path, stamp, file_format, compression)
+            and not self._settling.is_over(path, stamp, looks_torn=True)
+        )
 
     def _format_of(self, path: str) -> tuple[Format, Compression]:
         file_format, compression = format_of(path, self._format)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from epochgate.spark.files.agreement import Layouts
-from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.known import Changes
 from epochgate.spark.files.pending import PendingSplits
+from epochgate.spark.files.settling import Settling
 from epochgate.spark.files.split import SkippedFile
 
 
@@ -23,4 +23,4 @@ class Found:
     known: Changes
     pending: PendingSplits
     skipped: Sequence[SkippedFile]
-    settling: dict[str, tuple[Stamp, float]]
+    settling: Settling

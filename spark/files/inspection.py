@@ -7,7 +7,9 @@ Runs on the driver.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from epochgate.runtime.objects.errors import OBJECT_ERRORS, ObjectStoreRefused
 from epochgate.spark.files.access import FileAccess
@@ -19,11 +21,34 @@ from epochgate.spark.files.layout import cause_of
 from epochgate.spark.files.reader import READ_ERRORS
 from epochgate.spark.files.split import Compression, Format
 
+Seen = TypeVar("Seen")
+
 
 def checksum_of_file(access: FileAccess, path: str, stamp: Stamp, file_format: Format) -> int:
     """What stands for the content. Raises BadFile, SourceUnreadable, or one of OBJECT_ERRORS."""
+    return _looked_at(path, lambda: access.checksum_of(path, stamp, file_format))
+
+
+def ends_within_line(
+    access: FileAccess, path: str, stamp: Stamp, file_format: Format, compression: Compression
+) -> bool:
+    """Whether the last line of a text file has no end, so that its writer may be at it; of a
+    compressed one that does not show. Raises what `checksum_of_file` raises.
+    """
+    if file_format == "parquet" or compression != "none":
+        return False
+
+    def last_byte() -> bytes:
+        with access.open(path, stamp) as file:
+            file.seek(stamp.size_bytes - 1)
+            return file.read(1)
+
+    return _looked_at(path, last_byte) != b"\n"
+
+
+def _looked_at(path: str, look: Callable[[], Seen]) -> Seen:
     try:
-        return access.checksum_of(path, stamp, file_format)
+        return look()
     except (PermissionError, *OBJECT_ERRORS) as error:
         raise unreadable(path, error) from error
     except OSError as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from fractions import Fraction
 from itertools import chain
 from typing import Any
 
@@ -48,19 +49,13 @@ class PendingSplits:
     def __init__(self) -> None:
         self._returned: deque[FileSplit] = deque()
         self._parts: deque[Part] = deque()
-        self._waiting: dict[str, int] = {}
-        """How many splits of each file are here."""
+        self.files_waiting: int | Fraction = 0
+        """How many files the splits are; the share of a file counts as that much of one."""
         self.bytes_waiting = 0
-        """Of the files of which a split is here."""
         self.superseded: list[str] = []
 
     def __iter__(self) -> Iterator[FileSplit]:
         return chain(self._returned, *(part.splits for part in self._parts))
-
-    @property
-    def files_waiting(self) -> int:
-        """Of how many files a split is here."""
-        return len(self._waiting)
 
     def append(self, splits: Sequence[FileSplit]) -> None:
         """Add splits that were found."""
@@ -90,11 +85,8 @@ class PendingSplits:
             split = self._next_of_parts()
         else:
             return None
-        left = self._waiting.pop(split.path) - 1
-        if left:
-            self._waiting[split.path] = left
-        else:
-            self.bytes_waiting -= split.size_bytes
+        self.files_waiting -= split.share
+        self.bytes_waiting -= split.bytes_left(None)
         return split
 
     def _next_of_parts(self) -> FileSplit:
@@ -114,10 +106,8 @@ class PendingSplits:
 
     def _count(self, splits: Iterable[FileSplit]) -> None:
         for split in splits:
-            here = self._waiting.get(split.path, 0)
-            self._waiting[split.path] = here + 1
-            if not here:
-                self.bytes_waiting += split.size_bytes
+            self.files_waiting += split.share
+            self.bytes_waiting += split.bytes_left(None)
 
     def seal(self, segments: KnownSegments) -> None:
         """Let segments keep what is many. Raises SegmentNotWritten."""
@@ -153,7 +143,7 @@ class PendingSplits:
         other = PendingSplits()
         other._returned = deque(self._returned)
         other._parts = deque(part.copy() for part in self._parts)
-        other._waiting, other.bytes_waiting = dict(self._waiting), self.bytes_waiting
+        other.files_waiting, other.bytes_waiting = self.files_waiting, self.bytes_waiting
         return other
 
     def to_list(self) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal
 
 import msgpack
@@ -32,7 +33,8 @@ class FileSplit:
     byte lies. A compressed file is one split, whose bytes count in the compressed file.
     `size_bytes`, `modified_ns` and `checksum` are those of the whole file when it was enumerated;
     no checksum for splits of an earlier release. `delivery` counts the contents of one path.
-    `layout`: the index of the layout in the enumeration's list. `etag`: of an object.
+    `layout`: the index of the layout in the enumeration's list. `etag`: of an object. `groups`: the
+    row groups of a Parquet file that is cut into several shares; 0 for any other file.
     """
 
     path: str
@@ -46,6 +48,26 @@ class FileSplit:
     delivery: int = 1
     layout: int = 0
     etag: str = ""
+    groups: int = 0
+
+    @property
+    def share(self) -> int | Fraction:
+        """Which part of its file it is; those of one file are 1 together."""
+        whole = self.groups
+        if self.format != "parquet" and self.compression == "none":
+            whole = self.size_bytes
+        part = self.end - self.start
+        return Fraction(part, whole) if part < whole else 1
+
+    def bytes_left(self, position: SplitPosition | None) -> int:
+        """How many bytes of the file a reader has to read from there on, as far as can be told: the
+        position in a compressed file is one in its content.
+        """
+        whole = int(self.size_bytes * self.share)
+        if position is None or self.compression != "none":
+            return whole
+        left = Fraction(max(0, self.end - max(self.start, position.at)), self.end - self.start)
+        return int(whole * left)
 
     @property
     def split_id(self) -> str:
@@ -67,7 +89,8 @@ class FileSplit:
             self.checksum,
             self.delivery,
             self.layout,
-            *([self.etag] if self.etag else []),
+            *([self.etag] if self.etag or self.groups else []),
+            *([self.groups] if self.groups else []),
         ]
 
     @classmethod

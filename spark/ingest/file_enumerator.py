@@ -9,8 +9,9 @@ the job's queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from epochgate.errors import EpochgateError
@@ -22,11 +23,14 @@ from epochgate.runtime.source import (
 )
 from epochgate.runtime.source.split import unpack
 from epochgate.spark.files import FileEnumeration, IncompatibleState, SkippedFile
+from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.ingest.bad_files import BadFilesList
 from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_source_split
 
+KNOWN_FILES: Final = "known-files"
+"""The directory of segments, in that of the checkpoints, which refer to them."""
 CHECKPOINTS_RETAINED: Final = 3
 """The newest checkpoints that are kept, and may be restored."""
 
@@ -84,10 +88,22 @@ class FileEnumerator(SplitEnumerator):
         self._superseded: list[Superseded] = []
         self._skipped = {one.split_id: one for one in skipped}
         self._waiting: dict[int, None] = {}
-        context.metrics.gauge("files_found", lambda: self.files_found)
-        context.metrics.gauge("files_waiting", lambda: self._files.waiting.files_waiting)
-        context.metrics.gauge("bytes_waiting", lambda: self._files.waiting.bytes_waiting)
-        context.metrics.gauge("files_skipped", lambda: len(self.skipped))
+        self._figures = self._counted()
+        for name in self._figures:
+            context.metrics.gauge(name, partial(self._figure, name))
+
+    def _counted(self) -> dict[str, int | float]:
+        waiting = self._files.waiting
+        return {
+            "files_found": self.files_found,
+            "files_waiting": float(waiting.files_waiting),
+            "bytes_waiting": waiting.bytes_waiting,
+            "files_skipped": len(self.skipped),
+        }
+
+    def _figure(self, name: str) -> int | float:
+        """As of the latest snapshot: what readers were given since, no figure of theirs has."""
+        return self._figures[name]
 
     @property
     def skipped(self) -> list[SkippedFile]:
@@ -183,6 +199,7 @@ class FileEnumerator(SplitEnumerator):
         if superseded := self._files.take_superseded():
             self._superseded.append(Superseded(superseded, checkpoint_id))
         self._left_out[checkpoint_id] = self.skipped
+        self._figures = self._counted()
         skipped = [one.to_list() for one in self._skipped.values()]
         return [checkpoint_id, self._files.snapshot(), skipped]
 
@@ -244,6 +261,10 @@ class EnumeratedFileSource(FileSource):
             self._bad_files,
         )
         return self.enumerator
+
+    def files_of(self, version: int, state: Any) -> Collection[str]:
+        """The segments of known files and of splits that wait."""
+        return [f"{KNOWN_FILES}/{name}" for name in segments_in(state[1])]
 
 
 def read_files(state: bytes) -> bytes:

@@ -45,6 +45,11 @@ def to_file_split(split: SourceSplit) -> FileSplit:
     return FileSplit.from_list(split.value[0])
 
 
+def to_position(values: Any) -> SplitPosition | None:
+    """The position as a `Fetched` has told it; none at the beginning."""
+    return None if values is None else SplitPosition.from_list(values)
+
+
 class FileReader(SourceReader):
     """Reads splits of files; each `Fetched` holds one `ReadBatch`."""
 
@@ -57,8 +62,7 @@ class FileReader(SourceReader):
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
         """Read the split in batches. Raises what `SplitReader.read` raises."""
         reader = self._make_reader(SourceLayout.from_bytes(split.value[1]))
-        at = None if position is None else SplitPosition.from_list(position)
-        for read in reader.read(to_file_split(split), at):
+        for read in reader.read(to_file_split(split), to_position(position)):
             yield Fetched([read], read.position.to_list())
         for skipped in reader.take_skipped():
             self._note(skipped)

@@ -66,13 +66,17 @@ class IngestOptions:
     the file `bad_files_path`. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
-    file must have been unmodified before it is taken, by default 5 when following, else 0; objects
-    of s3:// and gs:// are complete when they are there.
+    file must have been unmodified before it is taken, and ten times as many where its last line has
+    no end; by default 5 when following, else 0; objects of s3:// and gs:// are complete when they
+    are there.
     forget_after_s: a file that has been gone from the source for so long is forgotten, and would be
     taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
     long is replaced. port: on which the driver listens for its tasks, 0 for a free one.
     metrics_port: on which figures are served for Prometheus, 0 for a free one, none for none.
+    from_savepoint: where a savepoint of this source and target was written, from which a checkpoint
+    directory that is not there yet begins. allow_dropped_state: ids of operators of then whose
+    state may be left behind.
 
     Raises IngestMisconfigured, TargetUnreadable, InvalidRestartStrategy, TransformNotCallable,
     EncodingUnusable, DialectUnusable, SchemaUnreadable or TransformUnclear.
@@ -107,6 +111,8 @@ class IngestOptions:
     heartbeat_timeout_s: float = 10.0
     port: int = 0
     metrics_port: int | None = None
+    from_savepoint: str | None = None
+    allow_dropped_state: tuple[str, ...] = ()
     batch_rows: int = BATCH_ROWS
     split_bytes_target: int = SPLIT_BYTES_TARGET
     checkpoint_timeout_s: float = 600.0

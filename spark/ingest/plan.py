@@ -28,6 +28,7 @@ from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url, require_reachable
 from epochgate.runtime.objects.errors import ObjectStoreError, ObjectStoreUnusable
 from epochgate.runtime.objects.files import ObjectFiles
+from epochgate.runtime.savepoints import begin_from
 from epochgate.runtime.source import SourceProvider
 from epochgate.runtime.store import (
     CheckpointDamaged,
@@ -46,13 +47,14 @@ from epochgate.spark.files.text import usable_encoding
 from epochgate.spark.ingest.bad_files import BadFilesList
 from epochgate.spark.ingest.file_enumerator import (
     CHECKPOINTS_RETAINED,
+    KNOWN_FILES,
     EnumeratedFileSource,
     FirstLook,
     read_files,
 )
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
-from epochgate.spark.ingest.rejects import IngestCommitter, claim_both, reject_sink
+from epochgate.spark.ingest.rejects import REJECTS, IngestCommitter, claim_both, reject_sink
 from epochgate.spark.ingest.targets import sink_of
 from epochgate.spark.parquet_sink import (
     ParquetCommitter,
@@ -62,8 +64,6 @@ from epochgate.spark.parquet_sink import (
 )
 
 CHECKPOINTS = "checkpoints"
-KNOWN_FILES = "known-files"
-"""The directory of segments, in that of the checkpoints, which refer to them."""
 
 
 class TargetInSource(UsageError):
@@ -128,7 +128,7 @@ def plan_ingest(
     """Check everything, restore the newest checkpoint if there is one, and claim the target.
 
     `files` and `open_objects`: what store, target and sinks write with. Raises TargetInSource,
-    CheckpointsMisplaced, JobMisconfigured for checkpoints of another job, and what
+    CheckpointsMisplaced, JobMisconfigured for checkpoints of another job, and what `begin_from`,
     `FileEnumeration`, `DirectoryCheckpointStore`, `ObjectCheckpointStore` and
     the sink's `create_committer` raise; nothing stays claimed then.
     """
@@ -144,8 +144,11 @@ def plan_ingest(
     claimed: IngestCommitter | None = None
     store: CheckpointStore | None = None
     try:
-        if is_url(directory) or is_url(options.target_path) or os.path.isdir(directory):
+        is_to_be_read = os.path.isdir(directory) or options.from_savepoint is not None
+        if is_url(directory) or is_url(options.target_path) or is_to_be_read:
             store = open_store()
+        if store is not None and options.from_savepoint is not None:
+            begin_from(store, absolute(options.from_savepoint), open_objects=open_objects)
         restored = None if store is None else store.latest()
         segments = _segments(directory, files or LocalFileSystem(), open_objects)
         fresh = enumeration_factory(options, segments, open_objects)
@@ -281,6 +284,8 @@ def _assembled(
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,
             restart_strategy=parse_restart_strategy(options.restart),
+            allow_dropped_state=options.allow_dropped_state,
+            task_operators=(SOURCE, SINK, *([] if rejecting is None else [REJECTS])),
         ),
         program_factory=IngestProgramFactory(
             sink,

@@ -16,7 +16,8 @@ from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.frames import Takes
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow, rejected_batch
-from epochgate.spark.ingest.file_source import FileSource, to_file_split
+from epochgate.spark.files.split import FileSplit
+from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_position
 from epochgate.spark.ingest.rejects import REJECTS
 
 __all__ = ["SINK", "SOURCE", "IngestProgram", "IngestProgramFactory"]
@@ -55,9 +56,14 @@ class IngestProgram(PipelineProgram):
         return sum(read.batch.num_rows for read in records)
 
     def metrics(self) -> dict[str, int | float]:
-        """Rows of this attempt, and of how many files it has splits."""
-        files = {to_file_split(split).path for split in self._source.splits}
-        figures = {"rows_rejected": self._rows_rejected, "files_open": len(files)}
+        """Rows of this attempt, and what it has to read of the splits that it has."""
+        left = [to_file_split(split) for split, _ in self._source.splits]
+        positions = [to_position(position) for _, position in self._source.splits]
+        figures = {
+            "rows_rejected": self._rows_rejected,
+            "files_open": float(sum(split.share for split in left)),
+            "bytes_open": sum(map(FileSplit.bytes_left, left, positions)),
+        }
         return {**super().metrics(), **figures}
 
 

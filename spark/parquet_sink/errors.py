@@ -45,12 +45,13 @@ class TargetVersionUnknown(UsageError):
 
 
 class TargetLocked(UsageError):
-    """Another process is writing to the target: path, lock file."""
+    """Another job is writing to the target: path, lock file."""
 
     def __str__(self) -> str:
         return (
-            f"target {self.args[0]!r} is being written by another process, which holds the lock "
-            f"{self.args[1]!r}. Stop it first; the lock ends with the process."
+            f"target {self.args[0]!r} is being written by another job, which holds the lock "
+            f"{self.args[1]!r}. Stop it first: the lock ends with its process, or in this process "
+            "once the job's wait() has returned, after stop() or cancel() too."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pytest
@@ -25,6 +26,7 @@ from epochgate.runtime import (
 )
 from epochgate.runtime.api.reports import RECENT_MAX, JobReport, JobResult, keep_recent
 from epochgate.runtime.api.restart_strategies import NoRestart
+from epochgate.runtime.api.transport import Message
 from epochgate.runtime.observing.log import JobLog
 from epochgate.runtime.observing.own_thread import OnOwnThread
 from epochgate.runtime.testing.simulation import SimulatedJob
@@ -137,6 +139,39 @@ def test_an_aborted_checkpoint_names_the_subtasks_that_did_not_answer() -> None:
     assert f"(without subtask {aborted.missing[0]})" in str(aborted)
 
 
+def test_figures_are_of_the_last_completed_checkpoint_when_each_subtask_acknowledged() -> None:
+    job, recorder = watched()
+    for process in job.transport.processes.values():
+        process.worker.send = with_figures(process.to_driver.append)
+    job.master.request_checkpoint()
+    job.flow()
+    job.master.request_checkpoint()
+    job.faults.doom("acknowledge", "lost")
+    job.flow()
+    job.transport.kill(newest(job, 1), "killed")
+    job.settle()
+    job.master.cancel("enough")
+    job.flow()
+    assert [one.outcome for one in recorder.of(CheckpointEnded)] == ["completed", "aborted"]
+    assert sum(figures["rows"] for figures in job.master.report.metrics.values()) == 18
+    figures = [one.figures for one in recorder.of(CheckpointEnded)]
+    assert figures == [{"rows": 14}] * 2
+    assert recorder.of(JobEnded)[0].figures == {"rows": 14}
+
+
+def with_figures(send: Callable[[Message], None]) -> Callable[[Message], None]:
+    """Tell of seven rows before an acknowledgement, and of nine after it."""
+
+    def both(message: Message) -> None:
+        if message[0] != "acknowledge":
+            send(message)
+            return
+        for one in (["metrics", {"rows": 7}], message, ["metrics", {"rows": 9}]):
+            send(one)
+
+    return both
+
+
 def test_a_commit_that_is_tried_again_is_told_once_and_not_as_a_warning_too() -> None:
     job, recorder = watched(Script(errors={"committer.commit": [RetryLater("busy")]}))
     job.master.request_checkpoint()
@@ -246,7 +281,9 @@ def test_the_log_has_a_line_for_each_event_below_one_logger(
         "epochgate.job.commits",
         "epochgate.job",
     ]
-    assert caplog.messages[2] == "subtask 1 failed in attempt 0, restarts in 1 s: killed"
+    assert (
+        caplog.messages[2] == "subtask 1 failed in attempt 0, restarts in 1 s (4 more left): killed"
+    )
     assert caplog.messages[-1].startswith("job canceled after ")
     assert caplog.messages[-1].endswith(": enough")
 

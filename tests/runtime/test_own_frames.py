@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from epochgate.runtime import Work
-from epochgate.runtime.api.own_frames import own_frames
+from epochgate.runtime.api import own_frames as own_frames_module
+from epochgate.runtime.api.own_frames import own_frames, split_frames
 from epochgate.runtime.api.restart_strategies import NoRestart
 from epochgate.runtime.shell.blocking_work import Outcome
 from epochgate.testing import ScriptedCoordinator, ScriptedProgram
@@ -46,6 +48,15 @@ def test_many_frames_are_cut_in_the_middle() -> None:
 def test_what_epochgate_raises_of_itself_has_none() -> None:
     assert own_frames(ValueError("never raised")) == ""
     assert own_frames(None) == ""
+
+
+def test_the_frames_are_found_again_behind_a_reason() -> None:
+    error = Outcome(lambda: fail_at(0)).error
+    told = own_frames(error)
+    assert split_frames(f"KeyError: 'boom'{told}") == ("KeyError: 'boom'", told)
+    assert split_frames("a reason\nof two lines") == ("a reason\nof two lines", "")
+    result = doctest.testmod(own_frames_module)
+    assert (result.attempted, result.failed) == (1, 0)
 
 
 class Broken(ScriptedCoordinator):

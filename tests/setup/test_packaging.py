@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -85,8 +84,9 @@ def test_spark_is_not_among_the_core_dependencies(built: Path) -> None:
 
 
 def test_the_wheel_made_from_the_source_archive_is_the_same(built: Path, tmp_path: Path) -> None:
-    with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
-        archive.extractall(tmp_path, filter="data")
+    archive = next(built.glob("*.tar.gz"))
+    # What `extractall` asks for differs between the releases of Python 3.11.
+    subprocess.run(["tar", "-xzf", archive, "-C", tmp_path], check=True, timeout=60)
     unpacked = next(tmp_path.iterdir())
     build(unpacked, tmp_path / "again", "wheel")
     again = names_in_wheel(next((tmp_path / "again").glob("*.whl")))

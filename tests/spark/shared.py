@@ -25,6 +25,7 @@ SESSIONS = {
     "tests/spark/test_collect_and_filtering.py": "local[2]",
     "tests/spark/test_contract_job.py": "local[2]",
     "tests/spark/test_receipts_job.py": "local[2]",
+    "tests/spark/test_savepoint_job.py": "local[2]",
     "tests/spark/test_transport.py": "local[2]",
     "tests/spark/test_unknown_outcome.py": "local[2]",
     "tests/spark/test_wake_up_job.py": "local[2]",

@@ -74,8 +74,11 @@ def test_what_is_no_session_is_refused() -> None:
 
 @pytest.fixture(scope="class")
 def spark() -> Iterator[Any]:
+    # A shell starts what it leaves in the background with the interrupt ignored.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     with local_session("local[2]") as session:
         yield session
+    signal.signal(signal.SIGINT, inherited)
 
 
 @pytest.mark.spark

@@ -38,6 +38,11 @@ def checkpoint_of(checkpoint_id: int, job_id: str = JOB) -> CompletedCheckpoint:
         uncommitted={checkpoint_id - 1: [["late"]]} if checkpoint_id else {},
         finished=[0, 2],
         properties={"nested": {"1": [], 2: {}}, "text": "é"},
+        versions={"reader": 2},
+        coordinator_versions={"source": 3},
+        files=["known-files/one.segment"],
+        epoch=4,
+        begun_from="savepoint-1",
     )
 
 

@@ -137,6 +137,15 @@ def test_a_real_second_process_is_named_and_its_death_frees_the_directory(tmp_pa
         store.save(checkpoint_of(1))
 
 
+def test_a_second_start_in_one_process_is_told_to_wait_for_the_first(tmp_path: Path) -> None:
+    with _open(tmp_path):
+        with pytest.raises(CheckpointStoreInUse) as caught:
+            _open(tmp_path)
+        assert "an earlier start in this very process (epoch 1)" in str(caught.value)
+        assert "wait() has returned, after stop() or cancel() too" in str(caught.value)
+    _open(tmp_path).close()
+
+
 def test_a_real_second_process_that_took_over_fences_this_one(tmp_path: Path) -> None:
     store = _open(tmp_path)
     store.save(checkpoint_of(1))

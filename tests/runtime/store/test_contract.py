@@ -23,7 +23,7 @@ from epochgate.runtime.store import (
     NoWholeCheckpoint,
     encode_checkpoint,
 )
-from epochgate.runtime.store.encoding import seal
+from epochgate.runtime.store.encoding import FORMAT_VERSION, seal
 from tests.runtime.store.mediums import (
     DirectoryMedium,
     Medium,
@@ -235,8 +235,10 @@ def test_a_checkpoint_of_another_format_is_no_reason_to_fall_back(medium: Medium
     store = medium.open()
     store.save(checkpoint_of(1))
     store.save(checkpoint_of(2))
-    medium.change(2, lambda data: seal(b"whatever a later version writes", 2))
-    with pytest.raises(CheckpointFormatUnknown, match=r"version 2.*reads version 1") as caught:
+    medium.change(2, lambda data: seal(b"whatever a later version writes", FORMAT_VERSION + 1))
+    with pytest.raises(
+        CheckpointFormatUnknown, match=r"version 3.*reads versions 1 to 2"
+    ) as caught:
         store.latest()
     assert caught.value.exit_code == 2
     assert store.ids() == [1, 2]
@@ -257,3 +259,33 @@ def test_what_cannot_be_stored_is_refused_before_anything_is_written(medium: Med
         store.save(bad)
     assert store.ids() == []
     store.save(checkpoint_of(1))
+
+
+def test_a_store_that_adopts_a_checkpoint_goes_on_after_it_and_its_epoch(medium: Medium) -> None:
+    store = medium.open()
+    store.adopt(dataclasses.replace(checkpoint_of(7), epoch=40))
+    assert (store.epoch, store.last_id, store.ids()) == (41, 7, [7])
+    store.save(checkpoint_of(8))
+    medium.kill_driver()
+    assert medium.open().epoch == 42
+
+
+def test_a_store_that_was_lost_adopts_nothing(medium: Medium) -> None:
+    old = medium.open()
+    medium.lose_lock()
+    new = medium.open()
+    new.save(checkpoint_of(1))
+    with pytest.raises(CheckpointStoreLost):
+        old.adopt(checkpoint_of(7))
+    new.save(checkpoint_of(2))
+    assert new.ids() == [1, 2]
+
+
+def test_files_lie_beside_the_checkpoints_and_are_no_checkpoints(medium: Medium) -> None:
+    store = medium.open()
+    store.write_file("known-files/one.segment", b"a")
+    store.write_file("known-files/one.segment", b"b")
+    assert store.read_file("known-files/one.segment") == b"b"
+    assert store.ids() == []
+    with pytest.raises(FileNotFoundError):
+        store.read_file("known-files/two.segment")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import doctest
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -59,6 +60,11 @@ checkpoints = st.builds(
     uncommitted=st.dictionaries(st.integers(0, 9), st.lists(plain, max_size=3), max_size=3),
     finished=st.sets(st.integers(0, 3)).map(sorted),
     properties=st.dictionaries(texts, plain, max_size=3),
+    versions=st.dictionaries(texts, st.integers(0, 2**31 - 1), max_size=2),
+    coordinator_versions=st.dictionaries(texts, st.integers(0, 2**31 - 1), max_size=2),
+    files=st.none() | st.just(["a/b", "c"]),
+    epoch=st.integers(0, 2**63 - 1),
+    begun_from=texts,
 )
 
 
@@ -161,7 +167,9 @@ def test_a_missing_field_is_damage(missing: str) -> None:
         decode_checkpoint(seal(msgpack.packb(fields), FORMAT_VERSION), source="test")
 
 
-@given(st.integers(0, 2**32 - 1).filter(lambda version: version != FORMAT_VERSION), st.binary())
+@given(
+    st.integers(0, 2**32 - 1).filter(lambda n: n not in range(1, FORMAT_VERSION + 1)), st.binary()
+)
 def test_another_version_is_told_from_damage(version: int, content: bytes) -> None:
     with pytest.raises(CheckpointFormatUnknown, match=f"version {version},"):
         decode_checkpoint(seal(content, version), source="test")
@@ -211,6 +219,12 @@ UNSTORABLE: list[tuple[dict[str, Any], str]] = [
     ({"finished": [1, 1]}, "finished: 1 after 1"),
     ({"finished": [3]}, "finished: 3 after -1"),
     ({"finished": (1,)}, "finished is a tuple"),
+    ({"versions": {"a": -1}}, "versions['a'] is -1"),
+    ({"coordinator_versions": [1]}, "coordinator_versions is a list"),
+    ({"files": ["../a"]}, "files: '../a', expected a relative path"),
+    ({"files": "a"}, "files is a str"),
+    ({"epoch": -1}, "epoch is -1"),
+    ({"begun_from": None}, "begun_from is None"),
     ({"properties": {1: 1}}, "properties is not a dict from str"),
     ({"properties": None}, "properties is not a dict"),
     ({"properties": _nested(PLAIN_DEPTH_MAX)}, f"is nested deeper than {PLAIN_DEPTH_MAX}"),
@@ -234,3 +248,35 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 def test_the_deepest_allowed_nesting_comes_back() -> None:
     deep = dataclasses.replace(checkpoint_of(7), properties=_nested(PLAIN_DEPTH_MAX - 1))
     assert decode_checkpoint(encode_checkpoint(deep), source="test") == deep
+
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def as_it_was_in_version_1(checkpoint_id: int) -> CompletedCheckpoint:
+    """What a checkpoint of version 1 is read as: it did not have the later fields."""
+    return dataclasses.replace(
+        checkpoint_of(checkpoint_id),
+        versions={},
+        coordinator_versions={},
+        files=None,
+        epoch=0,
+        begun_from="",
+    )
+
+
+def test_a_checkpoint_of_each_older_version_is_read() -> None:
+    kept = {int(path.stem.removeprefix("version-")): path for path in GOLDEN.iterdir()}
+    assert sorted(kept) == list(range(1, FORMAT_VERSION + 1))
+    read = {n: decode_checkpoint(p.read_bytes(), source=str(p)) for n, p in kept.items()}
+    assert read == {1: as_it_was_in_version_1(7), 2: checkpoint_of(7)}
+
+
+def test_the_present_version_is_written_as_it_was_before() -> None:
+    assert (GOLDEN / f"version-{FORMAT_VERSION}.bin").read_bytes() == ENCODED
+
+
+def test_a_checkpoint_of_version_1_has_its_fields_and_no_others() -> None:
+    content = unseal(ENCODED, "test")[1]
+    with pytest.raises(CheckpointDamaged, match="does not have the fields"):
+        decode_checkpoint(seal(content, 1), source="test")

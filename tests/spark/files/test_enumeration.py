@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -25,6 +26,9 @@ from epochgate.spark.files import (
     UnknownFormat,
 )
 from epochgate.spark.files.partitions import PartitionsDiffer
+from epochgate.spark.files.split import SplitPosition
+
+TORN = [("a.csv", "a,b\n1,2\n3,4", "5\n"), ("a.jsonl", '{"a": 1}\n{"a": 2', "3}\n")]
 
 
 def write(path: Path, text: str = "a\n1\n") -> Path:
@@ -99,6 +103,34 @@ def test_given_out_splits_come_back_to_the_front(tmp_path: Path) -> None:
     assert [enumeration.next_split() for _ in range(4)] == [*splits, None]
 
 
+def test_the_shares_of_a_file_are_one_file_together_and_shrink_while_they_are_read(
+    tmp_path: Path,
+) -> None:
+    pq.write_table(
+        pa.table({"a": list(range(10_000))}), tmp_path / "a.parquet", row_group_size=1_000
+    )
+    write(tmp_path / "csv" / "b.csv", "a\n" + "1\n" * 100)
+    for path, target, shares in ((tmp_path / "a.parquet", 1, 10), (tmp_path / "csv", 50, 5)):
+        splits = FileEnumeration(path, split_bytes_target=target).discover()
+        assert len(splits) == shares
+        assert sum(split.share for split in splits) == 1
+        size, one = splits[0].size_bytes, splits[-1]
+        assert size - shares <= sum(split.bytes_left(None) for split in splits) <= size
+        left = [one.bytes_left(SplitPosition(at)) for at in range(one.start, one.end + 1)]
+        assert (left[0], left[-1]) == (one.bytes_left(None), 0)
+        assert left == sorted(set(left), reverse=True)
+        plain = msgpack.unpackb(msgpack.packb([split.to_list() for split in splits]))
+        assert [FileSplit.from_list(values) for values in plain] == splits
+    [whole] = FileEnumeration(tmp_path / "a.parquet").discover()
+    assert (whole.share, whole.groups, whole.bytes_left(None)) == (1, 0, whole.size_bytes)
+
+
+def test_how_much_of_a_compressed_file_is_left_is_not_told_before_its_end(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a\n" + b"1\n" * 10_000))
+    [split] = FileEnumeration(tmp_path).discover()
+    assert split.bytes_left(SplitPosition(15_000)) == split.size_bytes
+
+
 # Following a directory
 
 
@@ -142,6 +174,44 @@ def test_two_looks_settle_a_file_whose_time_stamp_is_ahead_of_our_clock(tmp_path
     assert enumeration.discover() == []
     now += 5
     assert len(enumeration.discover()) == 1
+
+
+@pytest.mark.parametrize(("name", "torn", "rest"), TORN)
+def test_a_line_without_its_end_is_waited_for_ten_times_as_long(
+    tmp_path: Path, name: str, torn: str, rest: str
+) -> None:
+    now = 1_000.0
+    path = tmp_path / name
+
+    def grow(text: str) -> None:
+        write(path, text)
+        os.utime(path, (now, now))
+
+    def look(after_s: float) -> int:
+        nonlocal now
+        now += after_s
+        return len(enumeration.discover())
+
+    enumeration = FileEnumeration(tmp_path, follow=True, settle_s=5, now=lambda: now)
+    grow(torn)
+    assert [look(0), look(20), look(29)] == [0, 0, 0], "its writer is silent within a line"
+    grow(torn + rest)
+    assert [look(4), look(1)] == [0, 1], "the line has its end"
+    grow_other = write(tmp_path / f"other-{name}", torn)
+    os.utime(grow_other, (now, now))
+    assert [look(49), look(1)] == [0, 1], "the file has no other end"
+
+
+def test_a_torn_file_that_is_not_followed_or_old_or_compressed_is_taken_at_once(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "a.csv", "a\n1")
+    assert len(FileEnumeration(tmp_path).discover()) == 1
+    os.utime(path, (940, 940))
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"a\n1"))
+    os.utime(tmp_path / "b.csv.gz", (990, 990))
+    followed = FileEnumeration(tmp_path, follow=True, settle_s=5, now=lambda: 1_000.0)
+    assert found(followed, tmp_path) == ["a.csv", "b.csv.gz"]
 
 
 def test_an_old_file_is_taken_at_the_first_look(tmp_path: Path) -> None:

@@ -45,8 +45,10 @@ def told(progress: Progress) -> list[str]:
 
 
 def completed(number: int, waiting: int, rows: int = 0) -> CheckpointEnded:
-    source = {"files_found": 5, "files_waiting": waiting, "bytes_waiting": waiting * 1000}
-    figures = {"rows_read": rows, "files_open": 1 if waiting else 0}
+    source = {"files_found": 5, "files_waiting": float(waiting), "bytes_waiting": waiting * 1000}
+    figures = {"rows_read": rows, "files_open": 0.0, "bytes_open": 0}
+    if waiting:
+        figures |= {"files_open": 1.0, "bytes_open": 400}
     return CheckpointEnded(
         0.0, number, "completed", 0.25, 1500, figures=figures, coordinators={"source": source}
     )
@@ -69,7 +71,7 @@ def test_what_happens_to_a_job_is_told_once_and_in_order() -> None:
         "warning: the disk is slow",
         "killed (-9) executor 77, which ran subtasks 1, 3",
         "subtask 3 failed in attempt 1, restarts in 0.2 s: its process was killed",
-        "checkpoint 1: 0.25 s, 1.5 kB; 2 of 5 files, 2.0 kB to go, 30 rows committed, R rows/s",
+        "checkpoint 1: 0.25 s, 1.5 kB; 2 of 5 files, 2.4 kB to go, 30 rows committed, R rows/s",
         "checkpoint 2 aborted after 0.50 s: too late",
     ]
     assert progress.lines() == []

@@ -63,6 +63,28 @@ def test_a_reset_takes_back_what_the_reader_got_after_the_checkpoint(tmp_path: P
     assert one.told == [["no more"]]
 
 
+def test_the_figures_are_those_of_the_last_snapshot(tmp_path: Path) -> None:
+    write_source(tmp_path, files=3)
+    job = FileJob(tmp_path)
+    job.registered(0)
+    size = (tmp_path / "in" / "000000.csv").stat().st_size
+
+    def told() -> dict[str, int | float]:
+        return {name: told for name, told in job.context.metrics.items() if "splits" not in name}
+
+    before = told()
+    assert (before["files_found"], before["files_waiting"]) == (3, 3)
+    assert before["bytes_waiting"] >= 3 * size
+    job.request(0)
+    assert told() == before
+    state = job.checkpoint(1)
+    assert (told()["files_found"], told()["files_waiting"]) == (3, 2)
+    assert told()["bytes_waiting"] == before["bytes_waiting"] - size
+    job.request(0)
+    job.coordinator.reset_to_checkpoint(1, state)
+    assert told()["files_waiting"] == 2
+
+
 def test_a_reader_that_waits_gets_what_another_gives_back(tmp_path: Path) -> None:
     write_source(tmp_path, files=1)
     job = FileJob(tmp_path, follow_every_s=1.0)

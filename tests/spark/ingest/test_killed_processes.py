@@ -8,14 +8,29 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from epochgate.commands.progress import FilesDone
+from epochgate.runtime import CheckpointEnded, JobEnded, JobEvent, JobListener
 from epochgate.spark.files.checkpoint_directory import checkpoint_of
-from epochgate.spark.ingest import IngestFailed, IngestOptions, ingest, start_ingest
+from epochgate.spark.ingest import IngestFailed, IngestOptions, ingest
 from epochgate.spark.ingest.chaos import Chaos, Kind
 from epochgate.spark.ingest.flights import write_months
+from epochgate.spark.ingest.plan import plan_ingest
+from epochgate.spark.ingest.run import start_plan
 from epochgate.spark.ingest.verification import verify_csv
 from tests.spark.ingest.simulated import explode, visible, write_source
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+class FilesSeen(JobListener):
+    """How many files were done, event by event."""
+
+    def __init__(self) -> None:
+        self.seen: list[FilesDone] = []
+
+    def on_event(self, event: JobEvent) -> None:
+        if isinstance(event, CheckpointEnded | JobEnded) and event.coordinators:
+            self.seen.append(FilesDone.of(event.figures, event.coordinators["source"]))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +57,8 @@ def test_every_row_once_although_processes_die_or_turn_into_zombies(
         rows_per_second=9_000,
         heartbeat_timeout_s=2.0,
     )
-    with start_ingest(spark, options) as handle:
+    files = FilesSeen()
+    with start_plan(spark, plan_ingest(options), listeners=[files]) as handle:
         with Chaos(handle, kinds, seed=seed) as chaos:
             result = handle.wait(150)
         assert chaos.error is None
@@ -52,6 +68,9 @@ def test_every_row_once_although_processes_die_or_turn_into_zombies(
     verdict = verify_csv(flights / "flights-2013-0[1-4].csv", tmp_path / "out")
     assert verdict.is_exact(), verdict
     assert verdict.expected == result.rows_visible == result.rows_committed
+    assert files.seen == sorted(files.seen, key=lambda one: (one.done, -one.bytes_left))
+    assert len({one.bytes_left for one in files.seen}) > 3, "also while files are read"
+    assert (files.seen[-1].done, files.seen[-1].bytes_left) == (4, 0)
 
 
 def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:

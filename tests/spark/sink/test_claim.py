@@ -127,7 +127,7 @@ def test_a_target_whose_working_directory_is_gone_is_refused(tmp_path: Path) -> 
 def test_a_target_is_claimed_by_one_process_at_a_time(tmp_path: Path) -> None:
     first = ParquetTarget(tmp_path / "out", "job", "r1")
     first.claim(None)
-    with pytest.raises(TargetLocked, match="another process"):
+    with pytest.raises(TargetLocked, match="another job, which holds the lock"):
         ParquetTarget(tmp_path / "out", "job", "r2").claim(None)
     first.release()
     second = ParquetTarget(tmp_path / "out", "job", "r2")

@@ -1,0 +1,96 @@
+"""`epochgate savepoint`: a checkpoint of a job that stays, from which it can be started."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+
+from epochgate.errors import EpochgateError
+
+DESCRIPTION = """\
+Make a savepoint: a checkpoint of a job, with all that it needs, in a place of its
+own that no job removes. A job that runs takes a checkpoint for it and goes on; of
+a job that has ended, the newest checkpoint is copied."""
+
+EPILOG = """\
+examples:
+  epochgate savepoint table                     of `epochgate ingest incoming table`
+  epochgate savepoint checkpoints/orders --to /backup/orders-before-upgrade
+  epochgate savepoint s3://jobs/orders --to s3://jobs/orders.savepoints/monday
+  epochgate checkpoints show /backup/orders-before-upgrade     what it holds
+  epochgate ingest incoming table --from-savepoint PATH --checkpoint-dir NEW
+                                                start from it (docs/savepoints.md)
+
+The job is asked by a file beside its checkpoints, so who asks must be the user
+that it runs as, or root.
+Exit codes: 0 it is written, 1 the job could not make it, 2 there is nothing to
+make it of, or PATH is taken."""
+
+
+class DirectoryUnusable(EpochgateError):
+    """A request could not be written, or an answer not be read: directory, reason."""
+
+    def __str__(self) -> str:
+        return (
+            f"cannot ask the job with the checkpoints in {self.args[0]}: {self.args[1]}. Who asks "
+            "must be able to write there: ask as the user that the job runs as"
+        )
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "savepoint",
+        help="make a checkpoint of a job that stays, to start from",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "place",
+        metavar="DIR",
+        help="a target of `epochgate ingest`, the working directory beside it, a directory of "
+        "checkpoints, or the URL of checkpoints in an object store",
+    )
+    parser.add_argument(
+        "--to",
+        metavar="PATH",
+        help="a directory or URL that is not there yet (default: one in DIR.savepoints)",
+    )
+    parser.add_argument(
+        "--timeout",
+        default="10m",
+        metavar="TIME",
+        help="how long the job may take, such as 30s or 1h (default: 10m)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask for it, and say where it is."""
+    from epochgate.runtime.api.reports import size
+    from epochgate.runtime.durations import parse_duration_s
+    from epochgate.runtime.objects.client import is_url
+    from epochgate.runtime.observing.status import checkpoint_directory_in
+    from epochgate.runtime.savepoints.asking import ask_savepoint
+
+    timeout_s = parse_duration_s(arguments.timeout)
+    place, to = arguments.place, arguments.to
+    where = place if is_url(place) else checkpoint_directory_in(place)
+    if to is not None and not is_url(to):
+        to = os.path.abspath(to)
+    try:
+        savepoint, is_of_running_job = ask_savepoint(where, to, timeout_s=timeout_s)
+    except OSError as error:
+        raise DirectoryUnusable(where, error) from error
+    if arguments.json:
+        print(json.dumps({**savepoint.to_json(), "is_of_running_job": is_of_running_job}))
+        return 0
+    whose = "which goes on" if is_of_running_job else "which has ended"
+    print(
+        f"savepoint of checkpoint {savepoint.checkpoint_id} of job {savepoint.job_id}, {whose}: "
+        f"{size(savepoint.size_bytes)} in"
+    )
+    print(savepoint.path)
+    return 0

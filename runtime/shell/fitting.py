@@ -1,0 +1,71 @@
+"""What a restored checkpoint holds for the operators of this start.
+
+Decides nothing: what may be left behind is named by the configuration, and how states are
+redistributed is said by their authors. What the tasks' operators are is known here for pipelines
+and ingestions; of other programs each task looks for itself. Runs on the thread that makes the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from epochgate.runtime.api.configuration import JobConfiguration, JobMisconfigured
+from epochgate.runtime.api.dropped_state import StateWithoutOperator
+from epochgate.runtime.shell.rescaling import rescaled
+from epochgate.runtime.store import CompletedCheckpoint
+
+
+def fitted(checkpoint: CompletedCheckpoint, configuration: JobConfiguration) -> CompletedCheckpoint:
+    """The checkpoint for this start: without what may be dropped, for its parallelism.
+
+    Raises StateWithoutOperator, NotRescalable, and JobMisconfigured where state is to be dropped of
+    an operator that the job has.
+    """
+    kept = _without(checkpoint, configuration)
+    _insist_on_operators(kept, configuration)
+    return rescaled(kept, configuration)
+
+
+def _without(
+    checkpoint: CompletedCheckpoint, configuration: JobConfiguration
+) -> CompletedCheckpoint:
+    dropped = set(configuration.allow_dropped_state)
+    if there := sorted(dropped & {*configuration.operator_ids, *configuration.task_operators}):
+        raise JobMisconfigured(
+            f"allow_dropped_state names {there}, and the job has operators of these ids, which "
+            "begin from their states. Name operators that the job does not have any more"
+        )
+    if not dropped:
+        return checkpoint
+    return replace(
+        checkpoint,
+        coordinators=_kept(checkpoint.coordinators, dropped),
+        coordinator_versions=_kept(checkpoint.coordinator_versions, dropped),
+        versions=_kept(checkpoint.versions, dropped),
+        subtasks={
+            subtask: _kept(states, dropped) for subtask, states in checkpoint.subtasks.items()
+        },
+    )
+
+
+def _kept(by_operator: Mapping[str, Any], dropped: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in by_operator.items() if name not in dropped}
+
+
+def _insist_on_operators(checkpoint: CompletedCheckpoint, configuration: JobConfiguration) -> None:
+    coordinators, operators = configuration.operator_ids, configuration.task_operators
+    left = {
+        name: len(state)
+        for name, state in checkpoint.coordinators.items()
+        if state and name not in coordinators
+    }
+    if operators:
+        for states in checkpoint.subtasks.values():
+            for name, state in states.items():
+                if state and name not in operators:
+                    left[name] = left.get(name, 0) + len(state)
+    if left:
+        what = f"checkpoint {checkpoint.checkpoint_id} of job {checkpoint.job_id!r}"
+        raise StateWithoutOperator(what, left, {*coordinators, *operators})

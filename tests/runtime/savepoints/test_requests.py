@@ -1,0 +1,161 @@
+"""A savepoint asked for by another process: taken by the job that runs, and by no other's word."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from epochgate.runtime.savepoints import Savepoint
+from epochgate.runtime.savepoints.asking import (
+    SavepointNotAnswered,
+    SavepointRefused,
+    ask_savepoint,
+)
+from epochgate.runtime.savepoints.requests import FOLDER, RequestPlace, SavepointRequests
+from epochgate.runtime.store import DirectoryCheckpointStore
+from tests.runtime.objects.stores import Memory
+from tests.runtime.store.mediums import JOB, checkpoint_of
+
+MADE = Savepoint("/somewhere", "id", JOB, 7, 3, 100)
+
+
+class Job:
+    """Answers as it is told; `asked` are the places that were named."""
+
+    def __init__(self, outcome: Savepoint | Exception | None) -> None:
+        self.outcome, self.asked = outcome, list[str | None]()
+
+    def ask(self, to: str | None) -> Future[Savepoint]:
+        self.asked.append(to)
+        future: Future[Savepoint] = Future()
+        if isinstance(self.outcome, Exception):
+            future.set_exception(self.outcome)
+        elif self.outcome is not None:
+            future.set_result(self.outcome)
+        return future
+
+
+@contextmanager
+def running(job: Job, directory: Path) -> Iterator[None]:
+    """A driver that holds the directory, and looks for requests."""
+    with DirectoryCheckpointStore(directory, job_id=JOB):
+        requests = SavepointRequests(RequestPlace(str(directory)), job.ask)
+        requests.start()
+        try:
+            yield
+        finally:
+            requests.close()
+            requests.join()
+
+
+def test_the_job_is_asked_and_its_answer_told(tmp_path: Path) -> None:
+    job = Job(MADE)
+    with running(job, tmp_path):
+        assert ask_savepoint(str(tmp_path), "/somewhere", timeout_s=20) == (MADE, True)
+        assert ask_savepoint(str(tmp_path), timeout_s=20) == (MADE, True)
+    assert job.asked == ["/somewhere", None]
+    assert os.listdir(tmp_path / FOLDER) == [], "nothing is left of requests and answers"
+
+
+def test_what_the_job_says_against_it_is_told(tmp_path: Path) -> None:
+    with (
+        running(Job(RuntimeError("checkpoint 3: a subtask declined it")), tmp_path),
+        pytest.raises(SavepointRefused, match="a subtask declined it"),
+    ):
+        ask_savepoint(str(tmp_path), timeout_s=20)
+
+
+def test_a_job_that_takes_too_long_is_said_to(tmp_path: Path) -> None:
+    job = Job(None)
+    with DirectoryCheckpointStore(tmp_path, job_id=JOB):
+        place = RequestPlace(str(tmp_path))
+        with pytest.raises(SavepointNotAnswered, match=r"within 0\.05 s"):
+            ask_savepoint(str(tmp_path), timeout_s=0.05)
+        assert place.requests() == [], "it is not taken later"
+    assert job.asked == []
+
+
+def test_a_job_that_ends_meanwhile_answers_what_it_has_taken(tmp_path: Path) -> None:
+    waiting: Future[Savepoint] = Future()
+    taken = threading.Event()
+
+    def ask(to: str | None) -> Future[Savepoint]:
+        taken.set()
+        return waiting
+
+    place = RequestPlace(str(tmp_path))
+    requests = SavepointRequests(place, ask)
+    place.write("one.request", {"to": None})
+    requests.look()
+    assert taken.is_set()
+    assert place.read("one.answer") == {"state": "taken"}
+    waiting.set_result(MADE)
+    requests.start()
+    requests.close()
+    requests.join()
+    assert place.read("one.answer") == {"state": "written", **MADE.to_json()}
+
+
+def test_a_request_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, job = RequestPlace(str(tmp_path)), Job(MADE)
+    place.write("one.request", {"to": "/etc/passwd"})
+    user = os.geteuid()
+    if user == 0:
+        os.chown(tmp_path / FOLDER / "one.request", 4321, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    SavepointRequests(place, job.ask).look()
+    answer = place.read("one.answer")
+    assert answer is not None
+    assert answer["state"] == "failed"
+    assert f"by user {user or 4321}" in answer["reason"]
+    assert job.asked == []
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"to": 3}', b"\xff"])
+def test_what_is_no_request_is_answered_too(tmp_path: Path, content: bytes) -> None:
+    place, job = RequestPlace(str(tmp_path)), Job(MADE)
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "one.request").write_bytes(content)
+    SavepointRequests(place, job.ask).look()
+    assert place.read("one.answer") == {"state": "failed", "reason": "the request cannot be read"}
+    assert job.asked == []
+
+
+def test_in_an_object_store_the_same_files_are_objects() -> None:
+    memory, job = Memory(), Job(MADE)
+    place = RequestPlace("s3://bucket/jobs/orders", memory.open)
+    place.write("one.request", {"to": "s3://bucket/x"})
+    requests = SavepointRequests(place, job.ask)
+    requests.look()
+    assert job.asked == ["s3://bucket/x"]
+    [key] = memory.open("s3://bucket/jobs/orders").list(FOLDER)
+    assert json.loads(memory.open("s3://bucket/jobs/orders").get(key))["state"] == "written"
+
+
+def test_where_no_driver_takes_a_request_in_an_object_store_there_is_none(tmp_path: Path) -> None:
+    from epochgate.runtime.store import ObjectCheckpointStore
+
+    memory, url = Memory(), "s3://bucket/jobs/orders"
+    store = ObjectCheckpointStore(memory.open(url), job_id=JOB)
+    store.write_file("known-files/one.segment", b"known")
+    store.save(checkpoint_of(3))
+    instants = iter(range(0, 1000, 10))
+    made, is_of_running_job = ask_savepoint(
+        url,
+        str(tmp_path / "savepoint"),
+        timeout_s=600,
+        open_objects=memory.open,
+        clock=lambda: float(next(instants)),
+    )
+    assert (made.checkpoint_id, is_of_running_job) == (3, False)
+    assert memory.open(url).list(FOLDER) == []
