@@ -37,7 +37,7 @@ IDLE, WORKING, PUT_OFF = "idle", "working", "put_off"
 
 
 class WorkPort(Port):
-    """Where the work is done. The answer to it is `done` or `failed`, with its checkpoint."""
+    """Where the work is done. Each is answered once, by `done` or `failed`."""
 
     def work(self, checkpoint: int, tries: int) -> None:
         """Do the work of this checkpoint's commit; `tries` failed before, and each of them makes
@@ -88,23 +88,20 @@ class PostCommit(Machine):
         Ignore("carry", IDLE,                        None,
                                    "the work of every commit is done"),
 
-        Row("done",     WORKING,            IDLE,    "is_oldest and is_last",
+        Row("done",     WORKING,            IDLE,    "is_last",
             "settle, reconsider",  "the work of every commit is done"),
-        Row("done",     WORKING,            STAY,    "is_oldest and not is_last",
+        Row("done",     WORKING,            STAY,    "not is_last",
             "settle, begin",       "the work of the next commit is due"),
 
-        Row("failed",   WORKING,            STAY,    "is_oldest and may_retry",
+        Row("failed",   WORKING,            STAY,    "may_retry",
             "work_again",          "it may succeed later"),
-        Row("failed",   WORKING,            PUT_OFF, "is_oldest and not may_retry",
+        Row("failed",   WORKING,            PUT_OFF, "not may_retry",
             "tell, reconsider",    "it has failed in every try, and waits for the next commit"),
     )
     # fmt: on
 
     def has_work(self) -> bool:
         return self.system.after_commit > 0
-
-    def is_oldest(self, checkpoint: int) -> bool:
-        return checkpoint == self.owed.head()
 
     def is_last(self) -> bool:
         return self.owed.size() == 1
@@ -141,5 +138,5 @@ class PostCommit(Machine):
     def reconsider(self) -> None:
         self.system.lifecycle.reconsider()
 
-    def tell(self, checkpoint: int, reason: Opaque) -> None:
-        self.worker.stalled(checkpoint, reason)
+    def tell(self, reason: Opaque) -> None:
+        self.worker.stalled(self.owed.head(), reason)

@@ -94,6 +94,7 @@ class EndingJob(ClosedJob):
     def has_worked(self) -> bool:
         return (
             self.lifecycle.state != FINISHED
+            or self.after_commit == 0
             or self.sink.worked == self.checkpoint.completed
             or self.sink.is_stalled
         )

@@ -26,7 +26,7 @@ from epochgate.runtime.store import (
     CompletedCheckpoint,
     StoredInfo,
 )
-from epochgate.runtime.store.checkpoint import DEBTS
+from epochgate.runtime.store.checkpoint import DEBTS, GIVEN_UP, flat_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -71,16 +71,14 @@ class Parts:
         return [subtask for subtask in range(parallelism) if subtask not in self.subtasks]
 
 
-def _flat(committables: Committables) -> list[Any]:
-    return [[subtask, values] for subtask, values in committables.items()]
-
-
 class Checkpoints:
     """The checkpoint under way, the last completed one, and those who wait for one."""
 
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         self._master = master
         self.latest = restored
+        kept = {} if restored is None else restored.properties
+        self._kept = {name: kept[name] for name in (GIVEN_UP,) if name in kept}
         self._begun_from = "" if restored is None else restored.begun_from
         self._parts: Parts | None = None
         self._saving: CompletedCheckpoint | None = None
@@ -139,7 +137,8 @@ class Checkpoints:
         queue = self._master.queue
         timeout_s = self._master.configuration.checkpoint_timeout_s
         timer = queue.post_later(timeout_s, self._expire, checkpoint)
-        self._parts = Parts(checkpoint, queue.clock.now_s(), timer)
+        properties = dict(self._kept)
+        self._parts = Parts(checkpoint, queue.clock.now_s(), timer, properties=properties)
 
     def _expire(self, checkpoint: int) -> None:
         timeout_s = self._master.configuration.checkpoint_timeout_s
@@ -183,12 +182,12 @@ class Checkpoints:
 
     def keep_uncommitted(self, checkpoint: int, earlier: int, committables: Committables) -> None:
         """Store what an earlier checkpoint holds too, as plain values: [[subtask, values], ...]."""
-        self._part(checkpoint).uncommitted[earlier] = _flat(committables)
+        self._part(checkpoint).uncommitted[earlier] = flat_of(committables)
 
     def keep_debt(self, checkpoint: int, earlier: int, committables: Committables) -> None:
         """Store that the work after the commit of an earlier checkpoint is owed."""
         debts = self._part(checkpoint).properties.setdefault(DEBTS, {})
-        debts[earlier] = _flat(committables)
+        debts[earlier] = flat_of(committables)
 
     def _part(self, checkpoint: int) -> Parts:
         if self._parts is None or self._parts.checkpoint_id != checkpoint:

@@ -70,11 +70,11 @@ class PostCommits:
     def _done(self, checkpoint: int, tries: int, error: BaseException | None) -> None:
         machine = self._master.job.post_commit
         if error is None:
-            machine.done(checkpoint)
+            machine.done()
             return
         reason = f"{type(error).__name__}: {error}"
         self._master.warn(
             f"the work after the commit of checkpoint {checkpoint} has failed in try {tries + 1}: "
             f"{shortened(reason)}"
         )
-        machine.failed(checkpoint, reason)
+        machine.failed(reason)

@@ -25,6 +25,12 @@ id -> its committables, as in `uncommitted`.
 """
 
 
+GIVEN_UP = "epochgate.given_up"
+"""The property that keeps what was given up by command: [checkpoint, committables, seconds since
+1970] each.
+"""
+
+
 @dataclass(frozen=True)
 class CompletedCheckpoint:
     """One checkpoint after all coordinators and subtasks have acknowledged it.
@@ -67,6 +73,11 @@ class CompletedCheckpoint:
     files: list[str] | None = field(default_factory=list)
     epoch: int = 0
     begun_from: str = ""
+
+
+def flat_of(committables: dict[int, list[Any]]) -> list[Any]:
+    """Committables by subtask as a list, which `uncommitted` has: [[subtask, values], ...]."""
+    return [[subtask, values] for subtask, values in committables.items()]
 
 
 def debts_of(checkpoint: CompletedCheckpoint) -> dict[int, list[Any]]:

@@ -151,6 +151,12 @@ def test_at_its_own_bounds_everything_that_can_happen_does(
     assert (result.states, result.transitions) == (states, transitions)
 
 
+def test_a_job_without_work_after_its_commits_ends_alike() -> None:
+    result = searched(EndingJob, None, after_commit=0)
+    assert result.counterexample is None
+    assert (result.states, result.transitions) == (18_847, 97_520)
+
+
 def test_every_row_of_the_machines_that_run_is_taken_somewhere_or_excused() -> None:
     rows = [
         *searched(ClosedJob, None, coordinators=2, wanted=1).coverage,

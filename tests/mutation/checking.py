@@ -72,6 +72,7 @@ SYSTEMS = (
     bounds(ResumingJob),
     bounds(EndingJob, slow_commits=0),
     bounds(EndingJob),
+    bounds(EndingJob, after_commit=0),
     bounds(LiveJob),
 )
 """Tried in this order."""

@@ -174,12 +174,11 @@ class SlowSink(Environment):
         self.worked = self.working
         self.working = 0
         self.is_stalled = False
-        self.system.post_commit.done(self.worked)
+        self.system.post_commit.done()
 
     def report_failed(self) -> None:
-        checkpoint = self.working
         self.working = 0
-        self.system.post_commit.failed(checkpoint, "the work has failed")
+        self.system.post_commit.failed("the work has failed")
 
     # port `sink` of the committer
 

@@ -305,11 +305,11 @@ class Worker(Environment):
         self.has_acted = False
 
     def report_done(self) -> None:
-        self.system.post_commit.done(self.number)
+        self.system.post_commit.done()
         self.rest()
 
     def report_failed(self) -> None:
-        self.system.post_commit.failed(self.number, "the work has failed")
+        self.system.post_commit.failed("the work has failed")
         self.rest()
 
     # port `worker` of the work after commits
