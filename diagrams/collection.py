@@ -51,8 +51,8 @@ class Freshness:
 
 
 class Collection:
-    """The files of some machines; with `systems` the whole set of a project, overview and index
-    too.
+    """The files of some machines; with `systems` also who triggers whom in these, and in all
+    formats the whole set of a project, with an index.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Collection:
         formats: Iterable[str] = FORMATS,
     ) -> None:
         self._formats = tuple(formats)
-        self._is_whole = bool(systems)
+        self._is_whole = bool(systems) and self._formats == FORMATS
         self._texts: dict[str, str] = {}
         self._pictures: dict[str, Picture] = {}
         for name, machine in machines.items():
@@ -72,6 +72,7 @@ class Collection:
                 self._texts[f"{name}.md"] = machine_table(name, machine, shown)
         if systems:
             self._add(OVERVIEW, overview_dot(systems), overview_mermaid(systems))
+        if self._is_whole:
             self._texts[INDEX] = index(machines, systems)
 
     def _add(self, name: str, dot: str, mermaid: str) -> None:

@@ -33,6 +33,7 @@ COMMANDS = (
     "draw",
     "check",
     "fuzz",
+    "validate",
     "certify-sink",
 )
 """The commands in the order in which help lists them; `epochgate.commands` has the module of each,

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 from epochgate.fsm.clock import Clock
 from epochgate.fsm.errors import ReplayDiverged
-from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect, Emitted
 from epochgate.fsm.system import System
 
@@ -42,31 +41,63 @@ class Journal(Protocol):
 
     clock: Clock | None
 
-    def record_event(self, machine: Machine, trigger: str, arguments: tuple[Any, ...]) -> None:
-        """Record an event before it is processed; the triggers inside its step follow from it."""
+    def record_event(self, event: tuple[str, tuple[Any, ...]], /) -> None:
+        """Record an event before it is processed, its trigger and the machine with the arguments;
+        the triggers inside its step follow from it.
+        """
         ...
 
-    def record_effects(self, emitted: Iterable[Emitted]) -> None:
+    def record_effects(self, emitted: Iterable[Emitted], /) -> None:
         """Record the effects of the step before they are handed to their handlers."""
         ...
 
+    def between_events(self) -> None:
+        """The queue is about to process events, and none is under way."""
+        ...
 
-class MemoryJournal:
+    def due_in_s(self) -> float | None:
+        """After how many seconds without an event the queue is to come back; None: it need not."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more is recorded."""
+        ...
+
+
+class UnwrittenJournal:
+    """A journal that has nothing to write, and so nothing to do but to record."""
+
+    clock: Clock | None = None
+
+    def between_events(self) -> None:
+        """There is nothing to write."""
+
+    def due_in_s(self) -> float | None:
+        """There is nothing to come back for."""
+        return None
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class MemoryJournal(UnwrittenJournal):
     """Keeps all entries of one system in memory."""
 
     def __init__(self, system: System) -> None:
         self.entries: list[JournalEntry] = []
-        self.clock: Clock | None = None
         self._names = {machine: name for name, machine in system.MACHINES.items()}
 
-    def record_event(self, machine: Machine, trigger: str, arguments: tuple[Any, ...]) -> None:
+    def record_event(self, event: tuple[str, tuple[Any, ...]], /) -> None:
         """Append an entry."""
+        trigger, (machine, *arguments) = event
         now_s = 0.0 if self.clock is None else self.clock.now_s()
         name = self._names[type(machine)]
         number = len(self.entries)
-        self.entries.append(JournalEntry(number, now_s, name, machine.index, trigger, arguments))
+        self.entries.append(
+            JournalEntry(number, now_s, name, machine.index, trigger, (*arguments,))
+        )
 
-    def record_effects(self, emitted: Iterable[Emitted]) -> None:
+    def record_effects(self, emitted: Iterable[Emitted], /) -> None:
         """Add the effects to the last entry."""
         if self.entries:
             last = self.entries[-1]

@@ -13,29 +13,19 @@ is complete. Triggers are fired on the event queue's thread.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from enum import Enum
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.declaration import Declaration, expand, parameters
-from epochgate.fsm.errors import TransitionRefused
 from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, Fifo, FifoField, IntField
 from epochgate.fsm.ports import Effect, Outlet, PortField, effect_kinds
 from epochgate.fsm.rows import Row
+from epochgate.fsm.steps import Outcome, Steps, Table, steps_of
 from epochgate.fsm.subset import check_machine
-from epochgate.fsm.transitions_backed import Branch, dispatch_table
+from epochgate.fsm.transitions_backed import dispatch_table
 
 if TYPE_CHECKING:
     from epochgate.fsm.system import System
-
-
-class Outcome(Enum):
-    """How a fired trigger ended that was not refused."""
-
-    TAKEN = "taken"
-    IGNORED = "ignored"
-    WAITING = "waiting"
-    """It was fired inside a step, and runs once what was fired before it is over."""
 
 
 Trigger = Callable[..., Outcome]
@@ -87,14 +77,14 @@ class Machine:
         if not cls.ROWS:
             return
         Declaration(cls).check()
-        for trigger, by_state in dispatch_table(
-            cls.STATES, cls.INITIAL, cls.expanded_rows()
-        ).items():
-            setattr(cls, trigger, _trigger(cls, trigger, by_state))
         # A trigger that only the base's table names would still run the base's rows.
         inherited = {row.trigger for base in cls.__mro__[1:] for row in vars(base).get("ROWS", ())}
-        for trigger in sorted(inherited.difference(cls.triggers())):
-            setattr(cls, trigger, _trigger(cls, trigger, {}))
+        table: Table = {
+            **{trigger: {} for trigger in sorted(inherited)},
+            **dispatch_table(cls.STATES, cls.INITIAL, cls.expanded_rows()),
+        }
+        for trigger, steps in steps_of(cls, table).items():
+            setattr(cls, trigger, _trigger(cls, trigger, steps))
         if cls.IS_CHECKED:
             check_machine(cls)
 
@@ -167,31 +157,8 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
-"""For each state the rows that take a trigger: guards, dest, actions, outcome and the row."""
-
-
-def _compiled(cls: type[Machine], branch: Branch, width: int) -> tuple[Any, ...]:
-    def callback(name: str) -> tuple[Callable[..., Any], slice | bool]:
-        function = getattr(cls, name)
-        taken = len(parameters(function))
-        return function, taken > 0 if taken in (0, width) else slice(1 + taken)
-
-    guards = tuple((*callback(name), expected) for name, expected in branch.conditions)
-    actions = tuple(callback(name) for name in branch.actions)
-    outcome = Outcome.IGNORED if branch.row.is_ignored else Outcome.TAKEN
-    return guards, branch.dest, actions, outcome, branch.row
-
-
-def _trigger(
-    cls: type[Machine], trigger: str, by_state: dict[str, tuple[Branch, ...]]
-) -> Callable[..., Outcome]:
-    width = len(cls.trigger_parameters(trigger))
-    rows = {
-        state: tuple(_compiled(cls, branch, width) for branch in by_state.get(state, ()))
-        for state in cls.STATES
-    }
-    fire = fired_by(rows, trigger, is_environment=cls.IS_ENVIRONMENT)
+def _trigger(cls: type[Machine], trigger: str, steps: Steps) -> Callable[..., Outcome]:
+    fire = fired_by(steps, trigger, is_environment=cls.IS_ENVIRONMENT)
     fire.is_trigger = True  # type: ignore[attr-defined]  # read by Declaration
     fire.__qualname__ = f"{cls.__qualname__}.{trigger}"
     fire.__doc__ = f"Fire {trigger!r}: " + "; ".join(
@@ -200,9 +167,7 @@ def _trigger(
     return fire
 
 
-def fired_by(  # noqa: C901  # `fire`, which is inside, is one function for speed; see there
-    rows: Rows, trigger: str, *, is_environment: bool
-) -> Callable[..., Outcome]:
+def fired_by(steps: Steps, trigger: str, *, is_environment: bool) -> Callable[..., Outcome]:
     """Make the method that fires a trigger.
 
     One of the protocol waits inside a step, and else begins a step, which ends when the inner queue
@@ -211,56 +176,32 @@ def fired_by(  # noqa: C901  # `fire`, which is inside, is one function for spee
     waiting = Outcome.WAITING
     empty: deque[Any] = deque()
 
-    # Each event of a job passes here several times. A step is one frame, because each function that
-    # it called would be paid by every trigger. A callback takes the machine and as many of the
-    # trigger's arguments as it names: none, all, or the first few, cut from the one tuple.
-    def fire(*call: Any) -> Outcome:  # noqa: C901, PLR0912  # one frame: see above
+    # Each event of a job passes here several times; a function called from here would be paid by
+    # every trigger.
+    def fire(*call: Any) -> Outcome:
         system = call[0].system
         queue = system.open_queue
         if is_environment:
             system.open_queue, inner = system.outer_queue, empty
         elif queue is not None:
-            is_inside = queue is system.inner_queue
-            queue.append((rows, trigger, call) if is_inside else (fire, call))
+            queue.append((steps, call) if queue is system.inner_queue else (fire, call))
             return waiting
         else:
             system.open_queue = inner = system.inner_queue
             if system.journal is not None:
-                system.journal.record_event(call[0], trigger, call[1:])
-        present, name, first = rows, trigger, waiting
-        observer = system.observer
+                system.journal.record_event((trigger, call))
+        present, observer, first = steps, system.observer, waiting
         try:
             while True:
-                self = call[0]
-                source = self.state
-                for guards, dest, actions, outcome, row in present[source]:  # noqa: B007  # the row taken, used below
-                    for guard, taken, expected in guards:
-                        if taken is False:
-                            holds = guard(self)
-                        else:
-                            holds = guard(*call) if taken is True else guard(*call[taken])
-                        if holds != expected:
-                            break
-                    else:
-                        break
-                else:
-                    raise TransitionRefused(repr(self), source, name, self.accepted(source))
-                if dest is not None:
-                    self.state = dest
-                for action, taken in actions:
-                    if taken is False:
-                        action(self)
-                    elif taken is True:
-                        action(*call)
-                    else:
-                        action(*call[taken])
+                source = call[0].state
+                outcome, row = present[source](*call)
                 if observer is not None:
-                    observer(self, source, row, call[1:])
+                    observer(call[0], source, row, call[1:])
                 if first is waiting:
                     first = outcome
                 if not inner:
                     return first
-                present, name, call = inner.popleft()
+                present, call = inner.popleft()
         except BaseException:
             inner.clear()
             raise

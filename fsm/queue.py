@@ -44,6 +44,7 @@ class EventQueue:
 
     def __init__(self, system: System, clock: Clock, journal: Journal | None = None) -> None:
         self.system, self.clock = system, clock
+        self._journal = journal
         if journal is not None:
             system.journal = journal
             journal.clock = clock
@@ -93,11 +94,12 @@ class EventQueue:
 
     def post_due(self) -> int:
         """Enqueue the timers whose time has come, in order of their times; their number."""
-        posted, now_s = 0, self.clock.now_s()
-        while (due_s := self.next_due_s()) is not None and due_s <= now_s:
-            timer = heapq.heappop(self._timers)[2]
-            self._events.append((timer.trigger, timer.arguments))
-            posted += 1
+        posted, now_s, timers = 0, self.clock.now_s(), self._timers
+        while timers and timers[0][0] <= now_s:
+            timer = heapq.heappop(timers)[2]
+            if not timer.is_cancelled:
+                self._events.append((timer.trigger, timer.arguments))
+                posted += 1
         return posted
 
     def step(self) -> bool:
@@ -123,17 +125,19 @@ class EventQueue:
                 "the queue is processing an event, which must end before the next one begins; "
                 "post from here what should happen afterwards"
             )
-        last = sys.maxsize if events_max is None else self.processed + events_max
-        first, events = self.processed, self._events
+        left, done, events = sys.maxsize if events_max is None else events_max, 0, self._events
         outbox, settle = self.system.emitted, self.system.settle
+        if self._journal is not None:
+            self._journal.between_events()
         self._is_processing = True
         try:
-            while events and self.processed < last:
+            while events and done < left:
                 trigger, arguments = events.popleft()
-                self.processed += 1
+                done += 1
                 trigger(*arguments)
                 if outbox:
                     settle()
         finally:
             self._is_processing = False
-        return self.processed - first
+            self.processed += done
+        return done

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.fields import ArrayField, FieldSpec
-from epochgate.fsm.machine import Machine, Observer, Outcome, Rows
+from epochgate.fsm.machine import Machine, Observer
 from epochgate.fsm.ports import Effect, Emitted
+from epochgate.fsm.steps import Outcome, Steps
 from epochgate.fsm.subset import Subset, check_system
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 Call = tuple[Callable[..., Outcome], tuple[Any, ...]]
 """A trigger that a handler has fired: what fires it, with the machine and the arguments."""
-Waiting = tuple[Rows, str, tuple[Any, ...]]
-"""A trigger that was fired inside a step: its rows, its name, the machine and the arguments."""
+Waiting = tuple[Steps, tuple[Any, ...]]
+"""A trigger that was fired inside a step: what it does, with the machine and the arguments."""
 
 
 INSTANCE_ATTRIBUTES = (

@@ -228,7 +228,7 @@ class Attempt(Machine):
         Row("lost",    RUNNING,                                          FAILED,   "speaks",
             "stop_running, report_lost",                  "the process or its connection is gone"),
         Row("lost",    CANCELING,                                        CANCELED, "speaks",
-            "report_down",                                "the process has ended on request"),
+            "report_left",                                "the process has ended on request"),
         Row("lost",    ANY,                                              STAY,     "not speaks and is_waiting",
             "forget_waiting",                             "the waiting process is gone"),
         Ignore("lost", ANY,                                                        "not speaks and not is_waiting",
@@ -238,15 +238,13 @@ class Attempt(Machine):
 
         Row("cancel",    (CREATED, SCHEDULED),                    CANCELED,  None,
             None,                                         "the attempt has no process yet"),
-        Row("cancel",    STARTING,                                CANCELING, None,
-            "announce_cancel, end_process",               "all attempts go down together"),
-        Row("cancel",    RUNNING,                                 CANCELING, None,
-            "announce_cancel, end_process, stop_running", "all attempts go down together"),
+        Row("cancel",    CONNECTED,                               CANCELING, None,
+            "announce_cancel, end_process, forget_end",   "all attempts go down together"),
         Ignore("cancel", (FINISHED, CANCELING, CANCELED, FAILED),            None,
                                                           "the attempt goes down, or is over already"),
 
         Row("finish",    RUNNING,                  FINISHED, "speaks",
-            "finish_sends, stop_running, report_down",    "the process has left on request"),
+            "finish_sends, stop_running, report_left",    "the process has left on request"),
         Ignore("finish", RUNNING,                            "not speaks",
                                                           "the message is from an evicted process"),
         Ignore("finish", every_state_but(RUNNING),           None,
@@ -298,6 +296,10 @@ class Attempt(Machine):
         """Whether a process speaks for the attempt."""
         return self.state == DEPLOYING or self.state == INITIALIZING or self.state == RUNNING
 
+    def has_process(self) -> bool:
+        """Whether a process speaks for the attempt, or has yet to leave it."""
+        return self.is_connected() or self.state == CANCELING
+
     def is_fatal(self, identity: int, reason: Opaque, is_fatal: bool) -> bool:
         return is_fatal
 
@@ -308,7 +310,6 @@ class Attempt(Machine):
         self.identity = identity
         if identity > self.newest:
             self.newest = identity
-        self.system.lifecycle.attempt_connected()
 
     def adopt_waiting(self) -> None:
         self.adopt(self.waiting)
@@ -342,6 +343,9 @@ class Attempt(Machine):
 
     def stop_running(self) -> None:
         self.system.lifecycle.attempt_stopped(self.has_ended)
+        self.forget_end()
+
+    def forget_end(self) -> None:
         self.has_ended = False
 
     def pass_acknowledgement(
@@ -392,7 +396,6 @@ class Attempt(Machine):
         self.drop_in_flight(reason)
         self.announce_failed(reason)
         self.report_failed(reason)
-        self.report_down()
 
     def announce_cancel(self) -> None:
         self.announce_failed("all attempts were canceled")
@@ -412,8 +415,8 @@ class Attempt(Machine):
     def report_failed(self, reason: Opaque) -> None:
         self.system.lifecycle.attempt_failed(self.subtask, self.number, reason)
 
-    def report_down(self) -> None:
-        self.system.lifecycle.attempt_down()
+    def report_left(self) -> None:
+        self.system.lifecycle.attempt_left()
 
     def remember_restart(self) -> None:
         self.has_restart_due = True

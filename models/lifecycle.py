@@ -84,8 +84,8 @@ class JobLifecycle(Machine):
     system: Job
     driver: LifecyclePort = output(LifecyclePort)
 
-    connected: int = Int("subtasks")
-    """Attempts that have a process: deploying, initializing, running or canceling."""
+    leaving: int = Int("subtasks")
+    """While all attempts go down: those whose process has not left yet."""
     running: int = Int("subtasks")
     ended: int = Int("subtasks")
     """Running attempts that have reached the end of their input."""
@@ -95,11 +95,10 @@ class JobLifecycle(Machine):
     is_stop_wanted: bool = Bool()
 
     start: Trigger
-    attempt_connected: Trigger
     attempt_running: Trigger
     attempt_ended: Trigger
     attempt_stopped: Trigger
-    attempt_down: Trigger
+    attempt_left: Trigger
     attempt_failed: Trigger
     fail_globally: Trigger
     backed_off: Trigger
@@ -118,8 +117,6 @@ class JobLifecycle(Machine):
         Ignore("start", ENDED,            None,
                                                    "the job was ended before it began"),
 
-        Row("attempt_connected", ANY,                                  STAY, None,
-            "count_connected",                     "a process speaks for the attempt"),
         Row("attempt_running",   ANY,                                  STAY, "not is_last_running",
             "count_running",                       "other attempts have not restored their state"),
         Row("attempt_running",   ANY,                                  STAY, "is_last_running",
@@ -130,17 +127,17 @@ class JobLifecycle(Machine):
             "count_ended, ask_for_last",           "all subtasks have reached the end of their input"),
         Row("attempt_stopped",   ANY,                                  STAY, None,
             "count_stopped",                       "the attempt does not run any more"),
-        Row("attempt_down",      (RESTARTING, *ENDING),                STAY, "not is_last_connected",
-            "count_down",                          "other attempts have a process"),
-        Row("attempt_down",      (RESTARTING, *ENDING),                STAY, "is_last_connected",
-            "count_down, settle_down",             "no attempt has a process any more"),
-        Row("attempt_down",      (CREATED, RUNNING, STOPPING, *ENDED), STAY, None,
-            "count_down",                          "the attempt has no process any more"),
+        Row("attempt_left",      (RESTARTING, *ENDING), STAY, "not is_last_leaving",
+            "count_left",                          "other attempts have a process"),
+        Row("attempt_left",      (RESTARTING, *ENDING), STAY, "is_last_leaving",
+            "count_left, settle_down",             "no attempt has a process any more"),
+        Ignore("attempt_left",   (RUNNING, STOPPING),         None,
+                                                   "the process has left, but the job goes on"),
 
         Row("attempt_failed",    (RUNNING, STOPPING),   STAY, None,
             "ask_restart_one",                     "a failed attempt concerns its own subtask only"),
-        Ignore("attempt_failed", (RESTARTING, *ENDING),       None,
-                                                   "all attempts go down already"),
+        Row("attempt_failed",    FINISHING,             STAY, None,
+            "note_left",                           "the process was told to leave, and needs no successor"),
 
         Row("fail_globally",    (RUNNING, STOPPING),                    RESTARTING, None,
             "cancel_all, ask_restart_all",         "the job's state as a whole cannot be relied on"),
@@ -235,7 +232,7 @@ class JobLifecycle(Machine):
         return self.is_stop_wanted
 
     def is_down(self) -> bool:
-        return self.connected == 0 and not self.system.checkpoint.is_storing()
+        return self.leaving == 0 and not self.system.checkpoint.is_storing()
 
     def is_committed(self) -> bool:
         return self.system.committer.is_settled()
@@ -279,8 +276,8 @@ class JobLifecycle(Machine):
     def is_last_running(self) -> bool:
         return self.running + 1 == self.system.subtasks
 
-    def is_last_connected(self) -> bool:
-        return self.connected == 1
+    def is_last_leaving(self) -> bool:
+        return self.leaving == 1
 
     def is_last_end(self) -> bool:
         return self.ended + 1 == self.sources()
@@ -288,9 +285,6 @@ class JobLifecycle(Machine):
     def sources(self) -> int:
         """How many attempts have to reach the end of their input."""
         return self.system.subtasks
-
-    def count_connected(self) -> None:
-        self.connected += 1
 
     def count_running(self) -> None:
         self.running += 1
@@ -306,8 +300,17 @@ class JobLifecycle(Machine):
         if had_ended:
             self.ended -= 1
 
-    def count_down(self) -> None:
-        self.connected -= 1
+    def count_left(self) -> None:
+        self.leaving -= 1
+
+    def note_left(self) -> None:
+        self.attempt_left()
+
+    def count_leaving(self) -> None:
+        self.leaving = 0
+        for s in range(self.system.subtasks):
+            if self.system.attempt[s].has_process():
+                self.leaving += 1
 
     def ask_restart_one(self, subtask: int, attempt: int, reason: Opaque) -> None:
         self.driver.restart_one(subtask, attempt, reason)
@@ -317,6 +320,9 @@ class JobLifecycle(Machine):
 
     def cancel_all(self, reason: Opaque) -> None:
         self.system.checkpoint.abort(reason)
+        self.running = 0
+        self.ended = 0
+        self.count_leaving()
         self.cancel_attempts()
 
     def cancel_attempts(self) -> None:
@@ -355,6 +361,7 @@ class JobLifecycle(Machine):
         self.system.request.submit()
 
     def finish_all(self) -> None:
+        self.count_leaving()
         for s in range(self.system.subtasks):
             if self.system.attempt[s].is_running():
                 self.driver.finish(s, self.system.attempt[s].identity)

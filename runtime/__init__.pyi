@@ -69,6 +69,15 @@ from epochgate.runtime.api.sinks_of_one_job import (
     CommitterOfSinks as CommitterOfSinks,
     UnknownSink as UnknownSink,
 )
+from epochgate.runtime.api.state_parts import (
+    PartsDamaged as PartsDamaged,
+    pack_parts as pack_parts,
+    unpack_parts as unpack_parts,
+)
+from epochgate.runtime.api.state_versions import (
+    StateNotUpgraded as StateNotUpgraded,
+    StateTooNew as StateTooNew,
+)
 from epochgate.runtime.api.transport import TaskInbox as TaskInbox, Transport as Transport
 from epochgate.runtime.api.user_code import CannotLoad as CannotLoad
 from epochgate.runtime.shell.batch_snapshots import (

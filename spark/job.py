@@ -36,6 +36,7 @@ from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.shell.queue_thread import JobLoop
 from epochgate.runtime.store import CheckpointStore
+from epochgate.runtime.tracing.file_journal import Tracing, tracing_of
 from epochgate.spark.errors import TooFewSlots
 from epochgate.spark.program_pickling import pickled
 from epochgate.spark.session import validate_session
@@ -213,41 +214,41 @@ def run_job(
     listeners: Sequence[JobListener] = (),
     has_history: bool = True,
     metrics_port: int | None = None,
+    journal: str | os.PathLike[str] | Tracing | None = None,
     in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
     """Start a job on `spark`, a session with its driver in this process; returns once submitted.
 
     `program_factory(subtask)` makes what the subtask runs, in its worker process. It is sent with
-    cloudpickle, and with it what it needs of the user's own modules; installed packages must be on
-    the executors as well, or their modules in `by_value`. `port`: on which the driver listens, 0
-    for a free one; at spark.driver.bindAddress, and tasks connect to spark.driver.host; with a
-    local master both are the loopback address. `batch_states`: operator id -> what
-    `JobHandle.request_batch_snapshot` gave in an earlier job; without a checkpoint its coordinator
-    begins from that, its tasks from nothing. `from_savepoint`: of this job; `store` must hold
-    nothing yet, or have begun with the same. `after_commit` is called with each checkpoint that is
-    visible (docs/sinks.md). A worker is heard every `heartbeat_interval_s` seconds; one that is
-    silent for `heartbeat_timeout_s` is replaced. `process_timeout_s`: the job fails when Spark
-    brings up no process for a subtask within this many seconds. `listeners` hear what happens, as
-    do the loggers `epochgate.job…`, and the history beside the checkpoints of a directory
-    (`has_history`). `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0 for a
-    free one. `in_front`: another transport before Spark's, for tests.
+    cloudpickle and what it needs of the user's own modules; installed packages must be on the
+    executors too, or their modules in `by_value`. `port`: on which the driver listens, 0 for a free
+    one, at spark.driver.bindAddress; tasks connect to spark.driver.host; with a local master both
+    are the loopback address. `batch_states`: operator id -> what `JobHandle.request_batch_snapshot`
+    gave in an earlier job; without a checkpoint its coordinator begins from that, its tasks from
+    nothing. `from_savepoint`: of this job; `store` must hold nothing yet, or have begun with the
+    same. `after_commit` is called with each checkpoint that is visible. A worker that is silent for
+    `heartbeat_timeout_s` is replaced; it speaks every `heartbeat_interval_s`. The job fails when
+    Spark brings up no process for a subtask within `process_timeout_s`. `listeners` hear what
+    happens, as the loggers `epochgate.job…` and the history of a directory (`has_history`) do.
+    `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0 for a free one.
+    `journal`: a directory for traces. `in_front`: another transport before Spark's, for tests.
 
-    Takes over `store` and `committer`, and closes them at the job's end. Raises what
-    `validate_session`, `begin_from`, MetricsPage and the committer's `open` raise, CannotBind,
-    ProgramNotPicklable, TooFewSlots, JobMisconfigured; `store` is closed then if the job had begun.
+    Takes over `store` and `committer`, and closes them at the job's end. Raises, without closing
+    `store` unless the job had begun to start, what `validate_session`, `begin_from`, MetricsPage,
+    and `committer.open` raise, ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind.
     """
     concurrent = configuration.concurrent_attempts_max
     warnings = validate_session(spark, concurrent_attempts_max=concurrent)
-    program = pickled(program_factory, by_value)
-    _check_slots(spark.sparkContext, configuration.parallelism)
+    tracing = tracing_of(journal, configuration)
     transport = _transport(
         spark.sparkContext,
         configuration,
-        program,
+        pickled(program_factory, by_value),
         port=port,
         heartbeat_interval_s=heartbeat_interval_s,
         heartbeat_timeout_s=heartbeat_timeout_s,
         process_timeout_s=process_timeout_s,
+        tracing=tracing,
     )
     _begin(store, from_savepoint)
     heard_by = Listening(listeners, store, has_history=has_history, metrics_port=metrics_port)
@@ -262,6 +263,7 @@ def run_job(
             after_commit=after_commit,
             batch_states=batch_states,
             listeners=heard_by.listeners,
+            journal=None if tracing is None else tracing.driver,
         )
         loop = _begun(master, transport, warnings)
     return JobHandle(master, loop, transport, heard_by.metrics_url, _requests_to(master))
@@ -292,6 +294,7 @@ def _requests_to(master: JobMaster) -> SavepointRequests | None:
 def _transport(
     context: Any, configuration: JobConfiguration, program: bytes, **settings: Any
 ) -> SparkTransport:
+    _check_slots(context, configuration.parallelism)
     bind_host, advertised_host = _addresses(context)
     return SparkTransport(
         context,

@@ -56,6 +56,7 @@ RUN_OPTIONS = (
     "heartbeat_interval_s",
     "heartbeat_timeout_s",
     "in_front",
+    "journal",
     "listeners",
     "metrics_port",
     "port",
@@ -228,7 +229,8 @@ class Pipeline:
         `from_savepoint`: where a savepoint of this job was written, from which checkpoints that are
         not there yet begin; the job id is then that of the savepoint.
         `options`: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and those
-        of `run_job` (`by_value`, `listeners`, `port`, `metrics_port`, `has_history`, heartbeats).
+        of `run_job` (`by_value`, `listeners`, `port`, `metrics_port`, `has_history`, `journal`,
+        heartbeats).
         Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, and what
         `run_job`, `begin_from`, the sink's `create_committer` and the checkpoint store raise.
         """

@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
 from epochgate.errors import EpochgateError
+from epochgate.fsm import Journal
+from epochgate.models.task import TaskSystem
 from epochgate.runtime.api.operator import FatalTaskError, Program, Work, metrics_of
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
@@ -55,11 +57,12 @@ def run_task(settings: Mapping[str, Any], *, subtask: int, identity: int) -> Non
 
     `settings`: "host", "port", "key", "run_id", "parallelism", "coordinators" (operator ids),
     "program" (a pickled callable from the subtask to its `Program`; it came with Spark's own task,
-    never over our socket), "heartbeat_interval_s", "silence_timeout_s", "frame_bytes_max". Raises
-    AttemptOver, and what `TaskChannel.connect` raises.
+    never over our socket), "heartbeat_interval_s", "silence_timeout_s", "frame_bytes_max", and
+    perhaps "tracing" (the fields of a `Tracing`, where the trace is written). Raises AttemptOver,
+    and what `TaskChannel.connect` raises.
     """
     channel = _connected(settings, subtask, identity)
-    attempt = Attempt(channel, settings, subtask)
+    attempt = Attempt(channel, settings, subtask, identity)
     try:
         attempt.run()
     except ChannelClosed as error:
@@ -105,8 +108,11 @@ def _idle_s(worker: Worker) -> float:
 class Attempt:
     """The loop of one attempt."""
 
-    def __init__(self, channel: TaskChannel, settings: Mapping[str, Any], subtask: int) -> None:
-        self._channel, self._settings, self._subtask = channel, settings, subtask
+    def __init__(
+        self, channel: TaskChannel, settings: Mapping[str, Any], subtask: int, identity: int
+    ) -> None:
+        self._channel, self._settings = channel, settings
+        self._subtask, self._identity = subtask, identity
         self._outgoing: list[Message] = []
         self._made: Program | None = None
         self.is_finished = False
@@ -128,6 +134,7 @@ class Attempt:
             coordinators=list(self._settings["coordinators"]),
             send=self._say,
             clock=MonotonicClock(),
+            journal=self._journal(),
         )
         try:
             self._loop(worker, program, messages)
@@ -141,6 +148,13 @@ class Attempt:
             self._close(worker)
         if not self.is_finished:
             self._give_up_quietly()
+
+    def _journal(self) -> Callable[[TaskSystem], Journal] | None:
+        if self._settings.get("tracing") is None:
+            return None
+        from epochgate.runtime.tracing.file_journal import Tracing
+
+        return Tracing(**self._settings["tracing"]).task(self._subtask, self._identity)
 
     def _first_messages(self) -> list[Message]:
         # Nothing of the user is made before the driver wants this process.

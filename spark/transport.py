@@ -21,11 +21,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from epochgate.runtime.api.reports import counted
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
+from epochgate.runtime.tracing.file_journal import Tracing
 from epochgate.spark.bootstrap import task_function
 from epochgate.spark.resident_job import ResidentJob, TaskFailure
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
@@ -72,7 +73,8 @@ class SparkTransport(Transport):
 
     `on_broken(reason)` is called, on any of the threads, when no process can be expected any more
     or one does not come within `process_timeout_s`: the job must then end as failed.
-    `heartbeat_timeout_s`: a process that is silent for so long is lost.
+    `heartbeat_timeout_s`: a process that is silent for so long is lost. `tracing`: where each task
+    writes its trace.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class SparkTransport(Transport):
         heartbeat_timeout_s: float = 10.0,
         process_timeout_s: float = 60.0,
         frame_bytes_max: int = FRAME_BYTES_MAX,
+        tracing: Tracing | None = None,
     ) -> None:
         self.on_broken: Callable[[str], None] = lambda reason: _log.error("%s", reason)
         self._context = context
@@ -117,6 +120,7 @@ class SparkTransport(Transport):
             "heartbeat_interval_s": heartbeat_interval_s,
             "silence_timeout_s": max(5.0, 3 * heartbeat_timeout_s),
             "frame_bytes_max": frame_bytes_max,
+            "tracing": None if tracing is None else asdict(tracing),
             "carried": CARRIED,
             "carried_folder": CARRIED_FOLDER,
         }

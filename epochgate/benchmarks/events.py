@@ -34,6 +34,7 @@ from epochgate.runtime import (
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.runtime.tracing.file_journal import tracing_of
 
 TASKS = 4
 RUNS = 7
@@ -160,16 +161,18 @@ class EventSourceProvider(CoordinatorProvider):
 
 
 class LoopbackJob:
-    """A running job of four task processes."""
+    """A running job of four task processes; `journal` is a directory for their traces."""
 
-    def __init__(self, tasks: int = TASKS) -> None:
+    def __init__(self, tasks: int = TASKS, journal: str | None = None) -> None:
         provider = EventSourceProvider()
         configuration = JobConfiguration("bench", tasks, (provider,), checkpoint_interval_s=None)
+        tracing = tracing_of(journal, configuration)
         self._transport = LoopbackTransport(
             counting_program,
             parallelism=tasks,
             coordinators=[OPERATOR],
             run_id=configuration.run_id,
+            tracing=tracing,
         )
         self.master = JobMaster(
             configuration,
@@ -177,6 +180,7 @@ class LoopbackJob:
             store=InMemoryCheckpointStore(CheckpointShelf(), job_id="bench"),
             clock=MonotonicClock(),
             blocking=ThreadedWork,
+            journal=None if tracing is None else tracing.driver,
         )
         self._loop = JobLoop(self.master)
         self._loop.start()

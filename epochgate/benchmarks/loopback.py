@@ -9,10 +9,12 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from epochgate.runtime import Program, TaskInbox, Transport
 from epochgate.runtime.api.transport import Message
+from epochgate.runtime.tracing.file_journal import Tracing
 from epochgate.spark.task_main import run_task
 from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, new_key
 
@@ -30,6 +32,7 @@ class LoopbackTransport(Transport):
         parallelism: int,
         coordinators: list[str],
         run_id: str,
+        tracing: Tracing | None = None,
     ) -> None:
         key = new_key()
         self._server = TaskServer(key=key, host=HOST, listener=self)
@@ -43,6 +46,7 @@ class LoopbackTransport(Transport):
             "heartbeat_interval_s": 1.0,
             "silence_timeout_s": 30.0,
             "frame_bytes_max": FRAME_BYTES_MAX,
+            "tracing": None if tracing is None else asdict(tracing),
         }
         self._inbox: TaskInbox | None = None
         self._connections: dict[int, Connection] = {}

@@ -11,7 +11,16 @@ from pathlib import Path
 from epochgate.errors import UsageError
 
 PAGE = Path("docs/benchmarks.md")
-QUESTIONS = ("ingest", "known-files", "recovery", "events", "scaling", "listeners", "checker")
+QUESTIONS = (
+    "ingest",
+    "known-files",
+    "recovery",
+    "events",
+    "scaling",
+    "listeners",
+    "journal",
+    "checker",
+)
 """In the order of the page; the module of each is `epochgate.benchmarks.<name>`, with `_` for `-`.
 """
 
@@ -20,7 +29,8 @@ Measure on this machine: the ingestion beside what else brings files into files
 with Spark (ingest), what it costs to know a million files (known-files), how
 soon killed workers and executors are replaced (recovery), control events per
 second through the gateways (events), how the driver's work grows with the
-number of subtasks (scaling), what the log and the history cost (listeners),
+number of subtasks (scaling), what the log and the history cost (listeners), what
+a journal costs (journal),
 and how fast the checker is beside Spin (checker). About a quarter of an hour
 for all; what else runs on the machine shows in the figures."""
 

@@ -75,13 +75,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Do it; 1 when a checkpoint is damaged."""
     stored = _stored(arguments.place)
     if arguments.action in ("show", "export"):
-        checkpoint = _chosen(stored, arguments.place, arguments.id).load()
+        chosen = _chosen(stored, arguments.place, arguments.id)
+        checkpoint = chosen.load()
         if arguments.action == "export":
             _write(json.dumps(exported(checkpoint)), arguments.output)
         elif arguments.json:
-            print(json.dumps(summary(checkpoint)))
+            print(json.dumps({**summary(checkpoint), **_parts_of(chosen)}))
         else:
-            print("\n".join(told(checkpoint)))
+            print("\n".join([*told(checkpoint), *_told_parts(chosen)]))
         return 0
     if arguments.id is not None:
         stored = [_chosen(stored, arguments.place, arguments.id)]
@@ -157,8 +158,21 @@ def summary(checkpoint: CompletedCheckpoint) -> dict[str, Any]:
         "uncommitted": {
             str(earlier): len(values) for earlier, values in checkpoint.uncommitted.items()
         },
+        "versions": {
+            operator: sorted(found) for operator, found in sorted(_versions(checkpoint).items())
+        },
+        "begun_from": checkpoint.begun_from or None,
         "properties": sorted(checkpoint.properties),
     }
+
+
+def _versions(checkpoint: CompletedCheckpoint) -> dict[str, set[int]]:
+    """The versions of states that are not the first, by operator; those of coordinators too."""
+    found: dict[str, set[int]] = {}
+    for each in (checkpoint.coordinator_versions, *checkpoint.versions.values()):
+        for operator, version in each.items():
+            found.setdefault(operator, set()).add(version)
+    return found
 
 
 def exported(checkpoint: CompletedCheckpoint) -> dict[str, Any]:
@@ -241,8 +255,28 @@ def told(checkpoint: CompletedCheckpoint) -> Iterator[str]:
     yield f"committables: {handed_over:,} of {len(one['committables'])} subtasks"
     for earlier, count in one["uncommitted"].items():
         yield f"not known to be committed: {count:,} of checkpoint {earlier}"
+    for operator, versions in one["versions"].items():
+        yield f"state of {operator}: version {', '.join(map(str, versions))}"
+    if one["begun_from"]:
+        yield f"begun from savepoint {one['begun_from']}"
     if one["properties"]:
         yield f"properties: {', '.join(one['properties'])}"
+
+
+def _parts_of(chosen: StoredCheckpoint) -> dict[str, int]:
+    parts = chosen.parts()
+    return {"parts": len(parts), "part_bytes": sum(part.length for part in parts)}
+
+
+def _told_parts(chosen: StoredCheckpoint) -> Iterator[str]:
+    from epochgate.runtime.api.reports import size
+
+    found = _parts_of(chosen)
+    if found["parts"]:
+        yield (
+            f"in parts of their own: {size(found['part_bytes'])} of the states, {found['parts']:,} "
+            "parts, which other checkpoints may refer to"
+        )
 
 
 def _extent(states: Any) -> tuple[int, int, int]:

@@ -13,14 +13,14 @@ from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
     from epochgate.diagrams.collection import Collection
-    from epochgate.fsm import Machine
+    from epochgate.fsm import Machine, System
 
 FORMATS = ("svg", "png", "dot", "mermaid", "table")
 OUTPUT = Path("diagrams/generated")
 
 
 class UnknownMachine(UsageError):
-    """A machine to draw that is neither in the catalogue nor in a module."""
+    """What is to be drawn is neither in the catalogue nor a machine or a system in a module."""
 
 
 EPILOG = """\
@@ -29,6 +29,8 @@ examples:
   epochgate draw gateway -o shown         one machine, into the folder shown
   epochgate draw my_package.door:Door -o shown --format svg,table
                                           a machine of your own
+  epochgate draw my_package.door:Airlock -o shown
+                                          a system: its machines, and which triggers which
   epochgate draw --check                  whether the committed set is fresh (exit code 1 if not)
   epochgate draw --list                   the machines that epochgate is made of"""
 
@@ -46,7 +48,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "machines",
         nargs="*",
         metavar="MACHINE",
-        help="a name that --list shows, or module:Class; all of epochgate's when none is given",
+        help="a name that --list shows, or module:Class of a machine or a system; all of "
+        "epochgate's when none is given",
     )
     parser.add_argument(
         "-o",
@@ -92,8 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{name:<12} {counts}, {len(machine.ROWS)} rows")
         return 0
     is_whole = not arguments.machines and arguments.format == FORMATS
-    machines = chosen(arguments.machines)
-    systems = RUNNING if is_whole else ()
+    machines, systems = chosen(arguments.machines) if arguments.machines else (MACHINES, [])
+    systems = [*RUNNING] if is_whole else systems
     collection = Collection(machines, systems, arguments.format)
     if arguments.check:
         return check(collection, arguments)
@@ -126,37 +129,53 @@ def check(collection: Collection, arguments: argparse.Namespace) -> int:
     return 1
 
 
-def chosen(names: Sequence[str]) -> dict[str, type[Machine]]:
-    """Return the machines that the names mean, all of epochgate's when there are none.
+def chosen(names: Sequence[str]) -> tuple[dict[str, type[Machine]], list[type[System]]]:
+    """Return the machines that the names mean, and the systems among what they name.
 
     Raises UnknownMachine.
     """
+    from epochgate.fsm import System
     from epochgate.models import MACHINES
 
-    if not names:
-        return MACHINES
-    found = {}
+    found: dict[str, type[Machine]] = {}
+    systems: list[type[System]] = []
     for name in names:
-        if ":" in name:
-            own = name.partition(":")[2]
-            if own in found:
-                raise UnknownMachine(f"two of the machines are named {own!r}; draw one at a time")
-            found[own] = imported(name)
-        elif name in MACHINES:
-            found[name] = MACHINES[name]
-        else:
+        if ":" not in name and name not in MACHINES:
             raise UnknownMachine(
                 f"there is no machine {name!r}; choose from {', '.join(MACHINES)}, "
-                f"or name one of your own as module:Class"
+                f"or name a machine or a system of your own as module:Class"
             )
-    return found
+        named = MACHINES[name] if name in MACHINES else imported(name)
+        if issubclass(named, System):
+            systems.append(named)
+            new = dict(named.MACHINES)
+        else:
+            new = {name.partition(":")[2] or name: named}
+        if twice := sorted(found.keys() & new.keys()):
+            raise UnknownMachine(f"two of the machines are named {twice[0]!r}; draw one at a time")
+        found |= new
+    return found, systems
 
 
-def imported(name: str) -> type[Machine]:
-    """Import a machine named as module:Class. Raises UnknownMachine."""
-    from epochgate.fsm import Machine
+def imported(name: str) -> type[Machine] | type[System]:
+    """Import a machine or a system named as module:Class. Raises UnknownMachine."""
+    from epochgate.fsm import Machine, System
 
-    module_name, attribute, machine = named_class(name, UnknownMachine)
-    if not (isinstance(machine, type) and issubclass(machine, Machine) and machine.ROWS):
-        raise UnknownMachine(f"{attribute!r} in module {module_name!r} is no machine with rows")
-    return machine
+    module_name, attribute, found = named_class(name, UnknownMachine)
+    if isinstance(found, type) and issubclass(found, Machine) and found.ROWS:
+        return found
+    if isinstance(found, type) and issubclass(found, System) and found.MACHINES:
+        return found
+    there = vars(sys.modules[module_name])
+    named = [
+        name
+        for name, one in there.items()
+        if isinstance(one, type)
+        and one.__module__ == module_name
+        and ((issubclass(one, Machine) and one.ROWS) or (issubclass(one, System) and one.MACHINES))
+    ]
+    has = f"; it has {', '.join(named)}" if named else ""
+    raise UnknownMachine(
+        f"{attribute!r} in module {module_name!r} is no machine with rows and no system of "
+        f"machines{has}"
+    )

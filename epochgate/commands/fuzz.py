@@ -1,5 +1,6 @@
-"""`epochgate fuzz`: explores failures and late messages of the real runtime with Hypothesis, for as
-long as one likes, and shows the shortest schedule that breaks an invariant.
+"""`epochgate fuzz`: explores failures and late messages of the real runtime, of epochgate's own job
+with Hypothesis, or of simulated tests of the user's (`fuzz_tests`), for as long as one likes, and
+shows the shortest schedule that breaks a claim.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ import argparse
 import random
 import time
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epochgate.console import progress
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from epochgate.runtime.testing.fuzzing.coverage import Coverage
 
 PROFILES = ("dev", "ci", "nightly")
-ROWS_SHOWN_MAX = 20
 
 EPILOG = """\
 examples:
@@ -27,7 +28,14 @@ examples:
   epochgate fuzz --minutes 30             sessions of the profile, with one seed after the other
   epochgate fuzz --profile dev --seed 7   the same schedules again
 
+What is fuzzed is epochgate itself, with user code that is made up. Coordinators, operators and
+sinks of your own are fuzzed in a SimulatedJob: docs/testing.md, docs/certifying.md.
+
 Exit codes: 0 nothing found, 1 an invariant was broken, 2 misuse."""
+
+
+class TargetMissing(UsageError):
+    """An option that needs a test was given without one."""
 
 
 class HypothesisMissing(UsageError):
@@ -45,6 +53,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="MODULE[:TEST]",
+        help="simulated tests of your own (docs/testing.md); without it, epochgate's own job",
+    )
+    parser.add_argument(
         "--profile", choices=PROFILES, default="dev", help="how many examples (default: dev)"
     )
     parser.add_argument(
@@ -59,7 +73,25 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="M",
         help="start further sessions, with the next seeds, until so much time has passed",
     )
-    parser.add_argument("--rows", action="store_true", help="list every row that was never taken")
+    parser.add_argument(
+        "--rows",
+        action="store_true",
+        help="list the rows of epochgate's machines that no example took: what this session says "
+        "nothing about",
+    )
+    own = parser.add_argument_group("for tests of your own")
+    own.add_argument(
+        "--jobs", type=_jobs, default=1, metavar="N", help="run in N processes (default: 1)"
+    )
+    own.add_argument("--master", metavar="URL", help="run in tasks of this master of Spark")
+    own.add_argument("--junit", type=Path, metavar="FILE", help="write the outcomes as JUnit XML")
+    own.add_argument("--html", type=Path, metavar="FILE", help="write the failures as a page")
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 256:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes from 1 to 256")
+    return int(text)
 
 
 def _minutes(text: str) -> float:
@@ -73,7 +105,12 @@ def _minutes(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Explore; returns 1 when an invariant was broken."""
+    """Explore; returns 1 when a claim was broken."""
+    if arguments.target is not None:
+        from epochgate.commands.fuzz_tests import run_tests
+
+        return run_tests(arguments)
+    _refuse_without_target(arguments)
     if find_spec("hypothesis") is None:
         raise HypothesisMissing(
             "fuzzing needs Hypothesis, which is not installed; install epochgate with its extra: "
@@ -97,8 +134,23 @@ def run(arguments: argparse.Namespace) -> int:
         _print_summary(coverage, began_s, arguments.rows)
         return 1
     _print_summary(coverage, began_s, arguments.rows)
-    print("nothing found")
+    print("nothing found: every invariant held in every example")
     return 0
+
+
+def _refuse_without_target(arguments: argparse.Namespace) -> None:
+    given = {
+        "--jobs": arguments.jobs > 1,
+        "--master": arguments.master is not None,
+        "--junit": arguments.junit is not None,
+        "--html": arguments.html is not None,
+    }
+    if any(given.values()):
+        names = ", ".join(name for name, is_given in given.items() if is_given)
+        raise TargetMissing(
+            f"{names} is for simulated tests of your own: name them, as in "
+            "`epochgate fuzz tests.test_rules:test_rules`"
+        )
 
 
 def _minutes_since(began_s: float) -> float:
@@ -137,9 +189,7 @@ def _print_summary(coverage: Coverage, began_s: float, shows_all: bool) -> None:
         f"{coverage.starts - coverage.examples} drivers"
     )
     never, known = coverage.never_taken(), coverage.rows_known()
-    print(f"rows taken: {known - len(never)} of {known} (each in each of its states)")
-    shown = never if shows_all else never[:ROWS_SHOWN_MAX]
-    for line in shown:
-        print(f"  never: {line}")
-    if len(never) > len(shown):
-        print(f"  and {len(never) - len(shown)} more (--rows lists them)")
+    hint = "" if shows_all or not never else "; --rows lists the others, longer sessions take more"
+    print(f"rows of the machines taken: {known - len(never)} of {known}, by state{hint}")
+    for line in never if shows_all else ():
+        print(f"  not in this session: {line}")

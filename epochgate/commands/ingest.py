@@ -221,6 +221,11 @@ def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
         help="serve figures for Prometheus at http://127.0.0.1:PORT/metrics; 0 for a free port, "
         "which is printed",
     )
+    add(
+        "--journal",
+        metavar="DIR",
+        help="write there what the machines of driver and tasks do, for `epochgate validate`",
+    )
     add("--quiet", action="store_true", help="say nothing but warnings and errors")
     add(
         "--json",
@@ -305,6 +310,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
         port=arguments.port,
         metrics_port=arguments.metrics_port,
+        journal=arguments.journal,
         from_savepoint=arguments.from_savepoint,
         allow_dropped_state=tuple(arguments.allow_dropped_state),
     )

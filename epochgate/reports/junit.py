@@ -36,7 +36,7 @@ def junit_xml(results: Mapping[str, Result], root: Path | None = None) -> str:
 
 
 def _suite(name: str, result: Result, root: Path) -> ElementTree.Element:
-    suite = ElementTree.Element("testsuite", name=_legal(name))
+    suite = ElementTree.Element("testsuite", name=legal(name))
     seconds = result.compile_seconds + result.search_seconds
     suite.set("time", f"{seconds:.3f}")
     properties = ElementTree.SubElement(suite, "properties")
@@ -52,7 +52,7 @@ def _suite(name: str, result: Result, root: Path) -> ElementTree.Element:
         ElementTree.SubElement(properties, "property", name=key, value=str(value))
     cases = [_claim(result, claim, root) for claim in result.properties]
     for case in [*cases, _faults(result, root), _coverage(result)]:
-        case.set("classname", _legal(name))
+        case.set("classname", legal(name))
         suite.append(case)
     suite.set("tests", str(len(cases) + 2))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
@@ -63,7 +63,7 @@ def _suite(name: str, result: Result, root: Path) -> ElementTree.Element:
 
 def _claim(result: Result, claim: PropertyResult, root: Path) -> ElementTree.Element:
     case = _case(f"{claim.kind}: {claim.claim}")
-    case.set("file", _legal(relative(claim.file, root)))
+    case.set("file", legal(relative(claim.file, root)))
     case.set("line", str(claim.line))
     found = result.counterexample
     if claim.verdict is Verdict.BOUNDED:
@@ -101,17 +101,18 @@ def _coverage(result: Result) -> ElementTree.Element:
 
 
 def _case(name: str) -> ElementTree.Element:
-    return ElementTree.Element("testcase", name=_legal(name))
+    return ElementTree.Element("testcase", name=legal(name))
 
 
 def _skip(case: ElementTree.Element, message: str) -> None:
-    ElementTree.SubElement(case, "skipped", message=_legal(message))
+    ElementTree.SubElement(case, "skipped", message=legal(message))
 
 
 def _fail(case: ElementTree.Element, kind: str, message: str, text: str) -> None:
-    failure = ElementTree.SubElement(case, "failure", type=_legal(kind), message=_legal(message))
-    failure.text = _legal(text) or None
+    failure = ElementTree.SubElement(case, "failure", type=legal(kind), message=legal(message))
+    failure.text = legal(text) or None
 
 
-def _legal(text: str) -> str:
+def legal(text: str) -> str:
+    """Replace what XML cannot hold."""
     return NOT_XML.sub("�", text)

@@ -28,9 +28,11 @@ MEANING = {
 }
 
 
-def html_page(results: Mapping[str, Result], root: Path | None = None) -> str:
+def html_page(
+    results: Mapping[str, Result], root: Path | None = None, command: str = "check"
+) -> str:
     """The results by the names of their systems; file names are relative to `root`, by default
-    the current folder.
+    the current folder; `command` is the one that found them.
     """
     own = files("epochgate.reports")
     verdicts = [result.verdict for result in results.values()]
@@ -46,13 +48,13 @@ def html_page(results: Mapping[str, Result], root: Path | None = None) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>epochgate check: {escape(told)}</title>
+<title>epochgate {command}: {escape(told)}</title>
 <link rel="icon" href="data:,">
 <style>
 {own.joinpath("page.css").read_text(encoding="utf-8")}</style>
 </head>
 <body>
-<header><h1>epochgate <span>check</span></h1><p>{escape(told)}</p></header>
+<header><h1>epochgate <span>{command}</span></h1><p>{escape(told)}</p></header>
 <main>
 {_contents(results)}{sections}
 </main>

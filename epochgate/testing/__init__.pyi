@@ -19,3 +19,24 @@ from epochgate.runtime.testing.scripted import (
     ScriptedProvider as ScriptedProvider,
 )
 from epochgate.runtime.testing.simulation import SimulatedJob as SimulatedJob, Stuck as Stuck
+from epochgate.runtime.testing.worlds.claims import ClaimBroken as ClaimBroken
+from epochgate.runtime.testing.worlds.escapes import EscapedSimulation as EscapedSimulation
+from epochgate.runtime.testing.worlds.faults import UnknownFault as UnknownFault
+from epochgate.runtime.testing.worlds.job import (
+    NoSuchSubtask as NoSuchSubtask,
+    WorldJob as WorldJob,
+)
+from epochgate.runtime.testing.worlds.report import (
+    SimulationFailed as SimulationFailed,
+    Vacuous as Vacuous,
+)
+from epochgate.runtime.testing.worlds.rig import NotSimulated as NotSimulated
+from epochgate.runtime.testing.worlds.schedule import TokenMalformed as TokenMalformed
+from epochgate.runtime.testing.worlds.searching import NotRepeatable as NotRepeatable
+from epochgate.runtime.testing.worlds.simulate import (
+    explore as explore,
+    replay as replay,
+    simulate as simulate,
+)
+from epochgate.runtime.testing.worlds.suites import agree as agree, read_once as read_once
+from epochgate.runtime.testing.worlds.world import World as World, WorldMisused as WorldMisused

@@ -11,8 +11,8 @@ from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.checker.engines.interpreted import FAULTS, InterpretedTarget
 from epochgate.fsm.checker.engines.search import Words, canonical
 from epochgate.fsm.checker.result import Counterexample, TakenRow, TraceStep
-from epochgate.fsm.clock import Clock
 from epochgate.fsm.fields import ArrayField, FieldSpec, FifoField
+from epochgate.fsm.journal import UnwrittenJournal
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect, Emitted
 from epochgate.fsm.rows import Row
@@ -146,18 +146,16 @@ class Retelling:
         return found
 
 
-class _Emitted:
+class _Emitted(UnwrittenJournal):
     """A journal that keeps the effects of one step."""
-
-    clock: Clock | None = None
 
     def __init__(self) -> None:
         self.effects: list[Emitted] = []
 
-    def record_event(self, machine: Machine, trigger: str, arguments: tuple[Any, ...]) -> None:
+    def record_event(self, event: tuple[str, tuple[Any, ...]], /) -> None:
         """The rows tell of it."""
 
-    def record_effects(self, effects: Iterable[Emitted]) -> None:
+    def record_effects(self, effects: Iterable[Emitted], /) -> None:
         self.effects += effects
 
     def add_undelivered(self, effects: Iterable[Emitted]) -> None:

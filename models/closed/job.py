@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from epochgate.fsm import machines
 from epochgate.fsm.closed import ClosedSystem, Step, always, sometimes
-from epochgate.models.attempt import CANCELING
 from epochgate.models.checkpoint import PENDING, STORING, TRIGGERING
 from epochgate.models.closed import untaken
 from epochgate.models.closed.surroundings.driver import (
@@ -159,7 +158,9 @@ class ClosedJob(Job, ClosedSystem):
 
     @always("a job that has ended has no process left")
     def leaves_nothing_behind(self) -> bool:
-        return self.lifecycle.state != FINISHED or self.lifecycle.connected == 0
+        return self.lifecycle.state != FINISHED or not any(
+            self.attempt[s].has_process() for s in range(self.subtasks)
+        )
 
     @always("a task or coordinator with a part in a checkpoint is told its outcome")
     def tells_ends(self) -> bool:
@@ -238,16 +239,16 @@ class ClosedJob(Job, ClosedSystem):
             for s in range(self.subtasks)
         )
 
-    @always("attempts that have a process, and those that run, are counted")
+    @always("attempts that run are counted, and while all go down those that have a process")
     def counts_attempts(self) -> bool:
-        connected = 0
+        leaving = 0
         running = 0
         for s in range(self.subtasks):
-            if self.attempt[s].is_connected() or self.attempt[s].state == CANCELING:
-                connected += 1
+            if self.attempt[s].has_process() and not self.lifecycle.may_restart_one():
+                leaving += 1
             if self.attempt[s].is_running():
                 running += 1
-        return self.lifecycle.connected == connected and self.lifecycle.running == running
+        return self.lifecycle.leaving == leaving and self.lifecycle.running == running
 
     @sometimes("a checkpoint completes after a subtask has failed and come back")
     def completes_after_regional_failover(self) -> bool:

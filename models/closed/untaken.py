@@ -11,6 +11,9 @@ NOWHERE: dict[str, str] = {
     "lifecycle.checkpoint_over: the job has ended with this checkpoint": (
         "what a checkpoint holds up goes on once it is over, and ends the job then"
     ),
+    "lifecycle.attempt_left: the process has left, but the job goes on": (
+        "a process leaves when it is told to"
+    ),
     "holder.fail_job: the error is fatal: rebuilding would not help": "that takes two failures",
     "holder.attempt_ready: the coordinator must be rebuilt first": "nothing runs while it is built",
     "holder.subtask_reset: the coordinator must be rebuilt first": "nothing runs while it is built",
@@ -125,7 +128,7 @@ LEFT_TO_TWO = {
         (
             "checkpoint.acknowledge",
             "lifecycle.attempt_ended",
-            "lifecycle.attempt_down: other attempts have a process",
+            "lifecycle.attempt_left: other attempts have a process",
             "lifecycle.attempt_running: other attempts have not restored their state",
             "snapshot.confirm",
         ),

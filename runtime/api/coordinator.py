@@ -20,6 +20,7 @@ from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.api.coordinator_store import CoordinatorStore
 from epochgate.runtime.api.rescaling import keep_nothing
 from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.api.state_versions import StateNotUpgraded
 
 NO_CHECKPOINT: Final = 0
 """The checkpoint id that stands for none: a reset to it is a reset to the beginning."""
@@ -323,6 +324,22 @@ class CoordinatorProvider(ABC):
         is. Raises NotRescalable for a state that is not empty, unless it is overridden.
         """
         return keep_nothing(states, parallelism)
+
+    @property
+    def state_version(self) -> int:
+        """Which form of its state the coordinator's `checkpoint` gives, from 1: write
+        `state_version = 2` in the provider's class when the form changes.
+        """
+        return 1
+
+    def upgrade_state(self, version: int, state: bytes) -> bytes:
+        """The coordinator's state of an older version in the form of `state_version`;
+        `reset_to_checkpoint` gets what this returns. Called on the queue's thread.
+
+        Refuses every version unless it is overridden: raises StateNotUpgraded.
+        """
+        whose = f"the coordinator of operator {self.operator_id!r}"
+        raise StateNotUpgraded(whose, version, self.state_version)
 
     def files_of(self, state: bytes) -> Collection[str]:
         """The names of the files beside the checkpoints that a coordinator's state refers to, such

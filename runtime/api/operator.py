@@ -84,8 +84,26 @@ class Operator(ABC):
     @abstractmethod
     def snapshot(self, checkpoint_id: int) -> bytes:
         """The state, as bytes, in which exactly the events and work so far are reflected; its
-        return acknowledges the barrier.
+        return acknowledges the barrier. Of a large one, `pack_parts` lets a checkpoint write what
+        has changed alone.
         """
+
+    @property
+    def state_version(self) -> int:
+        """Which form of its state `snapshot` returns, from 1: write `state_version = 2` in the
+        class when the form changes.
+        """
+        return 1
+
+    def upgrade_state(self, version: int, state: bytes) -> bytes:
+        """The state of an older version in the form of `state_version`; `open` gets what this
+        returns. Called before `open`.
+
+        Refuses every version unless it is overridden: raises StateNotUpgraded.
+        """
+        from epochgate.runtime.api.state_versions import StateNotUpgraded
+
+        raise StateNotUpgraded(f"operator {type(self).__name__}", version, self.state_version)
 
     def handle_event(self, event: Any) -> None:
         """The coordinator has sent `event`, a plain value; it is confirmed once this has returned.

@@ -41,5 +41,5 @@ def split_frames(reason: str) -> tuple[str, str]:
 
 
 def _is_ours(step: TracebackType) -> bool:
-    name = str(step.tb_frame.f_globals.get("__name__", ""))
-    return name.partition(".")[0] == _OURS
+    name = str(step.tb_frame.f_globals.get("__name__"))
+    return name == _OURS or name.startswith(f"{_OURS}.")

@@ -56,6 +56,15 @@ class RecreateOnReset(CoordinatorProvider):
         """What the provider inside makes of them."""
         return self._provider.redistribute(states, parallelism)
 
+    @property
+    def state_version(self) -> int:
+        """That of the provider inside."""
+        return self._provider.state_version
+
+    def upgrade_state(self, version: int, state: bytes) -> bytes:
+        """What the provider inside makes of it."""
+        return self._provider.upgrade_state(version, state)
+
     def files_of(self, state: bytes) -> Collection[str]:
         """Those that the provider inside names."""
         return self._provider.files_of(state)

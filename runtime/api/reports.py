@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 RECENT_MAX: Final = 1000
 """How many of the newest entries a report keeps at least; it holds at most twice as many."""
@@ -27,8 +27,7 @@ class CheckpointReport:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class FailureReport:
+class FailureReport(NamedTuple):
     """One failure: of an attempt, or with subtask None of the job as a whole. at_s: seconds since
     the job was started.
     """
@@ -88,7 +87,7 @@ class JobReport:
             "zombies_refused": self.zombies_refused,
             "committed_upto": self.committed_upto,
             "last_checkpoint": asdict(self.checkpoints[-1]) if self.checkpoints else None,
-            "failures": [asdict(failure) for failure in self.failures[-SHOWN_MAX:]],
+            "failures": [failure._asdict() for failure in self.failures[-SHOWN_MAX:]],
             "warnings": self.warnings[-SHOWN_MAX:],
             "metrics": summed(self.metrics),
             "coordinator_metrics": {
@@ -111,7 +110,7 @@ class JobResult:
         return self.state == "finished"
 
     def __repr__(self) -> str:
-        why = "" if self.reason is None else f", because {one_line(self.reason)!r}"
+        why = "" if self.reason is None else f", because {telling_line(self.reason)!r}"
         return (
             f"<JobResult: {self.state}{why}; last checkpoint "
             f"{self.last_checkpoint_id or 'none'}; {self.report.summary()}>"
@@ -170,10 +169,15 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def one_line(text: str) -> str:
-    """The telling line of a reason, the last that is no frame of a traceback; cut to fit."""
+def telling_line(text: str) -> str:
+    """The telling line of a reason, the last that is no frame of a traceback."""
     lines = [line for line in text.strip().splitlines() if not line.startswith("  ")]
-    line = (lines or [""])[-1].strip()
+    return (lines or [""])[-1].strip()
+
+
+def one_line(text: str) -> str:
+    """The telling line of a reason, cut to fit."""
+    line = telling_line(text)
     return line if len(line) <= REASON_CHARACTERS_MAX else line[:REASON_CHARACTERS_MAX] + " ..."
 
 

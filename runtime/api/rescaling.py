@@ -18,6 +18,16 @@ subtasks; a subtask without a state begins from nothing.
 """
 
 
+class SubtaskStates(dict[int, bytes]):
+    """The states that a redistribution is given, by subtask; `version`: in which they are. What it
+    returns is taken to be of the same, and is upgraded afterwards.
+    """
+
+    def __init__(self, states: Mapping[int, bytes], version: int) -> None:
+        super().__init__(states)
+        self.version = version
+
+
 class NotRescalable(UsageError):
     """An operator has state that is not redistributed: start with the checkpoint's parallelism."""
 

@@ -18,6 +18,7 @@ from epochgate.errors import UsageError
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import OperatorContext
+from epochgate.runtime.api.state_versions import StateNotUpgraded
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,20 @@ class Sink(ABC):
         Name what it writes by `context.run_id`, `subtask` and `attempt`: an attempt that was
         replaced may go on writing for a while.
         """
+
+    @property
+    def writer_state_version(self) -> int:
+        """Which form of its state a writer's `snapshot` returns, from 1."""
+        return 1
+
+    def upgrade_writer_state(self, version: int, state: bytes) -> bytes:
+        """A writer's state of an older version in the form of `writer_state_version`; in a task.
+
+        Refuses every version unless it is overridden: raises StateNotUpgraded.
+        """
+        raise StateNotUpgraded(
+            f"the writers of {type(self).__name__}", version, self.writer_state_version
+        )
 
     @abstractmethod
     def create_committer(self, start: SinkStart) -> Committer:

@@ -33,6 +33,15 @@ class SinkOperator(Operator):
         self._writer = self._sink.create_writer(context, state or None)
 
     @property
+    def state_version(self) -> int:
+        """That of the writer's state."""
+        return self._sink.writer_state_version
+
+    def upgrade_state(self, version: int, state: bytes) -> bytes:
+        """What the sink makes of it; no state needs no upgrade."""
+        return self._sink.upgrade_writer_state(version, state) if state else state
+
+    @property
     def writer(self) -> SinkWriter:
         """The sink's writer. Raises RuntimeError before `open`."""
         if self._writer is None:

@@ -68,8 +68,9 @@ def checkpoint_directory_in(path: str) -> str:
     if "://" in path:
         raise NothingToSee(
             f"{path} is a URL: a job whose checkpoints are in an object store keeps no history. "
-            "Its log, and its page of metrics (--metrics-port), tell how it is. If its checkpoints "
-            "are in a directory (--checkpoint-dir), name that"
+            "Its log, and its page of metrics (--metrics-port), tell how it is, and `epochgate "
+            "checkpoints list URL` which checkpoints it keeps. If these are in a directory "
+            "(--checkpoint-dir), name that"
         )
     path = os.path.abspath(path)
     parent, name = os.path.split(path)

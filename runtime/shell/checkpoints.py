@@ -18,6 +18,7 @@ from epochgate.fsm import Timer
 from epochgate.runtime.api.committer import Committables
 from epochgate.runtime.api.job_events import CheckpointEnded, Outcome
 from epochgate.runtime.api.reports import CheckpointReport, keep_recent, shortened, summed
+from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, with_version
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
 from epochgate.runtime.store import (
@@ -56,6 +57,8 @@ class Parts:
     timer: Timer
     coordinators: dict[str, bytes | None] = field(default_factory=dict)
     subtasks: dict[int, dict[str, bytes]] = field(default_factory=dict)
+    versions: dict[int, dict[str, int]] = field(default_factory=dict)
+    coordinator_versions: dict[str, int] = field(default_factory=dict)
     committables: Committables = field(default_factory=dict)
     uncommitted: dict[int, list[Any]] = field(default_factory=dict)
     properties: dict[str, Any] = field(default_factory=dict)
@@ -94,9 +97,20 @@ class Checkpoints:
         latest = self._restored(checkpoint)
         return None if latest is None else latest.coordinators.get(operator_id)
 
-    def subtask_states(self, subtask: int, checkpoint: int) -> dict[str, bytes] | None:
+    def coordinator_version(self, operator_id: str, checkpoint: int) -> int:
         latest = self._restored(checkpoint)
-        return None if latest is None else latest.subtasks.get(self._master.subtask_of(subtask))
+        return FIRST if latest is None else latest.coordinator_versions.get(operator_id, FIRST)
+
+    def subtask_states(self, subtask: int, checkpoint: int) -> dict[str, Versioned] | None:
+        """As they travel to the tasks."""
+        latest, subtask = self._restored(checkpoint), self._master.subtask_of(subtask)
+        if latest is None or subtask not in latest.subtasks:
+            return None
+        versions = latest.versions.get(subtask, {})
+        return {
+            name: with_version(versions.get(name, FIRST), state)
+            for name, state in latest.subtasks[subtask].items()
+        }
 
     def _restored(self, checkpoint: int) -> CompletedCheckpoint | None:
         if checkpoint == 0:
@@ -166,15 +180,22 @@ class Checkpoints:
         if self._parts is not None and self._parts.barriers_at_s is None:
             self._parts.barriers_at_s = self._master.queue.clock.now_s()
 
-    def keep_coordinator(self, operator_id: str, checkpoint: int, state: bytes | None) -> None:
-        self._part(checkpoint).coordinators[operator_id] = state
+    def keep_coordinator(
+        self, operator_id: str, checkpoint: int, state: bytes | None, version: int
+    ) -> None:
+        parts = self._part(checkpoint)
+        parts.coordinators[operator_id] = state
+        if version != FIRST:
+            parts.coordinator_versions[operator_id] = version
 
     def keep(
-        self, checkpoint: int, subtask: int, parts: tuple[dict[str, bytes], list[Any]]
+        self, checkpoint: int, subtask: int, parts: tuple[dict[str, Versioned], list[Any]]
     ) -> None:
         subtask = self._master.subtask_of(subtask)
         whole = self._part(checkpoint)
-        whole.subtasks[subtask] = parts[0]
+        whole.subtasks[subtask], versions = parted(parts[0])
+        if versions:
+            whole.versions[subtask] = versions
         whole.acknowledged_at_s[subtask] = self._master.queue.clock.now_s()
         whole.figures[subtask] = self._master.report.metrics.get(subtask, {})
         if parts[1]:
@@ -207,6 +228,8 @@ class Checkpoints:
             committables=parts.committables,
             uncommitted=parts.uncommitted,
             properties=parts.properties,
+            versions=parts.versions,
+            coordinator_versions=parts.coordinator_versions,
             files=[],
             epoch=self._master.store.epoch,
             begun_from=self._begun_from,

@@ -25,6 +25,7 @@ from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.receipts import Receipt, RegisteredEvent
 from epochgate.runtime.api.send_future import EventLost, SendFuture
 from epochgate.runtime.api.snapshot_future import SnapshotFuture
+from epochgate.runtime.api.state_versions import upgraded
 from epochgate.runtime.shell.asyncio_loop import CoroutineRunner
 from epochgate.runtime.shell.batch_snapshots import BatchSnapshotRefused, BatchSnapshotRequest
 from epochgate.runtime.shell.client_requests import (
@@ -198,8 +199,24 @@ class Coordinators:
             )
 
     def reset_to(self, number: int, checkpoint: int) -> None:
-        state = self._master.checkpoints.coordinator_state(self.operator_id(number), checkpoint)
-        self._reset(number, checkpoint, state)
+        state = self.guarded(number, self._restored, number, checkpoint)
+        if state is not RAISED:
+            self._reset(number, checkpoint, state)
+
+    def _restored(self, number: int, checkpoint: int) -> bytes | None:
+        """A coordinator's state in a checkpoint, in the version of its code."""
+        provider = self._master.configuration.providers[number]
+        name, checkpoints = provider.operator_id, self._master.checkpoints
+        state = checkpoints.coordinator_state(name, checkpoint)
+        if state is None:
+            return None
+        return upgraded(
+            f"the state of coordinator {name!r} in checkpoint {checkpoint}",
+            checkpoints.coordinator_version(name, checkpoint),
+            provider.state_version,
+            state,
+            provider.upgrade_state,
+        )
 
     def reset_to_batch_snapshot(self, number: int) -> None:
         self._reset(number, BATCH_CHECKPOINT, self._master.batch_states[self.operator_id(number)])
@@ -322,7 +339,10 @@ class Coordinators:
     # port `results`
 
     def keep(self, number: int, checkpoint: int, state: bytes) -> None:
-        self._master.checkpoints.keep_coordinator(self.operator_id(number), checkpoint, state)
+        provider = self._master.configuration.providers[number]
+        self._master.checkpoints.keep_coordinator(
+            provider.operator_id, checkpoint, state, provider.state_version
+        )
 
     # port `sender`
 

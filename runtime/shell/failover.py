@@ -54,6 +54,8 @@ class Failover:
 
     def note_restored(self, place: int, identity: int, attempt: int, checkpoint: int) -> None:
         """A process begins as this attempt; say so where one was awaited."""
+        if not self._master.observers.are_there:
+            return
         subtask, now_s = self._master.subtask_of(place), self._master.queue.clock.now_s()
         tell = self._master.observers.tell
         if (since_s := self._down.pop(subtask, None)) is not None:
@@ -102,6 +104,8 @@ class Failover:
         self._master.queue.post_later(delay_s, self._master.job.lifecycle.backed_off, restarts)
 
     def _tell(self, kind: type[Failure], reason: str, delay_s: float | None, **values: int) -> None:
+        if not self._master.observers.are_there:
+            return
         frames = split_frames(reason)[1]
         is_new = frames not in self._told
         if frames:

@@ -36,12 +36,8 @@ class CoordinatorReplaced(EpochgateError):
 class JobFailedByCoordinator(EpochgateError):
     """A coordinator has called `fail_job` with something that cannot be raised."""
 
-    def __init__(self, cause: BaseException | str) -> None:
-        super().__init__(str(cause))
-        self._cause = cause
-
     def __repr__(self) -> str:
-        return repr(self._cause)
+        return repr(self.args[0])
 
 
 class QuiescableContext:

@@ -13,6 +13,7 @@ from typing import Any
 
 from epochgate.runtime.api.configuration import JobConfiguration, JobMisconfigured
 from epochgate.runtime.api.dropped_state import StateWithoutOperator
+from epochgate.runtime.api.state_versions import FIRST, StateTooNew
 from epochgate.runtime.shell.rescaling import rescaled
 from epochgate.runtime.store import CompletedCheckpoint
 
@@ -20,11 +21,12 @@ from epochgate.runtime.store import CompletedCheckpoint
 def fitted(checkpoint: CompletedCheckpoint, configuration: JobConfiguration) -> CompletedCheckpoint:
     """The checkpoint for this start: without what may be dropped, for its parallelism.
 
-    Raises StateWithoutOperator, NotRescalable, and JobMisconfigured where state is to be dropped of
-    an operator that the job has.
+    Raises StateWithoutOperator, StateTooNew, NotRescalable, and JobMisconfigured where state is to
+    be dropped of an operator that the job has.
     """
     kept = _without(checkpoint, configuration)
     _insist_on_operators(kept, configuration)
+    _insist_on_versions(kept, configuration)
     return rescaled(kept, configuration)
 
 
@@ -43,7 +45,9 @@ def _without(
         checkpoint,
         coordinators=_kept(checkpoint.coordinators, dropped),
         coordinator_versions=_kept(checkpoint.coordinator_versions, dropped),
-        versions=_kept(checkpoint.versions, dropped),
+        versions={
+            subtask: _kept(versions, dropped) for subtask, versions in checkpoint.versions.items()
+        },
         subtasks={
             subtask: _kept(states, dropped) for subtask, states in checkpoint.subtasks.items()
         },
@@ -69,3 +73,15 @@ def _insist_on_operators(checkpoint: CompletedCheckpoint, configuration: JobConf
     if left:
         what = f"checkpoint {checkpoint.checkpoint_id} of job {checkpoint.job_id!r}"
         raise StateWithoutOperator(what, left, {*coordinators, *operators})
+
+
+def _insist_on_versions(checkpoint: CompletedCheckpoint, configuration: JobConfiguration) -> None:
+    """Refuse at once what a coordinator would refuse at its reset."""
+    for provider in configuration.providers:
+        version = checkpoint.coordinator_versions.get(provider.operator_id, FIRST)
+        if version > provider.state_version:
+            what = (
+                f"the state of coordinator {provider.operator_id!r} in checkpoint "
+                f"{checkpoint.checkpoint_id}"
+            )
+            raise StateTooNew(what, version, provider.state_version)

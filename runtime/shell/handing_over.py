@@ -14,6 +14,7 @@ import msgpack
 
 from epochgate.runtime.api.operator import FatalTaskError, Operator
 from epochgate.runtime.api.plain_values import insist_on_plain
+from epochgate.runtime.api.state_versions import Versioned, with_version
 
 
 def committables_of(operators: Mapping[str, Operator], checkpoint_id: int) -> list[Any]:
@@ -44,8 +45,10 @@ def _insist_on_plain_rows(operator_id: str, rows: list[Any]) -> None:
         raise
 
 
-def states_of(operators: Mapping[str, Operator], checkpoint_id: int) -> dict[str, bytes]:
-    """The snapshots by operator id. Raises FatalTaskError for one that is no bytes."""
+def states_of(operators: Mapping[str, Operator], checkpoint_id: int) -> dict[str, Versioned]:
+    """The snapshots by operator id, with their versions. Raises FatalTaskError for one that is no
+    bytes.
+    """
     states = {}
     for operator_id, operator in operators.items():
         state: Any = operator.snapshot(checkpoint_id)
@@ -55,5 +58,5 @@ def states_of(operators: Mapping[str, Operator], checkpoint_id: int) -> dict[str
                 f"{type(state).__name__}, and must return bytes: pack it with msgpack or json, or "
                 'return b"" for no state'
             )
-        states[operator_id] = bytes(state)
+        states[operator_id] = with_version(operator.state_version, bytes(state))
     return states

@@ -55,8 +55,9 @@ class JobMaster:
     runs. `after_commit` is called for each checkpoint that is visible. `batch_states`: operator id
     -> a snapshot taken without a checkpoint, from which that operator's coordinator begins when
     there is no checkpoint to go back to. `wall_clock`: seconds since the epoch, for what is stored
-    or told to be read by people. `listeners` hear on the queue's thread what happens, and are
-    closed with the job.
+    or told to be read by people. `journal` makes what the events of the machines are recorded in,
+    and is closed with the job. `listeners` hear on the queue's thread what happens, and are closed
+    with the job.
 
     Raises JobMisconfigured when a batch snapshot is of an operator that the job does not have,
     StateWithoutOperator when the store's latest checkpoint holds state of one, NotRescalable when
@@ -92,7 +93,8 @@ class JobMaster:
         if restored is not None:
             restored = fitted(restored, configuration)
         self.job = _made(job, configuration, has_work=after_commit is not None)
-        self.queue = EventQueue(self.job, clock, None if journal is None else journal(self.job))
+        self.journal = None if journal is None else journal(self.job)
+        self.queue = EventQueue(self.job, clock, self.journal)
         self._began_s = clock.now_s()
         self.blocking = blocking(self.queue.post)
         self.coordinators = Coordinators(self)
@@ -287,6 +289,8 @@ class JobMaster:
         self._refuse_late()
         self.coordinators.lose_all("the job is over")
         with ExitStack() as closing:  # the last first, and each whatever another raises
+            if self.journal is not None:
+                closing.callback(self.journal.close)
             closing.callback(self.store.close)
             closing.callback(self.observers.close)
             closing.callback(self.savepoints.close)

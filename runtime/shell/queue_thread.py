@@ -72,8 +72,11 @@ class JobLoop:
     def _sleep(self) -> None:
         queue = self.master.queue
         queue.wake = self._alarm.set
-        due_s = queue.next_due_s()
+        due_s, journal = queue.next_due_s(), self.master.journal
         wait_s = None if due_s is None else max(0.0, due_s - queue.clock.now_s())
+        journal_s = None if journal is None else journal.due_in_s()
+        if journal_s is not None:
+            wait_s = journal_s if wait_s is None else min(wait_s, journal_s)
         if queue.is_empty and not self.master.is_over:
             self._alarm.wait(wait_s)
         queue.wake = None

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from epochgate.runtime.api.configuration import JobConfiguration
-from epochgate.runtime.api.rescaling import NotRescalable, keep_nothing
+from epochgate.runtime.api.rescaling import NotRescalable, SubtaskStates, keep_nothing
+from epochgate.runtime.api.state_versions import FIRST
 from epochgate.runtime.store import CompletedCheckpoint
 
 
@@ -31,10 +32,33 @@ def rescaled(
         for operator_id, state in by_operator.items():
             states.setdefault(operator_id, {})[subtask] = state
     subtasks: dict[int, dict[str, bytes]] = {s: {} for s in range(configuration.parallelism)}
+    versions: dict[int, dict[str, int]] = {}
     for operator_id, old in states.items():
-        for subtask, state in _redistributed(checkpoint, configuration, operator_id, old).items():
+        version = _version_of(checkpoint, operator_id, old)
+        given = SubtaskStates(old, version)
+        for subtask, state in _redistributed(checkpoint, configuration, operator_id, given).items():
             subtasks[subtask][operator_id] = state
-    return replace(checkpoint, parallelism=configuration.parallelism, subtasks=subtasks)
+            if version != FIRST:
+                versions.setdefault(subtask, {})[operator_id] = version
+    return replace(
+        checkpoint,
+        parallelism=configuration.parallelism,
+        subtasks=subtasks,
+        versions=versions,
+    )
+
+
+def _version_of(
+    checkpoint: CompletedCheckpoint, operator_id: str, states: Mapping[int, bytes]
+) -> int:
+    found = {checkpoint.versions.get(subtask, {}).get(operator_id, FIRST) for subtask in states}
+    if len(found) > 1:
+        raise NotRescalable(
+            f"checkpoint {checkpoint.checkpoint_id} holds states of operator {operator_id!r} in "
+            f"versions {sorted(found)}, which cannot be redistributed together. Start once with "
+            f"parallelism {checkpoint.parallelism}, until a checkpoint is completed"
+        )
+    return found.pop()
 
 
 def _redistributed(

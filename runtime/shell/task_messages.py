@@ -14,12 +14,14 @@ from typing import Any, TypeAlias
 
 from epochgate.runtime.api.receipts import RegisteredEvent
 from epochgate.runtime.api.reports import shortened
+from epochgate.runtime.api.state_versions import Versioned
 from epochgate.runtime.store.checkpoint import CHECKPOINT_ID_MAX, problem_of_values
 
 Check: TypeAlias = Callable[[list[Any]], bool]
 
 INT_MAX = 2**64 - 1
 """The greatest number that msgpack carries."""
+VERSION_MAX = 2**31 - 1
 SHOWN_MAX = 80
 
 
@@ -31,6 +33,7 @@ class Argument:
     types: its exact type is one of these, so that no bool passes for an int; none: any plain value.
     least, most: the range of an int.
     values: of a map: keys are str, and the exact types of its values are these.
+    is_versioned: a value of a map may be [version, bytes] instead.
     is_stored: it becomes part of a checkpoint, and must be what a checkpoint can hold.
     """
 
@@ -39,6 +42,7 @@ class Argument:
     least: int = 0
     most: int = INT_MAX
     values: tuple[type, ...] = ()
+    is_versioned: bool = False
     is_stored: bool = False
 
     def check_at(self, position: int) -> Check | None:
@@ -60,7 +64,8 @@ class Argument:
             return f"{value} as {self.name}, expected {self.least} to {self.most}"
         if self.values:
             for key, held in value.items():
-                if type(key) is not str or type(held) not in self.values:
+                is_right = type(held) in self.values or (self.is_versioned and _is_versioned(held))
+                if type(key) is not str or not is_right:
                     return (
                         f"{_described(key)} with {_described(held)} in {self.name}, expected a str "
                         f"with {_named(self.values)}"
@@ -83,7 +88,7 @@ NUMBER = Argument("its number", (int,), least=1)
 CHECKPOINT = Argument("a checkpoint", (int,), least=1, most=CHECKPOINT_ID_MAX)
 EVENT = Argument("an event")
 REASON = Argument("a reason", (str,))
-STATES = Argument("the operators' states", (dict,), values=(bytes,))
+STATES = Argument("the operators' states", (dict,), values=(bytes,), is_versioned=True)
 COMMITTABLES = Argument("committables", (list,), is_stored=True)
 COUNTERS = Argument("counters", (dict,), values=(int, float))
 
@@ -118,7 +123,7 @@ def _acknowledged(
     subtask: int,
     checkpoint: int,
     is_final: bool,
-    states: dict[str, bytes],
+    states: dict[str, Versioned],
     committables: list[Any],
 ) -> tuple[Any, ...]:
     return checkpoint, is_final, (states, committables)
@@ -131,6 +136,15 @@ def _declined(subtask: int, checkpoint: int, reason: str) -> tuple[Any, ...]:
 def _failed(subtask: int, reason: str, is_fatal: bool) -> tuple[Any, ...]:
     reason = shortened(reason)
     return f"subtask {subtask}: {reason}" if is_fatal else reason, is_fatal
+
+
+def _is_versioned(value: Any) -> bool:
+    """Whether it is a state with a version that a checkpoint can hold."""
+    return (
+        type(value) is list
+        and [type(one) for one in value] == [int, bytes]
+        and 0 <= value[0] <= VERSION_MAX
+    )
 
 
 class MessageMalformed(Exception):
@@ -157,7 +171,7 @@ class MessageReader:
             length, fits, trigger, becomes = self._readings[message[0]]
         except (KeyError, TypeError):  # what cannot be hashed is no tag either
             raise MessageMalformed(f"the unknown tag {_described(message[0])}") from None
-        if len(message) != length or not fits(message):
+        if len(message) != length or not (fits is None or fits(message)):
             raise MessageMalformed(f"{message[0]!r} with {self._problem(*message)}")
         return trigger, message[1:] if becomes is None else becomes(subtask, *message[1:])
 
@@ -169,16 +183,12 @@ class MessageReader:
         return next(problem for problem in problems if problem is not None)
 
 
-def _fits_any(message: list[Any]) -> bool:
-    return True
-
-
-def _check_of(form: Form) -> Check:
-    fits: Check = _fits_any
+def _check_of(form: Form) -> Check | None:
+    fits: Check | None = None
     for position, argument in enumerate(form.arguments, start=1):
         check = argument.check_at(position)
         if check is not None:
-            fits = check if fits is _fits_any else _both(fits, check)
+            fits = check if fits is None else _both(fits, check)
     return fits
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from epochgate.errors import EpochgateError
-from epochgate.fsm import EventQueue, VirtualClock
+from epochgate.fsm import EventQueue, Journal
 from epochgate.fsm.clock import Clock
 from epochgate.models.task import Task, TaskSystem
 from epochgate.runtime.api.dropped_state import insist_on_operators
@@ -20,6 +20,7 @@ from epochgate.runtime.api.operator import FatalTaskError, OperatorContext, Prog
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
 from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, upgraded
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.closing import close_all
 from epochgate.runtime.shell.handing_over import committables_of, states_of
@@ -32,7 +33,8 @@ class Worker:
     """One attempt of one subtask.
 
     `coordinators` lists the operator ids of the job's coordinators in the job's order; `send` takes
-    messages to the driver; `clock` is that of the operators' wake-ups.
+    messages to the driver; `clock` is that of the operators' wake-ups and of the journal; `journal`
+    makes what the machine's events are recorded in.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Worker:
         coordinators: list[str],
         send: Callable[[Message], None],
         clock: Clock,
+        journal: Callable[[TaskSystem], Journal] | None = None,
     ) -> None:
         self.program = program
         self.clock, self.wake_up = clock, WakeUp(clock)
@@ -57,7 +60,8 @@ class Worker:
         self._unconfirmed: dict[int, int] = {}
         self._system = TaskSystem(coordinators=len(coordinators))
         self._system.bind("task", "operators", self)
-        self._queue = EventQueue(self._system, VirtualClock())
+        self._journal = None if journal is None else journal(self._system)
+        self._queue = EventQueue(self._system, clock, self._journal)
         self._triggers = {tag: getattr(self._system.task, tag) for tag in DRIVER_TAGS}
         self._triggers["receipt"] = self._receive
         self._receipts = [AwaitedReceipts() for _ in coordinators]
@@ -82,6 +86,8 @@ class Worker:
 
     def work(self) -> Work:
         """Let the program do one piece of work, if it may; IDLE when there is nothing to do now."""
+        if self._journal is not None:
+            self._journal.between_events()
         if not self._may_work:
             return Work.IDLE
         self.wake_up.pass_by()
@@ -104,10 +110,14 @@ class Worker:
         return work
 
     def close(self) -> None:
-        """Close the operators, whatever state the attempt is in; the first error is raised after
-        all were closed.
+        """Close the operators, whatever state the attempt is in, and the journal; the first error
+        is raised after all were closed.
         """
-        close_all(self._operators.values())
+        try:
+            close_all(self._operators.values())
+        finally:
+            if self._journal is not None:
+                self._journal.close()
 
     def _guarded(self, call: Callable[[], Any]) -> Any:
         try:
@@ -128,11 +138,9 @@ class Worker:
 
     # port `operators`
 
-    def restore(self, attempt: int, checkpoint: int, states: dict[str, bytes] | None) -> None:
+    def restore(self, attempt: int, checkpoint: int, restored: dict[str, Versioned] | None) -> None:
         self.send(["initialize"])
-        if states is not None:
-            what = f"checkpoint {checkpoint} of subtask {self.subtask}"
-            insist_on_operators(what, states, self._operators)
+        states = self._own_states(checkpoint, restored or {})
         for operator_id, operator in self._operators.items():
             context = OperatorContext(
                 operator_id=operator_id,
@@ -145,9 +153,26 @@ class Worker:
                 wake_after=self.wake_up.after,
                 now_s=self.clock.now_s,
             )
-            operator.open(context, None if states is None else states.get(operator_id))
+            operator.open(context, states.get(operator_id))
         self.send(["run"])
         self._may_work = True
+
+    def _own_states(self, checkpoint: int, restored: dict[str, Versioned]) -> dict[str, bytes]:
+        """The operators' states in the versions of their code."""
+        what = f"checkpoint {checkpoint} of subtask {self.subtask}"
+        states, versions = parted(restored)
+        insist_on_operators(what, states, self._operators)
+        return {
+            name: upgraded(
+                f"the state of operator {name!r} in {what}",
+                versions.get(name, FIRST),
+                operator.state_version,
+                states[name],
+                operator.upgrade_state,
+            )
+            for name, operator in self._operators.items()
+            if name in states
+        }
 
     def _sender(self, operator_id: str) -> Callable[[Any], None]:
         if operator_id not in self.coordinators:

@@ -50,7 +50,8 @@ class CompletedCheckpoint:
     finished: subtasks that had finished for good, ascending.
     parallelism: number of subtasks; subtasks are numbered from 0.
     properties: name -> plain value, for whatever else has to survive.
-    versions, coordinator_versions: operator id -> version of its states, where that is not 1.
+    versions: subtask -> operator id -> version of its state; coordinator_versions: operator id ->
+    version of its coordinator's; each where that is not 1.
     files: names of the files beside the checkpoints that the states refer to; none: not known.
     epoch: which opening of its store has taken it.
     begun_from: id of the savepoint that the job's checkpoints began with, or that this is; empty
@@ -68,7 +69,7 @@ class CompletedCheckpoint:
     uncommitted: dict[int, list[Any]] = field(default_factory=dict)
     finished: list[int] = field(default_factory=list)
     properties: dict[str, Any] = field(default_factory=dict)
-    versions: dict[str, int] = field(default_factory=dict)
+    versions: dict[int, dict[str, int]] = field(default_factory=dict)
     coordinator_versions: dict[str, int] = field(default_factory=dict)
     files: list[str] | None = field(default_factory=list)
     epoch: int = 0
@@ -193,14 +194,10 @@ def _finished_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
 
 def _history_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
     """What is wrong with versions, files, epoch and the savepoint."""
-    for name in ("versions", "coordinator_versions"):
-        versions = getattr(checkpoint, name)
-        if type(versions) is not dict:
-            yield f"{name} is a {type(versions).__name__}, expected a dict"
-            continue
-        for operator, version in versions.items():
-            if not _is_text(operator) or type(version) is not int or not 0 <= version < 2**31:
-                yield f"{name}[{operator!r}] is {version!r}, expected an int from 0"
+    yield from _version_problems("coordinator_versions", checkpoint.coordinator_versions)
+    yield from _subtask_key_problems("versions", checkpoint.versions, checkpoint.parallelism)
+    for subtask, versions in checkpoint.versions.items():
+        yield from _version_problems(f"versions[{subtask}]", versions)
     if checkpoint.files is not None:
         if type(checkpoint.files) is not list:
             yield f"files is a {type(checkpoint.files).__name__}, expected a list or none"
@@ -214,6 +211,15 @@ def _history_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
         yield f"epoch is {checkpoint.epoch!r}, expected an int from 0"
     if not _is_text(checkpoint.begun_from):
         yield f"begun_from is {checkpoint.begun_from!r}, expected a text"
+
+
+def _version_problems(name: str, versions: object) -> Iterator[str]:
+    if type(versions) is not dict:
+        yield f"{name} is a {type(versions).__name__}, expected a dict"
+        return
+    for operator, version in versions.items():
+        if not _is_text(operator) or type(version) is not int or not 0 <= version < 2**31:
+            yield f"{name}[{operator!r}] is {version!r}, expected an int from 0"
 
 
 def is_beside(name: object) -> bool:

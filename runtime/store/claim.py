@@ -6,13 +6,15 @@ Decides: which driver holds a directory. Two mechanisms, since each has a gap th
   system forgets the lock.
 - the claim (`claim.json`), replaced at each opening with the next fencing epoch and a random mark.
   A driver reads it back before it makes a checkpoint visible, and stops if it is not its own any
-  more.
+  more. Between that and its rename it may be suspended for any time: the next driver removes the
+  file that was to be renamed, after its claim (`epochgate.runtime.store.directory`).
+No clock takes part, so none that jumps can matter.
 Leaves to others: what is written into the directory.
 Runs on the driver, on the thread of the store.
 
-Blind spot: a driver that is suspended between reading the claim back and renaming its checkpoint
-can still make that one checkpoint visible after another has claimed the directory. The lock
-excludes that unless it has been lost as well.
+Blind spot: a driver whose disk fails at the rename, and which is suspended after reading the claim
+back once more and before it removes what it may have written, removes the file of another driver
+that has saved the same id meanwhile. The lock excludes that unless it has been lost as well.
 """
 
 from __future__ import annotations
@@ -150,6 +152,11 @@ class HeldDirectory:
     def epoch(self) -> int:
         """The fencing epoch of this driver, from 1; 0 before `claim`."""
         return 0 if self._mine is None else self._mine.epoch
+
+    @property
+    def mark(self) -> str:
+        """What no other claim has; empty before `claim`."""
+        return "" if self._mine is None else self._mine.mark
 
     def claim(self, after_epoch: int = 0) -> None:
         """Durably fence every earlier driver, with an epoch above theirs and `after_epoch`; a

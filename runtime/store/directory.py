@@ -5,11 +5,15 @@ Decides: names, and the order of steps that makes a save all or nothing:
     write temporary -> fsync it -> claim still ours? -> rename -> fsync directory -> remove old ones
                                                         ^ visible   ^ durable, `save` may return
 
+A start claims the directory, and removes all temporaries behind that. So whatever pause an earlier
+driver makes, it either finds that the claim is not its own, or finds nothing to rename.
+
 Leaves to others: the format (`encoding`), who may write (`claim`), single file operations
 (`epochgate.runtime.filesystem`), and what a completed checkpoint sets in motion.
 Runs on the driver, on one thread at a time, outside the event queue.
 
     checkpoint-000000000007.epochgate           a checkpoint
+    parts/3-0a1b2c-12.part                      a part of a state, to which checkpoints refer
     checkpoint-000000000006.epochgate.damaged   one that did not read back; kept for inspection
     claim.json, driver.lock                     who holds the directory
 Other files are left alone.
@@ -22,7 +26,7 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from epochgate.runtime.filesystem import (
     TEMPORARY_SUFFIX,
@@ -38,9 +42,10 @@ from epochgate.runtime.store.contract import (
     newest_whole,
     refuse_unless_next,
 )
-from epochgate.runtime.store.encoding import decode_checkpoint, encode_checkpoint
+from epochgate.runtime.store.encoding import decode_checkpoint, encode_checkpoint, parts_in
 from epochgate.runtime.store.errors import (
     CheckpointDamaged,
+    CheckpointFormatUnknown,
     CheckpointIdNotIncreasing,
     CheckpointNotFound,
     CheckpointOutcomeUnknown,
@@ -49,6 +54,7 @@ from epochgate.runtime.store.errors import (
     CheckpointStoreFull,
     CheckpointStoreUnusable,
 )
+from epochgate.runtime.store.parts import FOLDER as PARTS_FOLDER, Parts, Writing
 
 DAMAGED_SUFFIX = ".damaged"
 
@@ -139,13 +145,17 @@ class DirectoryCheckpointStore:
         self._refuse_if_uncertain()
         refuse_unless_next(checkpoint, self._job_id, self._last_id)
         started_s = self._clock()
-        data = encode_checkpoint(checkpoint)
+        writing = self._parts.begin()
+        data = encode_checkpoint(checkpoint, writing.keep)
         path = self._path_of(checkpoint.checkpoint_id)
-        self._publish(checkpoint.checkpoint_id, path, data)
+        self._parts.written(writing)
+        self._publish(checkpoint.checkpoint_id, path, data, writing)
+        self._parts.saved(checkpoint.checkpoint_id, writing)
         self._last_id = checkpoint.checkpoint_id
         duration_s = self._clock() - started_s
         self._retire()
-        return StoredInfo(path, len(data), duration_s)
+        size_bytes = len(data) + sum(map(len, writing.new.values()))
+        return StoredInfo(path, size_bytes, duration_s)
 
     def adopt(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
         self._refuse_if_closed()
@@ -165,7 +175,10 @@ class DirectoryCheckpointStore:
     def latest(self) -> CompletedCheckpoint | None:
         self._refuse_if_closed()
         place = f"the checkpoint directory {self._path}"
-        return newest_whole(self.ids(), self._last_id, place, self.load, self._set_aside)
+        newest = newest_whole(self.ids(), self._last_id, place, self.load, self._set_aside)
+        if newest is not None:
+            self._parts.may_be_reused(newest.checkpoint_id)
+        return newest
 
     def load(self, checkpoint_id: int) -> CompletedCheckpoint:
         self._refuse_if_closed()
@@ -177,7 +190,10 @@ class DirectoryCheckpointStore:
                 raise CheckpointNotFound(
                     f"{self._path} holds no checkpoint {checkpoint_id}, but {self.ids()}"
                 ) from error
-        checkpoint = decode_checkpoint(data, source=path, job_id=self._job_id)
+        with self._usable("read"):
+            checkpoint = decode_checkpoint(
+                data, source=path, job_id=self._job_id, read_part=self.read_file
+            )
         if checkpoint.checkpoint_id != checkpoint_id:
             raise CheckpointDamaged(path, f"it holds checkpoint {checkpoint.checkpoint_id}")
         return checkpoint
@@ -199,24 +215,69 @@ class DirectoryCheckpointStore:
         self.close()
 
     def _take_over(self) -> None:
-        # Temporaries go first: they may be what fills the disk, and their names may come up again.
+        self._remove_temporaries()  # they may be what fills the disk
+        if self._held.claim_is_damaged:
+            aside = self._keep_aside(os.path.join(self._path, CLAIM_NAME))
+            self._warn(f"the claim file of {self._path} was damaged; it is kept as {aside}")
+        self._held.claim()
+        # The fence: a driver that has read the claim back before, and not renamed, has nothing to
+        # rename any more.
+        self._remove_temporaries()
+        self._last_id = max((found for found, _ in self._listed()), default=None)
+        self._parts = Parts(f"{self._held.epoch}-{self._held.mark}")
+        self._remove_needless_parts()
+
+    def _remove_needless_parts(self) -> None:
+        """Remove what drivers before have written and no stored checkpoint refers to."""
+        folder = os.path.join(self._path, PARTS_FOLDER)
+        if not self._files.exists(folder):
+            return
+        for checkpoint_id in self.ids():
+            path = self._path_of(checkpoint_id)
+            try:
+                parts = parts_in(self._files.read_bytes(path), source=path)
+            except FileNotFoundError:
+                continue  # a driver that was replaced has retired it
+            except (CheckpointDamaged, CheckpointFormatUnknown):
+                return  # what it refers to is not known, and may be wanted for a look
+            self._parts.found(checkpoint_id, parts)
+        names = [f"{PARTS_FOLDER}/{name}" for name in self._files.list_directory(folder)]
+        self._remove_parts(self._parts.needless(names))
+
+    def _remove_parts(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._files.remove(os.path.join(self._path, name))
+
+    def _write_parts(self, writing: Writing) -> None:
+        """Nothing refers to these so far, and no other driver has their names: no rename."""
+        if not writing.new:
+            return
+        folder = os.path.join(self._path, PARTS_FOLDER)
+        self._files.make_directory(folder)
+        for name, content in writing.new.items():
+            file = self._files.open_for_writing(os.path.join(self._path, name))
+            try:
+                file.write(content)
+                file.fsync()
+            finally:
+                file.close()
+        self._files.fsync_directory(folder)
+
+    def _remove_temporaries(self) -> None:
         for name in self._files.list_directory(self._path):
             if name.endswith(TEMPORARY_SUFFIX) and name.startswith(
                 (".checkpoint-", f".{CLAIM_NAME}")
             ):
                 self._files.remove(os.path.join(self._path, name))
-        if self._held.claim_is_damaged:
-            aside = self._keep_aside(os.path.join(self._path, CLAIM_NAME))
-            self._warn(f"the claim file of {self._path} was damaged; it is kept as {aside}")
-        self._held.claim()
-        self._last_id = max((found for found, _ in self._listed()), default=None)
 
-    def _publish(self, checkpoint_id: int, path: str, data: bytes) -> None:
+    def _publish(self, checkpoint_id: int, path: str, data: bytes, writing: Writing) -> None:
         self._saves += 1
-        unique = f"{self._held.epoch}-{self._saves}{TEMPORARY_SUFFIX}"
+        # Never a name that another driver may make: it would be renamed half written.
+        unique = f"{self._held.epoch}-{self._held.mark}-{self._saves}{TEMPORARY_SUFFIX}"
         temporary = os.path.join(self._path, f".{checkpoint_file_name(checkpoint_id)}.{unique}")
         renaming = False
         try:
+            self._write_parts(writing)
             file = self._files.open_for_writing(temporary)
             try:
                 file.write(data)
@@ -230,6 +291,8 @@ class DirectoryCheckpointStore:
         except OSError as error:
             if renaming:
                 self._take_back(checkpoint_id, path, error)
+            with contextlib.suppress(OSError):
+                self._remove_parts(writing.new)
             raise self._save_failure(checkpoint_id, error) from error
         finally:
             # Harmless once renamed; otherwise it gives back the space that the attempt took.
@@ -239,6 +302,7 @@ class DirectoryCheckpointStore:
     def _refuse_if_not_mine(self, path: str) -> None:
         self._held.refuse_if_lost()
         if self._files.exists(path):
+            self._held.refuse_if_lost()  # another may have saved it since the claim was read
             raise CheckpointIdNotIncreasing(
                 f"{path} is there already, and this driver has not written it. Something other "
                 "than epochgate puts files into the checkpoint directory: stop that, and start the "
@@ -276,8 +340,10 @@ class DirectoryCheckpointStore:
     def _retire(self) -> None:
         """Remove what is beyond the retained ones. The new one is durable, so this may fail."""
         try:
-            for checkpoint_id in self.ids()[: -self._retained]:
+            ids = self.ids()
+            for checkpoint_id in ids[: -self._retained]:
                 self._files.remove(self._path_of(checkpoint_id))
+            self._remove_parts(self._parts.retire(ids[-self._retained :]))
         except (OSError, CheckpointStoreUnusable) as error:
             self._warn(f"an old checkpoint in {self._path} could not be removed: {error}")
 

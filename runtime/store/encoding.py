@@ -19,12 +19,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, NoReturn
 
 import msgpack
 
+from epochgate.runtime.api.state_parts import pieces_of
 from epochgate.runtime.store.checkpoint import CompletedCheckpoint, problem_of
 from epochgate.runtime.store.errors import (
     CheckpointDamaged,
@@ -32,9 +33,15 @@ from epochgate.runtime.store.errors import (
     CheckpointNotStorable,
     CheckpointOfAnotherJob,
 )
+from epochgate.runtime.store.parts import Part, is_part_name
+
+Keep = Callable[[bytes], Part | None]
+ReadPart = Callable[[str], bytes]
 
 FORMAT_VERSION = 2
-"""What is written. 2 has added versions of states, files, epoch and savepoint; 1 is read, too."""
+"""What is written; 1 is read, too. 2 has added versions of states, files, epoch and savepoint, and
+states of which parts lie beside the checkpoint.
+"""
 MAGIC = b"\x89EPGCHK\n"
 
 _HEADER = struct.Struct(">8sIQ")
@@ -50,8 +57,11 @@ _SINCE_VERSION_2: dict[str, Any] = {
 """What a checkpoint of version 1 says of the fields that came with version 2."""
 
 
-def encode_checkpoint(checkpoint: CompletedCheckpoint) -> bytes:
+def encode_checkpoint(checkpoint: CompletedCheckpoint, keep: Keep | None = None) -> bytes:
     """The bytes of `checkpoint`. Raises `CheckpointNotStorable`.
+
+    `keep` is given the parts of states, and says which lie beside the checkpoint; by default none
+    does, and the bytes are all of it.
 
     >>> checkpoint = CompletedCheckpoint(7, "job", "run", 0.0, parallelism=1)
     >>> decode_checkpoint(encode_checkpoint(checkpoint), source="example") == checkpoint
@@ -71,16 +81,19 @@ def encode_checkpoint(checkpoint: CompletedCheckpoint) -> bytes:
             "run_id": checkpoint.run_id,
             "created_at": float(checkpoint.created_at),
             "parallelism": checkpoint.parallelism,
-            "coordinators": dict(sorted(checkpoint.coordinators.items())),
+            "coordinators": _in_parts(checkpoint.coordinators, keep),
             "subtasks": {
-                subtask: dict(sorted(states.items()))
+                subtask: _in_parts(states, keep)
                 for subtask, states in sorted(checkpoint.subtasks.items())
             },
             "committables": dict(sorted(checkpoint.committables.items())),
             "uncommitted": dict(sorted(checkpoint.uncommitted.items())),
             "finished": checkpoint.finished,
             "properties": checkpoint.properties,
-            "versions": dict(sorted(checkpoint.versions.items())),
+            "versions": {
+                subtask: dict(sorted(versions.items()))
+                for subtask, versions in sorted(checkpoint.versions.items())
+            },
             "coordinator_versions": dict(sorted(checkpoint.coordinator_versions.items())),
             "files": checkpoint.files,
             "epoch": checkpoint.epoch,
@@ -91,14 +104,72 @@ def encode_checkpoint(checkpoint: CompletedCheckpoint) -> bytes:
     return seal(content, FORMAT_VERSION)
 
 
+def _in_parts(states: Mapping[str, bytes | None], keep: Keep | None) -> dict[str, Any]:
+    """States by operator, ascending; one of which parts lie elsewhere is a list of bytes and of
+    [name, sha256, length], which put together are the state.
+    """
+    return {name: _state_in_parts(states[name], keep) for name in sorted(states)}
+
+
+def _state_in_parts(state: bytes | None, keep: Keep | None) -> Any:
+    if state is None or keep is None:
+        return state
+    items: list[Any] = []
+    for piece in pieces_of(state):
+        part = keep(piece) if len(piece) < len(state) else None
+        if part is not None:
+            items.append([part.name, part.digest, part.length])
+        elif items and type(items[-1]) is bytes:
+            items[-1] += piece
+        else:
+            items.append(piece)
+    return state if len(items) == 1 else items
+
+
 def decode_checkpoint(
-    data: bytes, *, source: str, job_id: str | None = None
+    data: bytes,
+    *,
+    source: str,
+    job_id: str | None = None,
+    read_part: ReadPart | None = None,
 ) -> CompletedCheckpoint:
     """The checkpoint in `data`, whose every value has been checked; `source` names it in errors.
+    `read_part` reads a file beside it.
 
-    Raises `CheckpointDamaged`, `CheckpointFormatUnknown`, and `CheckpointOfAnotherJob` if `job_id`
-    is given and is not the checkpoint's; nothing else, whatever the bytes.
+    Raises what `read_part` raises but for FileNotFoundError, `CheckpointDamaged`,
+    `CheckpointFormatUnknown`, and `CheckpointOfAnotherJob` if `job_id` is given and is not the
+    checkpoint's; nothing else, whatever the bytes.
     """
+    version, values = _content_of(data, source)
+    if version > 1:
+        values = _put_together(values, source, read_part)
+    checkpoint = _READERS[version](values, source)
+    if job_id is not None and checkpoint.job_id != job_id:
+        raise CheckpointOfAnotherJob(
+            f"checkpoint {source} was taken by job {checkpoint.job_id!r}, and this is job "
+            f"{job_id!r}. Give each job a checkpoint directory of its own"
+        )
+    return checkpoint
+
+
+def parts_in(data: bytes, *, source: str) -> list[Part]:
+    """The parts beside a checkpoint that it refers to, each once.
+
+    Raises `CheckpointDamaged`, `CheckpointFormatUnknown`.
+    """
+    found: list[Part] = []
+
+    def note(part: Part) -> bytes:
+        found.append(part)
+        return b""
+
+    version, values = _content_of(data, source)
+    if version > 1:
+        _each_state(values, lambda state: _joined(state, source, note))
+    return list(dict.fromkeys(found))
+
+
+def _content_of(data: bytes, source: str) -> tuple[int, Any]:
     version, content = unseal(data, source)
     if version not in _READERS:
         raise CheckpointFormatUnknown(
@@ -111,13 +182,57 @@ def decode_checkpoint(
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         reason = f"its content does not decode ({type(error).__name__}: {error})"
         raise CheckpointDamaged(source, reason) from error
-    checkpoint = _READERS[version](values, source)
-    if job_id is not None and checkpoint.job_id != job_id:
-        raise CheckpointOfAnotherJob(
-            f"checkpoint {source} was taken by job {checkpoint.job_id!r}, and this is job "
-            f"{job_id!r}. Give each job a checkpoint directory of its own"
-        )
-    return checkpoint
+    return version, values
+
+
+def _put_together(values: Any, source: str, read_part: ReadPart | None) -> Any:
+    """The content with states that are whole."""
+
+    def read(part: Part) -> bytes:
+        if read_part is None:
+            raise CheckpointDamaged(source, f"its part {part.name!r} is not in it")
+        try:
+            content = read_part(part.name)
+        except FileNotFoundError as error:
+            raise CheckpointDamaged(source, f"its part {part.name!r} is not there") from error
+        if hashlib.sha256(content).digest() != part.digest:
+            raise CheckpointDamaged(source, f"its part {part.name!r} is not what was written")
+        return content
+
+    return _each_state(values, lambda state: _joined(state, source, read))
+
+
+def _each_state(values: Any, change: Callable[[Any], Any]) -> Any:
+    """The content with states that were changed; what is no content is checked later."""
+    if type(values) is not dict:
+        return values
+    changed = dict(values)
+    if type(values.get("coordinators")) is dict:
+        changed["coordinators"] = {n: change(s) for n, s in values["coordinators"].items()}
+    if type(values.get("subtasks")) is dict:
+        changed["subtasks"] = {
+            subtask: {n: change(s) for n, s in states.items()} if type(states) is dict else states
+            for subtask, states in values["subtasks"].items()
+        }
+    return changed
+
+
+def _joined(state: Any, source: str, read: Callable[[Part], bytes]) -> Any:
+    if type(state) is not list:
+        return state
+    pieces = []
+    for item in state:
+        if type(item) is bytes:
+            pieces.append(item)
+        elif (
+            type(item) is list
+            and [type(one) for one in item] == [str, bytes, int]
+            and is_part_name(item[0])
+        ):
+            pieces.append(read(Part(*item)))
+        else:
+            raise CheckpointDamaged(source, "a state in it is neither bytes nor parts")
+    return b"".join(pieces)
 
 
 def seal(content: bytes, version: int) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,13 +18,14 @@ from epochgate.runtime.objects.log import ObjectLog
 from epochgate.runtime.store.checkpoint import CompletedCheckpoint
 from epochgate.runtime.store.claim import holder_of
 from epochgate.runtime.store.directory import checkpoint_named
-from epochgate.runtime.store.encoding import decode_checkpoint
+from epochgate.runtime.store.encoding import decode_checkpoint, parts_in
 from epochgate.runtime.store.errors import (
     CheckpointDamaged,
     CheckpointNotFound,
     CheckpointStoreUnusable,
 )
 from epochgate.runtime.store.objects import INITIAL, checkpoint_of_key, fold
+from epochgate.runtime.store.parts import Part
 
 SAVEPOINT_NAME: Final = "savepoint.epochgate"
 """The checkpoint in the place of a savepoint (`epochgate.runtime.savepoints`)."""
@@ -34,29 +35,41 @@ SAVEPOINT_NAME: Final = "savepoint.epochgate"
 class StoredCheckpoint:
     """A checkpoint where it is kept.
 
-    source: its path or URL. is_aside: whether a start has found it damaged and set it aside.
+    source: its path or URL. is_aside: whether a start has found it damaged and set it aside. name:
+    of its file; read_file: reads that, and what lies beside it, such as parts of its states.
     """
 
     checkpoint_id: int
     source: str
     is_aside: bool
-    read: Callable[[], bytes]
+    name: str
+    read_file: Callable[[str], bytes]
 
     def load(self) -> CompletedCheckpoint:
-        """Read and verify it.
+        """Read and verify it, with its parts.
 
         Raises CheckpointNotFound where the job has removed it since, CheckpointDamaged,
         CheckpointFormatUnknown, CheckpointStoreUnusable.
         """
+        with self._told():
+            data = self.read_file(self.name)
+            return decode_checkpoint(data, source=self.source, read_part=self.read_file)
+
+    def parts(self) -> list[Part]:
+        """The parts beside it that it refers to; it shares some with others. Raises as `load`."""
+        with self._told():
+            return parts_in(self.read_file(self.name), source=self.source)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
         try:
-            data = self.read()
+            yield
         except FileNotFoundError as error:
             raise CheckpointNotFound(
                 f"{self.source} is not there any more: its job keeps the newest checkpoints alone"
             ) from error
         except OSError as error:
             raise CheckpointStoreUnusable(f"cannot read {self.source}: {error}") from error
-        return decode_checkpoint(data, source=self.source)
 
 
 def stored_checkpoints(
@@ -91,51 +104,36 @@ def _log_in(objects: ObjectStore) -> ObjectLog:
     return log
 
 
-def _in_savepoint(source: str, read: Callable[[], bytes]) -> list[StoredCheckpoint]:
+def _in_savepoint(source: str, read_file: Callable[[str], bytes]) -> list[StoredCheckpoint]:
     """Its name tells no id; one that is damaged has none."""
-    try:
-        return [
-            StoredCheckpoint(
-                decode_checkpoint(read(), source=source).checkpoint_id, source, False, read
-            )
-        ]
-    except CheckpointDamaged:
-        return [StoredCheckpoint(0, source, False, read)]
+    number = 0
+    with contextlib.suppress(CheckpointDamaged):
+        number = decode_checkpoint(read_file(SAVEPOINT_NAME), source=source).checkpoint_id
+    return [StoredCheckpoint(number, source, False, SAVEPOINT_NAME, read_file)]
 
 
 def _in_directory(directory: str) -> list[StoredCheckpoint]:
-    if os.path.exists(path := os.path.join(directory, SAVEPOINT_NAME)):
-        return _in_savepoint(path, _reader(path))
-    found = []
-    for name in os.listdir(directory):
-        if (known := checkpoint_named(name)) is not None:
-            (number, is_aside), path = known, os.path.join(directory, name)
-            found.append(StoredCheckpoint(number, path, is_aside, _reader(path)))
-    return found
-
-
-def _reader(path: str) -> Callable[[], bytes]:
-    def read() -> bytes:
-        with open(path, "rb") as file:
+    def read_file(name: str) -> bytes:
+        with open(os.path.join(directory, name), "rb") as file:
             return file.read()
 
-    return read
+    if os.path.exists(path := os.path.join(directory, SAVEPOINT_NAME)):
+        return _in_savepoint(path, read_file)
+    return [
+        StoredCheckpoint(known[0], os.path.join(directory, name), known[1], name, read_file)
+        for name in os.listdir(directory)
+        if (known := checkpoint_named(name)) is not None
+    ]
 
 
 def _in_objects(objects: ObjectStore) -> list[StoredCheckpoint]:
     with contextlib.suppress(FileNotFoundError):
         objects.size(SAVEPOINT_NAME)
-        source = f"{objects.url}/{SAVEPOINT_NAME}"
-        return _in_savepoint(source, lambda: objects.get(SAVEPOINT_NAME))
+        return _in_savepoint(f"{objects.url}/{SAVEPOINT_NAME}", objects.get)
     log = _log_in(objects)
     keys = [(key, False) for key in log.state["saved"].values()]
     keys += [(key, True) for key in log.state["aside"]]
     return [
-        StoredCheckpoint(
-            checkpoint_of_key(key),
-            f"{objects.url}/{key}",
-            is_aside,
-            lambda key=key: objects.get(key),  # type: ignore[misc]  # bound to this one
-        )
+        StoredCheckpoint(checkpoint_of_key(key), f"{objects.url}/{key}", is_aside, key, objects.get)
         for key, is_aside in keys
     ]

@@ -9,6 +9,7 @@ wherever the simulation runs; no I/O, no clock, no chance.
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from epochgate.runtime.store.checkpoint import CompletedCheckpoint
@@ -18,9 +19,10 @@ from epochgate.runtime.store.contract import (
     newest_whole,
     refuse_unless_next,
 )
-from epochgate.runtime.store.encoding import decode_checkpoint, encode_checkpoint
+from epochgate.runtime.store.encoding import decode_checkpoint, encode_checkpoint, parts_in
 from epochgate.runtime.store.errors import (
     CheckpointDamaged,
+    CheckpointFormatUnknown,
     CheckpointNotFound,
     CheckpointOfAnotherJob,
     CheckpointOutcomeUnknown,
@@ -29,6 +31,7 @@ from epochgate.runtime.store.errors import (
     CheckpointStoreInUse,
     CheckpointStoreLost,
 )
+from epochgate.runtime.store.parts import Parts
 
 
 @dataclass
@@ -89,6 +92,8 @@ class InMemoryCheckpointStore:
         self._uncertain: CheckpointOutcomeUnknown | None = None
         self._closed = False
         self.warnings: list[str] = []
+        self._parts = Parts(f"{self._epoch}-0")
+        self._remove_needless_parts()
 
     @property
     def job_id(self) -> str:
@@ -125,20 +130,26 @@ class InMemoryCheckpointStore:
         if self._uncertain is not None:
             raise CheckpointOutcomeUnknown(*self._uncertain.args)
         refuse_unless_next(checkpoint, self._job_id, self._last_id)
-        data = encode_checkpoint(checkpoint)
+        writing = self._parts.begin()
+        data = encode_checkpoint(checkpoint, writing.keep)
+        self._parts.written(writing)
         if self.shelf.epoch != self._epoch:
             raise CheckpointStoreLost(
                 f"the driver of epoch {self._epoch} has lost the shelf to the one of epoch "
                 f"{self.shelf.epoch}. It may not save any more and must stop"
             )
         failure, self._next_failure = self._next_failure, None
+        self.shelf.files.update(writing.new)
         if failure is not None:
             self._fail(checkpoint.checkpoint_id, data, *failure)
         self.shelf.checkpoints[checkpoint.checkpoint_id] = data
         self._last_id = checkpoint.checkpoint_id
+        self._parts.saved(checkpoint.checkpoint_id, writing)
         for retired in self.ids()[: -self._retained]:
             del self.shelf.checkpoints[retired]
-        return StoredInfo(self._name(checkpoint.checkpoint_id), len(data), 0.0)
+        self._remove_parts(self._parts.retire(self.ids()))
+        size_bytes = len(data) + sum(map(len, writing.new.values()))
+        return StoredInfo(self._name(checkpoint.checkpoint_id), size_bytes, 0.0)
 
     def adopt(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
         self._refuse_if_closed()
@@ -156,7 +167,10 @@ class InMemoryCheckpointStore:
 
     def latest(self) -> CompletedCheckpoint | None:
         self._refuse_if_closed()
-        return newest_whole(self.ids(), self._last_id, "the shelf", self.load, self._set_aside)
+        newest = newest_whole(self.ids(), self._last_id, "the shelf", self.load, self._set_aside)
+        if newest is not None:
+            self._parts.may_be_reused(newest.checkpoint_id)
+        return newest
 
     def load(self, checkpoint_id: int) -> CompletedCheckpoint:
         self._refuse_if_closed()
@@ -166,7 +180,9 @@ class InMemoryCheckpointStore:
                 f"the shelf holds no checkpoint {checkpoint_id}, but {self.ids()}"
             )
         name = self._name(checkpoint_id)
-        checkpoint = decode_checkpoint(data, source=name, job_id=self._job_id)
+        checkpoint = decode_checkpoint(
+            data, source=name, job_id=self._job_id, read_part=self.read_file
+        )
         if checkpoint.checkpoint_id != checkpoint_id:
             raise CheckpointDamaged(name, f"it holds checkpoint {checkpoint.checkpoint_id}")
         return checkpoint
@@ -193,6 +209,19 @@ class InMemoryCheckpointStore:
         if isinstance(error, CheckpointOutcomeUnknown):
             self._uncertain = error
         raise error
+
+    def _remove_needless_parts(self) -> None:
+        for checkpoint_id in self.ids() if self.shelf.files else ():
+            data, name = self.shelf.checkpoints[checkpoint_id], self._name(checkpoint_id)
+            try:
+                self._parts.found(checkpoint_id, parts_in(data, source=name))
+            except (CheckpointDamaged, CheckpointFormatUnknown):
+                return
+        self._remove_parts(self._parts.needless(self.shelf.files))
+
+    def _remove_parts(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            self.shelf.files.pop(name, None)
 
     def _set_aside(self, checkpoint_id: int, damage: CheckpointDamaged) -> None:
         self.shelf.damaged[checkpoint_id] = self.shelf.checkpoints.pop(checkpoint_id)

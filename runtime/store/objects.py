@@ -2,8 +2,9 @@
 
 Decides: names, and the order of steps that makes a save all or nothing:
 
-    put the checkpoint under a name of its own -> append its name to the log -> delete old ones
-                                                  ^ durable, `save` may return; and the fence
+    put new parts, then the checkpoint, under names of their own -> append to the log -> delete
+                                                                    ^ durable, `save` may return;
+                                                                      and the fence
 
 A start claims the log by an entry of its own, after which no earlier driver can append: of two that
 start at once one is refused, and one that was suspended is stopped in the request in which it would
@@ -13,6 +14,7 @@ Runs on the driver, on one thread at a time, outside the event queue.
 
     _epochgate/log/000000000000017.json               the log
     checkpoints/000000000007-EPOCH-MARK.epochgate     a checkpoint
+    parts/EPOCH-MARK-12.part                          a part of a state, to which checkpoints refer
 """
 
 from __future__ import annotations
@@ -37,9 +39,10 @@ from epochgate.runtime.store.contract import (
     newest_whole,
     refuse_unless_next,
 )
-from epochgate.runtime.store.encoding import decode_checkpoint, encode_checkpoint
+from epochgate.runtime.store.encoding import decode_checkpoint, encode_checkpoint, parts_in
 from epochgate.runtime.store.errors import (
     CheckpointDamaged,
+    CheckpointFormatUnknown,
     CheckpointNotFound,
     CheckpointOfAnotherJob,
     CheckpointOutcomeUnknown,
@@ -49,6 +52,7 @@ from epochgate.runtime.store.errors import (
     CheckpointStoreLost,
     CheckpointStoreUnusable,
 )
+from epochgate.runtime.store.parts import FOLDER as PARTS_FOLDER, Parts
 
 KIND = "checkpoints"
 FOLDER = "checkpoints"
@@ -132,11 +136,15 @@ class ObjectCheckpointStore:
             raise CheckpointOutcomeUnknown(*self._uncertain.args)
         refuse_unless_next(checkpoint, self._job_id, self.last_id)
         started_s = self._clock()
-        data = encode_checkpoint(checkpoint)
+        writing = self._parts.begin()
+        data = encode_checkpoint(checkpoint, writing.keep)
+        self._parts.written(writing)
         number = checkpoint.checkpoint_id
         key = f"{FOLDER}/{number:012d}-{self._epoch}-{self._mark}.epochgate"
         before = set(self._log.state["saved"].values())
         try:
+            for name, content in writing.new.items():
+                self._objects.put(name, content)
             self._objects.put(key, data)
         except OSError as error:
             raise CheckpointSaveFailed(
@@ -144,9 +152,12 @@ class ObjectCheckpointStore:
                 "before it are untouched. Check the network and the store"
             ) from error
         self._append({"kind": "save", "id": str(number), "object": key, "retained": self._retained})
+        self._parts.saved(number, writing)
         duration_s = self._clock() - started_s
         self._remove(before - set(self._log.state["saved"].values()))
-        return StoredInfo(f"{self.path}/{key}", len(data), duration_s)
+        self._remove(set(self._parts.retire(self.ids())))
+        size_bytes = len(data) + sum(map(len, writing.new.values()))
+        return StoredInfo(f"{self.path}/{key}", size_bytes, duration_s)
 
     def adopt(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
         self._refuse_if_closed()
@@ -161,7 +172,10 @@ class ObjectCheckpointStore:
 
     def latest(self) -> CompletedCheckpoint | None:
         self._refuse_if_closed()
-        return newest_whole(self.ids(), self.last_id, self.path, self.load, self._set_aside)
+        newest = newest_whole(self.ids(), self.last_id, self.path, self.load, self._set_aside)
+        if newest is not None:
+            self._parts.may_be_reused(newest.checkpoint_id)
+        return newest
 
     def load(self, checkpoint_id: int) -> CompletedCheckpoint:
         self._refuse_if_closed()
@@ -177,7 +191,12 @@ class ObjectCheckpointStore:
             raise CheckpointDamaged(source, "it is not there any more") from error
         except OSError as error:
             raise self._unusable("read", error) from error
-        checkpoint = decode_checkpoint(data, source=source, job_id=self._job_id)
+        try:
+            checkpoint = decode_checkpoint(
+                data, source=source, job_id=self._job_id, read_part=self.read_file
+            )
+        except OSError as error:
+            raise self._unusable("read", error) from error
         if checkpoint.checkpoint_id != checkpoint_id:
             raise CheckpointDamaged(source, f"it holds checkpoint {checkpoint.checkpoint_id}")
         return checkpoint
@@ -231,6 +250,22 @@ class ObjectCheckpointStore:
         except OSError as error:
             raise self._unusable("list", error) from error
         self._remove(left - set(state["saved"].values()) - set(state["aside"]))
+        self._remove_needless_parts()
+
+    def _remove_needless_parts(self) -> None:
+        """Remove the parts to which no stored checkpoint refers."""
+        self._parts = Parts(f"{self._epoch}-{self._mark}")
+        try:
+            names = self._objects.list(PARTS_FOLDER)
+            for number, key in self._log.state["saved"].items() if names else ():
+                source = f"{self.path}/{key}"
+                self._parts.found(int(number), parts_in(self._objects.get(key), source=source))
+            left = self._parts.needless(names)
+        except (CheckpointDamaged, CheckpointFormatUnknown, FileNotFoundError):
+            return  # what it refers to is not known, and may be wanted for a look
+        except OSError as error:
+            raise self._unusable("read", error) from error
+        self._remove(set(left))
 
     def _append(self, entry: Entry) -> None:
         try:

@@ -18,6 +18,7 @@ from epochgate.fsm.clock import Clock
 from epochgate.runtime.api.operator import Program, Work
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.runtime.shell.worker import Worker
+from epochgate.runtime.tracing.file_journal import Tracing
 
 PIECES_PER_WAKE_UP = 50
 
@@ -62,7 +63,7 @@ Step = tuple[str, int]
 
 class InProcessTransport(Transport):
     """Brings up one process for each deployment; `program` makes what each runs, and `clock` is
-    that of its wake-ups, one that stands still if none is given.
+    that of its wake-ups, one that stands still if none is given; `tracing` is where each writes.
     """
 
     def __init__(
@@ -73,10 +74,11 @@ class InProcessTransport(Transport):
         coordinators: list[str],
         run_id: str,
         clock: Clock | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._program, self._parallelism = program, parallelism
         self._clock = VirtualClock() if clock is None else clock
-        self._coordinators, self._run_id = coordinators, run_id
+        self._coordinators, self._run_id, self._tracing = coordinators, run_id, tracing
         self._inbox: TaskInbox | None = None
         self._identity = 0
         self.processes: dict[int, Process] = {}
@@ -108,6 +110,7 @@ class InProcessTransport(Transport):
             coordinators=self._coordinators,
             send=to_driver.append,
             clock=self._clock,
+            journal=None if self._tracing is None else self._tracing.task(subtask, self._identity),
         )
         process = Process(subtask, self._identity, worker, to_driver=to_driver)
         self.processes[self._identity] = process

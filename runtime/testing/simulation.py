@@ -14,6 +14,7 @@ driver is the shelf with its checkpoints, and whatever the user's committer writ
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -33,6 +34,7 @@ from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.runtime.testing.faulty_transport import Fault, FaultyTransport
 from epochgate.runtime.testing.in_process import InProcessTransport, Step
+from epochgate.runtime.tracing.file_journal import Tracing
 
 ROUNDS_MAX = 2000
 ROUNDS_PER_INSTANT = 50
@@ -83,12 +85,12 @@ class SimulatedJob:
 
     `configure` makes the configuration of each start (0, 1, ...) with fresh providers and a fresh
     restart strategy; `program` makes what each process of a subtask runs; `committer` opens the
-    committer of each start, and `after_commit` gives its work after commits. `job` may be a
-    variant of the machines; `prepare` sees each job master before it starts; `retained` is how many
+    committer of each start, `after_commit` gives its work after commits. `job` may be a variant of
+    the machines; `prepare` sees each job master before it starts; `retained` is how many
     checkpoints are kept. `transport` moves the messages of the present start, and `faults` strikes
     some of them: those that the argument `faults` counts in each start, and those that it is told
     of meanwhile. `shelf` may have checkpoints already. `listeners` hear at once what happens, in
-    all starts.
+    all starts. `journal`: a directory for the traces of driver and processes, in all starts.
     """
 
     def __init__(
@@ -104,11 +106,13 @@ class SimulatedJob:
         faults: Iterable[Fault] = (),
         listeners: Sequence[JobListener] = (),
         shelf: CheckpointShelf | None = None,
+        journal: str | os.PathLike[str] | Tracing | None = None,
     ) -> None:
         self._configure, self._program, self._job = configure, program, job
         self._committer, self._prepare, self._retained = committer, prepare, retained
         self._after_commit = after_commit
         self._message_faults, self._listeners = tuple(faults), tuple(listeners)
+        self._journal = journal
         self.shelf = CheckpointShelf() if shelf is None else shelf
         self.clock = VirtualClock()
         self.starts = 0
@@ -150,12 +154,14 @@ class SimulatedJob:
     def _open(self) -> None:
         configuration = replace(self._configure(self.starts), run_id=f"run-{self.starts}")
         self.starts += 1
+        tracing = self._tracing(configuration)
         self.transport = InProcessTransport(
             self._program,
             parallelism=configuration.parallelism,
             coordinators=configuration.operator_ids,
             run_id=configuration.run_id,
             clock=self.clock,
+            tracing=tracing,
         )
         self.faults = FaultyTransport(self.transport, self._message_faults)
         self.store = InMemoryCheckpointStore(
@@ -172,10 +178,20 @@ class SimulatedJob:
             job=self._job,
             wall_clock=self.clock.now_s,
             listeners=self._listeners,
+            journal=None if tracing is None else tracing.driver,
         )
         if self._prepare is not None:
             self._prepare(self.master)
         self.master.start()
+
+    def _tracing(self, configuration: JobConfiguration) -> Tracing | None:
+        if self._journal is None:
+            return None
+        if isinstance(self._journal, Tracing):
+            return replace(self._journal, run_id=configuration.run_id)
+        run = configuration.job_id, configuration.run_id
+        # The faults of a simulation may strike any message.
+        return Tracing(os.fspath(self._journal), *run, is_ordered=False)
 
     # what can happen
 

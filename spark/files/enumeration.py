@@ -17,7 +17,8 @@ When a known file is another: see `content`. With other content, found here or b
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
 its new content is left out as well ("skip") or is all taken as that of another file ("new").
 
-How files are cut: see `cutting`. How what is known and what waits is kept: see `known`, `pending`.
+How files are cut: see `cutting`. How what is known, waits or was left out is kept: see `known`,
+`pending` and `skipped`.
 """
 
 from __future__ import annotations
@@ -69,12 +70,13 @@ from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.settling import Settling, usual_settle_s
+from epochgate.spark.files.skipped import SkippedFiles
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
 from epochgate.spark.files.text import UTF_8, usable_encoding
 
-STATE_VERSION = 5
-_READABLE_VERSIONS = (1, 2, 3, 4, STATE_VERSION)
-_SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE = 3, 4, 5
+STATE_VERSION = 6
+_READABLE_VERSIONS = (1, 2, 3, 4, 5, STATE_VERSION)
+_SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE, _SKIPPED_SINCE = 3, 4, 5, 6
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
 UNFIT = (
@@ -155,7 +157,8 @@ class FileEnumeration:
         )
         self._known = KnownFiles()
         self._pending = PendingSplits()
-        self._skipped: list[SkippedFile] = []
+        self.skipped = SkippedFiles()
+        """Files left out because they are bad, here or by readers, if bad files are skipped."""
 
     @property
     def layout(self) -> SourceLayout | None:
@@ -185,11 +188,6 @@ class FileEnumeration:
     def waiting(self) -> PendingSplits:
         """The same, as they are kept."""
         return self._pending
-
-    @property
-    def skipped(self) -> Sequence[SkippedFile]:
-        """Files left out because they are bad, if bad files are skipped."""
-        return tuple(self._skipped)
 
     @property
     def settling(self) -> Sequence[str]:
@@ -231,13 +229,13 @@ class FileEnumeration:
         return new
 
     def seal(self) -> None:
-        """Let the segments keep what is known and what is pending, if that is much; writes files.
+        """Let the segments keep what is known, pending and skipped, if it is much; writes files.
 
         Raises SegmentNotWritten, or SegmentLost.
         """
         if self._segments is not None:
-            self._known.seal(self._segments)
-            self._pending.seal(self._segments)
+            for kept in (self._known, self._pending, self.skipped):
+                kept.seal(self._segments)
 
     def take_superseded(self) -> list[str]:
         """The segments that became needless since the last call; an earlier snapshot needs them."""
@@ -297,7 +295,7 @@ class FileEnumeration:
                 raise
             position = bad.position if isinstance(bad, BadFile) else "the beginning"
             reason = bad.cause if isinstance(bad, BadFile) else str(bad)
-            self._skipped.append(SkippedFile(path, path, position, reason))
+            self.skipped.add(SkippedFile(path, path, position, reason))
         if self._settling.settle_s > 0 and not self._is_still(path, stamp):
             self._layouts = layouts
             return []
@@ -311,13 +309,13 @@ class FileEnumeration:
         other = copy.copy(self)
         other._layouts = self._layouts.copy()
         other._known, other._settling = self._known.copy(), self._settling.copy()
-        other._pending, other._skipped = self._pending.copy(), list(self._skipped)
+        other._pending, other.skipped = self._pending.copy(), self.skipped.copy()
         return other
 
     def scout(self) -> FileEnumeration:
         """A copy that looks for what is new elsewhere; pending and skipped is what it finds."""
         other = self.copy()
-        other._pending, other._skipped = PendingSplits(), []
+        other._pending, other.skipped = PendingSplits(), SkippedFiles()
         return other
 
     def take_found(self) -> Found:
@@ -326,17 +324,17 @@ class FileEnumeration:
             self._layouts.copy(),
             self._known.take_changes(),
             self._pending,
-            self._skipped,
+            self.skipped,
             self._settling.copy(),
         )
-        self._pending, self._skipped = PendingSplits(), []
+        self._pending, self.skipped = PendingSplits(), SkippedFiles()
         return found
 
     def adopt(self, found: Found) -> None:
         """Take over what the scout of this enumeration has found, each time that it has."""
         self._layouts, self._settling = found.layouts, found.settling
         self._known.adopt(found.known)
-        self._skipped += found.skipped
+        self.skipped.take_over(found.skipped)
         self._pending.take_over(found.pending)
 
     def snapshot(self) -> bytes:
@@ -348,7 +346,7 @@ class FileEnumeration:
             self._layouts.to_list(),
             self._known.to_list(),
             self._pending.to_list(),
-            [skipped.to_list() for skipped in self._skipped],
+            self.skipped.to_list(),
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -382,7 +380,8 @@ class FileEnumeration:
             if version < _PARTS_SINCE
             else PendingSplits.from_list(pending, self._segments)
         )
-        self._skipped = [SkippedFile.from_list(value) for value in skipped]
+        skipped = [[], skipped] if version < _SKIPPED_SINCE else skipped
+        self.skipped = SkippedFiles.from_list(skipped, self._segments)
         self._settling.files.clear()
 
     def _stamp(self, path: str) -> Stamp | None:
@@ -418,7 +417,7 @@ class FileEnumeration:
             changed = FileChanged(path, describe_stamp(known.stamp), describe_stamp(stamp))
             if self._on_changed_file == "fail":
                 raise changed
-            self._skipped.append(SkippedFile(path, path, f"byte {known.stamp[0]}", str(changed)))
+            self.skipped.add(SkippedFile(path, path, f"byte {known.stamp[0]}", str(changed)))
             checksum = checksum_of_file(self._access, path, stamp, file_format)
         self._known.add(path, KnownFile(stamp, checksum, known.delivery))
         self._settling.end(path)
@@ -445,6 +444,7 @@ class FileEnumeration:
 
 def segments_in(snapshot: bytes) -> set[str]:
     """The names of the segments that a snapshot of an enumeration refers to."""
-    version, _, _, _, known, pending, *_ = msgpack.unpackb(snapshot)
+    version, _, _, _, known, pending, skipped = msgpack.unpackb(snapshot)
     names = KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
-    return names | PendingSplits.segments_of(pending) if version >= _PARTS_SINCE else names
+    names |= PendingSplits.segments_of(pending) if version >= _PARTS_SINCE else set()
+    return names | (SkippedFiles.segments_of(skipped) if version >= _SKIPPED_SINCE else set())

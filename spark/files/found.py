@@ -5,14 +5,13 @@ Pure values; made where files are looked for, and taken in on the thread of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from epochgate.spark.files.agreement import Layouts
 from epochgate.spark.files.known import Changes
 from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.settling import Settling
-from epochgate.spark.files.split import SkippedFile
+from epochgate.spark.files.skipped import SkippedFiles
 
 
 @dataclass(frozen=True)
@@ -22,5 +21,5 @@ class Found:
     layouts: Layouts
     known: Changes
     pending: PendingSplits
-    skipped: Sequence[SkippedFile]
+    skipped: SkippedFiles
     settling: Settling

@@ -67,16 +67,14 @@ class FileEnumerator(SplitEnumerator):
     """Assigns one split at a time from `files`.
 
     `follow_every_s`: seconds from the end of one look for new files to the next; none: there are
-    no more, and readers are told so. `skipped`: bad files that readers have reported. `segments`:
-    where the enumeration keeps what is known. `bad_files`: the list of bad files for scripts, as of
-    the last completed checkpoint.
+    no more, and readers are told so. `segments`: where the enumeration keeps what is known.
+    `bad_files`: the list of bad files for scripts, as of the last completed checkpoint.
     """
 
     def __init__(
         self,
         context: SplitEnumeratorContext,
         files: FileEnumeration,
-        skipped: list[SkippedFile],
         follow_every_s: float | None,
         segments: KnownSegments,
         bad_files: BadFilesList | None,
@@ -85,8 +83,11 @@ class FileEnumerator(SplitEnumerator):
         self._segments, self._bad_files = segments, bad_files
         self._left_out: dict[int, list[SkippedFile]] = {}
         self._listing: list[SkippedFile] | None = None
+        self._listed: list[SkippedFile] | None = None
+        """The newest that was to be written: the same object as long as nothing is added."""
         self._superseded: list[Superseded] = []
-        self._skipped = {one.split_id: one for one in skipped}
+        self._ordered: tuple[int, list[SkippedFile]] = (-1, [])
+        """All that was left out, by path, and of which of its changes."""
         self._waiting: dict[int, None] = {}
         self._figures = self._counted()
         for name in self._figures:
@@ -98,7 +99,7 @@ class FileEnumerator(SplitEnumerator):
             "files_found": self.files_found,
             "files_waiting": float(waiting.files_waiting),
             "bytes_waiting": waiting.bytes_waiting,
-            "files_skipped": len(self.skipped),
+            "files_skipped": len(self._files.skipped),
         }
 
     def _figure(self, name: str) -> int | float:
@@ -108,8 +109,11 @@ class FileEnumerator(SplitEnumerator):
     @property
     def skipped(self) -> list[SkippedFile]:
         """Bad files that were left out, by path; as of now."""
-        skipped = [*self._files.skipped, *self._skipped.values()]
-        return sorted(skipped, key=lambda one: (one.path, one.split_id))
+        skipped = self._files.skipped
+        if self._ordered[0] != skipped.changes:
+            ordered = sorted(skipped, key=lambda one: (one.path, one.split_id))
+            self._ordered = skipped.changes, ordered
+        return self._ordered[1]
 
     @property
     def files_found(self) -> int:
@@ -132,6 +136,7 @@ class FileEnumerator(SplitEnumerator):
         self._files.adopt(found)
         self._assign()
         self._keep_pending()
+        self._keep_skipped()
 
     def _keep_pending(self) -> None:
         """Let a segment have splits that several looks have found, since readers are slower."""
@@ -142,6 +147,14 @@ class FileEnumerator(SplitEnumerator):
                 lambda: segments.write(values),
                 lambda segment: self._files.waiting.keep(part, segment),
                 on_error=self._fail,
+            )
+
+    def _keep_skipped(self) -> None:
+        """Let a segment have what was left out, if that is much."""
+        values, segments = self._files.skipped.begin_to_keep(), self._segments
+        if values is not None:
+            self._context.call_async(
+                lambda: segments.write(values), self._files.skipped.keep, on_error=self._fail
             )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
@@ -155,7 +168,8 @@ class FileEnumerator(SplitEnumerator):
             self._context.call_async(lambda: segments.remove(names), lambda _: None)
         left_out = self._left_out.pop(checkpoint_id, None)
         self._left_out = {one: of for one, of in self._left_out.items() if one > checkpoint_id}
-        if left_out is not None and self._bad_files is not None:
+        if self._bad_files is not None and left_out is not None and left_out is not self._listed:
+            self._listed = left_out
             self._list(self._bad_files, left_out)
 
     def _list(self, bad_files: BadFilesList, skipped: list[SkippedFile]) -> None:
@@ -191,17 +205,16 @@ class FileEnumerator(SplitEnumerator):
 
     def handle_source_event(self, subtask: int, event: Any) -> None:
         """A reader has met a bad file."""
-        skipped = SkippedFile.from_list(event)
-        self._skipped[skipped.split_id] = skipped
+        self._files.skipped.add(SkippedFile.from_list(event))
+        self._keep_skipped()
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """The checkpoint's id, the enumeration and the bad files."""
+        """The checkpoint's id, the enumeration, and no bad files beside those in it."""
         if superseded := self._files.take_superseded():
             self._superseded.append(Superseded(superseded, checkpoint_id))
         self._left_out[checkpoint_id] = self.skipped
         self._figures = self._counted()
-        skipped = [one.to_list() for one in self._skipped.values()]
-        return [checkpoint_id, self._files.snapshot(), skipped]
+        return [checkpoint_id, self._files.snapshot(), []]
 
     def _assign(self) -> None:
         there = self._context.registered_readers
@@ -252,10 +265,11 @@ class EnumeratedFileSource(FileSource):
         else:
             enumeration = self._fresh()
             enumeration.restore(files)
+        for values in skipped:  # an earlier release has kept those of readers by themselves
+            enumeration.skipped.add(SkippedFile.from_list(values))
         self.enumerator = FileEnumerator(
             context,
             enumeration,
-            [SkippedFile.from_list(values) for values in skipped],
             self._follow_every_s,
             self._segments,
             self._bad_files,

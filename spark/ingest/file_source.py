@@ -1,8 +1,9 @@
 """The readers of the file source: each split batch by batch, with the position behind each batch.
 
 A split carries the layout of the source with it, so that a reader can begin at once. The reader's
-own state is the bad files that it has met: it reports them once more when it is restored, since
-the coordinator's part of the checkpoint may not hold the first report. Runs in the task.
+own state is the bad files that it has met since the last completed checkpoint: it reports them once
+more when it is restored, since the coordinator's part of that checkpoint may not hold the first
+report, and that of each later one does. Runs in the task.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class FileReader(SourceReader):
     ) -> None:
         self._make_reader, self._report = make_reader, report
         self._skipped: list[list[str]] = []
+        self._in_snapshot = 0
+        """How many of them the last snapshot has."""
 
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
         """Read the split in batches. Raises what `SplitReader.read` raises."""
@@ -68,8 +71,14 @@ class FileReader(SourceReader):
             self._note(skipped)
 
     def snapshot_state(self) -> Any:
-        """The bad files met so far."""
-        return self._skipped or None
+        """The bad files met since the last completed checkpoint."""
+        self._in_snapshot = len(self._skipped)
+        return list(self._skipped) or None
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The coordinator has heard of what the snapshot has: that was said before it arrived."""
+        del self._skipped[: self._in_snapshot]
+        self._in_snapshot = 0
 
     def restore_state(self, state: Any) -> None:
         """Report the bad files again."""

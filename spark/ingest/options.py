@@ -74,6 +74,7 @@ class IngestOptions:
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
     long is replaced. port: on which the driver listens for its tasks, 0 for a free one.
     metrics_port: on which figures are served for Prometheus, 0 for a free one, none for none.
+    journal: a directory for the traces of driver and tasks.
     from_savepoint: where a savepoint of this source and target was written, from which a checkpoint
     directory that is not there yet begins. allow_dropped_state: ids of operators of then whose
     state may be left behind.
@@ -111,6 +112,7 @@ class IngestOptions:
     heartbeat_timeout_s: float = 10.0
     port: int = 0
     metrics_port: int | None = None
+    journal: str | None = None
     from_savepoint: str | None = None
     allow_dropped_state: tuple[str, ...] = ()
     batch_rows: int = BATCH_ROWS

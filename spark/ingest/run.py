@@ -174,6 +174,7 @@ def start_plan(
             heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),
             listeners=listeners,
             metrics_port=plan.options.metrics_port,
+            journal=plan.options.journal,
         )
     except BaseException:
         plan.release()

@@ -43,10 +43,10 @@ class Verdict:
     def __str__(self) -> str:
         arrived = self.expected - self.lost
         text = (
-            f"exactly once: {arrived} of {self.expected} rows, "
-            f"{self.lost} lost, {self.duplicated} duplicated"
+            f"{'' if self.is_exact() else 'not '}exactly once: {arrived:,} of {self.expected:,} "
+            f"rows, {self.lost:,} lost, {self.duplicated:,} duplicated"
         )
-        return text + (f", {self.foreign} foreign" if self.foreign else "")
+        return text + (f", {self.foreign:,} foreign" if self.foreign else "")
 
 
 def require_verifier() -> None:

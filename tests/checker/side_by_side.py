@@ -53,13 +53,13 @@ def by_the_library(system: ClosedSystem) -> ClosedSystem:
 def fired_by_library(machine: Machine, twin: LibraryTwin, trigger: str) -> Callable[..., Outcome]:
     """A trigger that `transitions` takes; it waits where one of our own dispatch would wait."""
 
-    def take(_: Machine, *arguments: Any) -> None:
+    def step(_: Machine, *arguments: Any) -> Any:
         if not twin.fire(trigger, *arguments):
             raise TransitionRefused(repr(machine), machine.state, trigger, ())
+        return Outcome.TAKEN, None
 
-    row = ((), None, ((take, True),), Outcome.TAKEN, None)
-    rows = dict.fromkeys(machine.STATES, (row,))
-    return partial(fired_by(rows, trigger, is_environment=machine.IS_ENVIRONMENT), machine)
+    steps = dict.fromkeys(machine.STATES, step)
+    return partial(fired_by(steps, trigger, is_environment=machine.IS_ENVIRONMENT), machine)
 
 
 class MachineCode:

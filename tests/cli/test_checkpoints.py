@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from epochgate import cli
+from epochgate.runtime import pack_parts
 from epochgate.runtime.store import (
     CheckpointStore,
     CompletedCheckpoint,
@@ -33,6 +35,8 @@ def checkpoint(number: int) -> CompletedCheckpoint:
         committables={0: [{"path": "a"}, {"path": "b"}], 1: []},
         uncommitted={number - 1: [{"path": "earlier"}]},
         properties={"rows": b"\xff"},
+        versions={0: {"source": 2}, 1: {"source": 2}},
+        begun_from="savepoint-1",
     )
 
 
@@ -74,6 +78,7 @@ def test_one_is_shown_by_operator(directory: Path, capsys: pytest.CaptureFixture
     assert ["sink", "-", "1", "0", "B", "0", "B", "0", "B"] in rows
     assert ["source", "1.0", "kB", "2", "2", "B", "4", "B", "6", "B"] in rows
     assert "committables: 2 of 2 subtasks" in shown
+    assert "state of source: version 2\nbegun from savepoint savepoint-1\n" in shown
     assert "not known to be committed: 1 of checkpoint 1" in shown
 
 
@@ -82,6 +87,25 @@ def test_the_newest_is_shown_where_none_is_named(
 ) -> None:
     assert cli.main(["checkpoints", "show", str(directory), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["checkpoint_id"] == 3
+
+
+def test_of_one_in_parts_it_is_told_how_much_lies_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "checkpoints"
+    large = pack_parts({"a": b"a" * 20_000, "b": b"b" * 20_000, "c": b"c"})
+    with DirectoryCheckpointStore(place, job_id="orders") as store:
+        store.save(replace(checkpoint(1), subtasks={0: {"source": large}}))
+    assert cli.main(["checkpoints", "show", str(place)]) == 0
+    assert "in parts of their own: 40.0 kB of the states, 2 parts" in capsys.readouterr().out
+    file = tmp_path / "one.json"
+    assert cli.main(["checkpoints", "export", str(place), "-o", str(file)]) == 0
+    exported = json.loads(file.read_text())["subtasks"]["0"]["source"]["base64"]
+    assert base64.b64decode(exported) == large
+    [first, _] = sorted((place / "parts").iterdir())
+    first.write_bytes(b"")
+    assert cli.main(["checkpoints", "verify", str(place)]) == 1
+    assert "is not what was written" in capsys.readouterr().out
 
 
 def test_a_damaged_one_is_named_and_left_as_it_is(

@@ -13,6 +13,9 @@ from epochgate.cli import COMMANDS, parser
 ROOT = Path(__file__).parents[2]
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 OF_OTHERS = {
+    "--epochgate-effort": "pytest's, by the plugin",
+    "--epochgate-replay": "pytest's, by the plugin",
+    "--epochgate-seed": "pytest's, by the plugin",
     "--add-modules": "java's",
     "--install": "of a package manager, in a command that a benchmark runs",
     "--yes": "of a package manager, in a command that a benchmark runs",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from epochgate import cli
@@ -18,9 +20,22 @@ def test_a_session_that_finds_nothing_says_what_it_has_covered(
     shown = capsys.readouterr()
     assert shown.out.startswith("profile dev, seed 3\n")
     assert "checkpoints: " in shown.out
-    assert "  never: " in shown.out
-    assert shown.out.endswith("nothing found\n")
+    assert "; --rows lists the others, longer sessions take more\n" in shown.out
+    assert "not in this session" not in shown.out
+    assert shown.out.endswith("nothing found: every invariant held in every example\n")
     assert shown.err == ""
+
+
+def test_the_rows_that_no_example_took_are_listed_if_they_are_wanted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["fuzz", "--seed", "3", "--rows"]) == 0
+    shown = capsys.readouterr().out
+    [taken, known] = re.findall(
+        r"^rows of the machines taken: (\d+) of (\d+), by state$", shown, re.M
+    )[0]
+    listed = re.findall(r"^  not in this session: \w+: \w+ in \w+ \(.+\)$", shown, re.M)
+    assert len(listed) == int(known) - int(taken) > 0
 
 
 def test_a_broken_invariant_is_shown_as_a_schedule_and_can_be_replayed(

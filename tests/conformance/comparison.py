@@ -9,13 +9,22 @@ Of a line that begins with EXC or GLOBAL only that word is compared: what follow
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tests.conformance.account import NAMES, Account
 
 Lines = list[list[str]]
 """For each command, in order, its lines."""
+
+
+class Retelling(Protocol):
+    """An account: what one side prints, with the differences that are switched on."""
+
+    def run(self, commands: Sequence[str]) -> Lines:
+        """The lines of each command."""
+        ...
 
 
 def comparable(answers: Lines) -> Lines:
@@ -26,18 +35,24 @@ def comparable(answers: Lines) -> Lines:
     ]
 
 
-def explanation(commands: Sequence[str], flink: Lines, ours: Lines) -> frozenset[str] | None:
+def explanation(
+    commands: Sequence[str],
+    flink: Lines,
+    ours: Lines,
+    account: Callable[[Collection[str]], Retelling] = Account,
+    every: frozenset[str] = NAMES,
+) -> frozenset[str] | None:
     """The names of the differences that explain what differs; empty if nothing does, None if
-    anything is left over.
+    anything is left over. `every`: all names that `account` knows.
     """
     flink, ours = comparable(flink), comparable(ours)
     if flink == ours:
         return frozenset()
-    if Account().run(commands) != flink or Account(NAMES).run(commands) != ours:
+    if account(()).run(commands) != flink or account(every).run(commands) != ours:
         return None
-    needed = set(NAMES)
-    for name in sorted(NAMES):
-        if Account(needed - {name}).run(commands) == ours:
+    needed = set(every)
+    for name in sorted(every):
+        if account(needed - {name}).run(commands) == ours:
             needed.discard(name)
     return frozenset(needed)
 
@@ -50,8 +65,9 @@ def first_difference(flink: Lines, ours: Lines) -> tuple[int, list[str], list[st
 
 @dataclass
 class Comparison:
-    """The outcomes of many schedules."""
+    """The outcomes of many schedules; `explain` names what they differ by."""
 
+    explain: Callable[[Sequence[str], Lines, Lines], frozenset[str] | None] = explanation
     compared: int = 0
     commands: int = 0
     same: int = 0
@@ -65,7 +81,7 @@ class Comparison:
         """Compare one schedule."""
         self.compared += 1
         self.commands += len(commands)
-        names = explanation(commands, flink, ours)
+        names = self.explain(commands, flink, ours)
         if names is None:
             self.unexplained.append(list(commands))
             self.example = self.unexplained[0]

@@ -118,6 +118,22 @@ def test_a_machine_of_ones_own_is_drawn(tmp_path: Path, capsys: Capture) -> None
     )
 
 
+def test_a_system_of_ones_own_is_drawn_with_who_triggers_whom(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    system = "tests.fsm.turnstile:Station"
+    assert main(["draw", system, "-o", str(tmp_path), "--format", "mermaid,table"]) == 0
+    names = sorted(path.stem for path in tmp_path.glob("*.mmd"))
+    assert names == sorted(["overview", "turnstile"])
+    assert "subgraph Station" in (tmp_path / "overview.mmd").read_text(encoding="utf-8")
+    assert not (tmp_path / "README.md").exists()
+    assert main(["draw", system, "-o", str(tmp_path / "whole")]) == 0
+    index = (tmp_path / "whole" / "README.md").read_text(encoding="utf-8")
+    assert "## Station" in index
+    capsys.readouterr()
+    assert main(["draw", system, "-o", str(tmp_path / "whole"), "--check"]) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -127,7 +143,12 @@ def test_a_machine_of_ones_own_is_drawn(tmp_path: Path, capsys: Capture) -> None
             ["tests.fsm.turnstile:Nothing"],
             "'Nothing' in module 'tests.fsm.turnstile' is no",
         ),
-        (["tests.fsm.turnstile:Station"], "is no machine with rows"),
+        (["tests.fsm.turnstile:Int"], "is no machine with rows and no system of machines"),
+        (["tests.fsm.turnstile:Stile"], "no system of machines; it has Turnstile, Station"),
+        (
+            ["tests.fsm.turnstile:Station", "tests.fsm.turnstile:Station"],
+            "two of the machines are named",
+        ),
         ([":Door"], "names no module"),
         ([".door:Door"], "names no module"),
         (

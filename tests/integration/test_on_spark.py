@@ -80,6 +80,7 @@ def run_sequences(
     return result
 
 
+@pytest.mark.deep
 def test_coordinators_of_two_paces_fail_the_job_and_act_too_late(
     spark: Any, tmp_path: Path
 ) -> None:

@@ -56,6 +56,8 @@ EQUIVALENT: dict[str, str] = {
     "checkpoint.forget_parts: `self.ends_due = 0` -> `self.ends_due = 1`": (
         "the count is set with each checkpoint, and read when it is completed"
     ),
+    "lifecycle: attempt_left from restarting, finishing, failing, canceling when is_last_leaving: "
+    "regardless of is_last_leaving": "the rows of `reconsider` ask again whether the job is down",
     "attempt.note_end: `self.end_others()` -> `pass`": ALONE,
     "attempt.renew: `self.count_attempt()` -> `pass`": ALONE,
     "attempt.reset_coordinators: `self.admit_others()` -> `pass`": ALONE,

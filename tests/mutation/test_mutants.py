@@ -20,8 +20,8 @@ PARTS = 2
 SAMPLE = 5
 """Of each machine, in `make test`."""
 SAID_OTHERWISE = (
-    "lifecycle: attempt_down from restarting, finishing, failing, canceling when "
-    "is_last_connected: without settle_down",
+    "lifecycle: attempt_left from restarting, finishing, failing, canceling when "
+    "is_last_leaving: without settle_down",
     "lifecycle: attempt_ended from any state when is_last_end: without ask_for_last",
     "lifecycle: attempt_running from any state when is_last_running: without resume_request",
     "task: event from running, ended when not is_next and not is_old: without call_gap",

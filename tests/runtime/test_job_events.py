@@ -313,3 +313,7 @@ def test_a_result_is_shown_in_one_line_and_its_failures_by_the_time_since_the_st
     told = json.loads(json.dumps(job.result.to_json()))
     assert (told["state"], told["regional_restarts"]) == ("canceled", 1)
     assert repr(JobResult("finished", None, JobReport(), 0)).startswith("<JobResult: finished; ")
+    long = "the job failed: " + "a reason in many words, " * 20
+    shown = repr(JobResult("failed", f'{long}and its end\n  File "a.py"', JobReport(), 0))
+    assert f"because '{long}and its end'; last checkpoint none" in shown
+    assert len(shown.splitlines()) == 1

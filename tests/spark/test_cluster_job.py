@@ -40,7 +40,8 @@ def spark() -> Iterator[Any]:
     assert executors() == []
 
 
-@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", [11, 12])
 @pytest.mark.versions
 def test_workers_and_executors_killed_at_random_moments_lose_and_repeat_nothing(
     spark: Any, seed: int

@@ -32,6 +32,7 @@ def test_a_killed_driver_jvm_fails_the_job_and_leaves_no_process() -> None:
     wait_for(lambda: new_children(before) == [], "every process is gone", 20)
 
 
+@pytest.mark.deep
 def test_a_session_stopped_under_the_job_fails_it() -> None:
     with local_session("local[2]") as spark, number_job(spark, 100, parallelism=2) as job:
         job.wait_until_running()

@@ -16,6 +16,7 @@ import pytest
 from epochgate.runtime import FatalTaskError, RecreateOnReset
 from epochgate.runtime.api.restart_strategies import NoRestart
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.runtime.tracing.validation import validated
 from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
 from epochgate.spark.job import JobHandle, run_job
 from epochgate.spark.wire import CannotBind, ChannelClosed, TaskChannel
@@ -57,8 +58,10 @@ def test_a_job_without_failures_ends_with_everything_committed_once(spark: Any) 
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_workers_killed_at_random_moments_lose_and_repeat_nothing(spark: Any, seed: int) -> None:
-    with number_job(spark, 400) as job:
+def test_workers_killed_at_random_moments_lose_and_repeat_nothing(
+    spark: Any, seed: int, tmp_path: Path
+) -> None:
+    with number_job(spark, 400, journal=tmp_path) as job:
         job.wait_until_running()
         chaos = Chaos(job, seed, workers=8)
         chaos.run()
@@ -66,6 +69,10 @@ def test_workers_killed_at_random_moments_lose_and_repeat_nothing(spark: Any, se
     assert len(chaos.kills) >= 6
     assert result.report.regional_restarts >= 6
     assert result.report.global_restarts == 0
+    validation = validated([tmp_path])
+    assert validation.is_accepted(), validation.to_json()
+    assert validation.joined >= 10
+    assert sum(not verdict.is_closed for verdict in validation.verdicts) >= 4
 
 
 def test_a_killed_worker_is_replaced_and_the_others_stay(spark: Any) -> None:

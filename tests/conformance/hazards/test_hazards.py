@@ -51,7 +51,7 @@ def three_numbers(_: int, position: int | None) -> Iterator[tuple[list[int], int
 
 
 def test_there_is_a_schedule_for_each_hazard_and_the_page_names_it() -> None:
-    assert [name(path) for path in FILES] == [f"D{number}" for number in range(1, 11)]
+    assert [name(path) for path in FILES] == [f"D{number}" for number in range(1, 13)]
     page = PAGE.read_text(encoding="utf-8")
     assert [path.name for path in FILES if path.name not in page] == []
     assert set(re.findall(r"D\d+_\w+\.txt", page)) == {path.name for path in FILES}

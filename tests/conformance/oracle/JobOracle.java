@@ -66,8 +66,12 @@ public final class JobOracle {
         Duration delay = Duration.ofMillis(RESTART_DELAY_MS);
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_DELAY, delay);
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS, 10);
-        if (arguments[0].equals("D10")) {
-            LastCommittables.run(configuration);
+        if (arguments[0].matches("D1[012]")) {
+            switch (arguments[0]) {
+                case "D10" -> LastCommittables.run(configuration);
+                case "D11" -> UnevenCommittables.runExpiring(configuration);
+                default -> UnevenCommittables.runEndingEarly(configuration);
+            }
             print("done");
             Runtime.getRuntime().halt(0);
         }
@@ -97,7 +101,7 @@ public final class JobOracle {
             case "D7" -> oracle.intolerantCheckpoint();
             case "D8" -> oracle.untoldCoordinator();
             case "D9" -> oracle.lastWords();
-            default -> throw new IllegalArgumentException(arguments[0] + " is none of D1 to D10");
+            default -> throw new IllegalArgumentException(arguments[0] + " is none of D1 to D12");
         }
         print("done");
         Runtime.getRuntime().halt(0);

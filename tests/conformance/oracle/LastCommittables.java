@@ -83,7 +83,7 @@ final class LastCommittables {
         }
     }
 
-    private static final class TwoStages
+    static final class TwoStages
             implements Sink<Long>, SupportsCommitter<Long>, SupportsPostCommitTopology<Long> {
         private static final long serialVersionUID = 1;
 

@@ -134,19 +134,21 @@ def command(*, exits: bool = False, program: str = "HolderOracle") -> list[str]:
 
 
 class FlinkOracle:
-    """A running oracle; as a context manager it starts and ends the process.
+    """A running oracle; as a context manager it starts and ends the process. `program` is one of
+    the classes beside this that answer lines.
 
     Raises OracleUnavailable when it is entered and something is missing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, program: str = "HolderOracle") -> None:
+        self._program = program
         self._process: subprocess.Popen[str] | None = None
         self._complaints: IO[str] | None = None
 
     def __enter__(self) -> Self:
         self._complaints = tempfile.TemporaryFile("w+", encoding="utf-8")
         self._process = subprocess.Popen(
-            command(),
+            command(program=self._program),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,

@@ -60,7 +60,9 @@ checkpoints = st.builds(
     uncommitted=st.dictionaries(st.integers(0, 9), st.lists(plain, max_size=3), max_size=3),
     finished=st.sets(st.integers(0, 3)).map(sorted),
     properties=st.dictionaries(texts, plain, max_size=3),
-    versions=st.dictionaries(texts, st.integers(0, 2**31 - 1), max_size=2),
+    versions=st.dictionaries(
+        st.integers(0, 3), st.dictionaries(texts, st.integers(0, 2**31 - 1), max_size=2), max_size=4
+    ),
     coordinator_versions=st.dictionaries(texts, st.integers(0, 2**31 - 1), max_size=2),
     files=st.none() | st.just(["a/b", "c"]),
     epoch=st.integers(0, 2**63 - 1),
@@ -219,7 +221,8 @@ UNSTORABLE: list[tuple[dict[str, Any], str]] = [
     ({"finished": [1, 1]}, "finished: 1 after 1"),
     ({"finished": [3]}, "finished: 3 after -1"),
     ({"finished": (1,)}, "finished is a tuple"),
-    ({"versions": {"a": -1}}, "versions['a'] is -1"),
+    ({"versions": {0: {"a": -1}}}, "versions[0]['a'] is -1"),
+    ({"versions": {3: {}}}, "subtask 3, expected 0 to 2"),
     ({"coordinator_versions": [1]}, "coordinator_versions is a list"),
     ({"files": ["../a"]}, "files: '../a', expected a relative path"),
     ({"files": "a"}, "files is a str"),
@@ -266,7 +269,8 @@ def as_it_was_in_version_1(checkpoint_id: int) -> CompletedCheckpoint:
 
 
 def test_a_checkpoint_of_each_older_version_is_read() -> None:
-    kept = {int(path.stem.removeprefix("version-")): path for path in GOLDEN.iterdir()}
+    found = GOLDEN.glob("version-*.bin")
+    kept = {int(path.stem.removeprefix("version-")): path for path in found}
     assert sorted(kept) == list(range(1, FORMAT_VERSION + 1))
     read = {n: decode_checkpoint(p.read_bytes(), source=str(p)) for n, p in kept.items()}
     assert read == {1: as_it_was_in_version_1(7), 2: checkpoint_of(7)}

@@ -120,8 +120,8 @@ class Poll(threading.Thread):
             before = set(found)
 
 
+@pytest.mark.deep
 @pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_readers_find_each_row_once_while_a_job_follows_and_compactions_run(
     request: pytest.FixtureRequest, tmp_path: Path

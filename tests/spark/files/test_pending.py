@@ -104,9 +104,9 @@ def test_what_an_earlier_release_has_kept_waits_in_its_order(tmp_path: Path) -> 
     enumeration = FileEnumeration(tmp_path)
     found = enumeration.discover()
     version, source, first, layouts, known, _, skipped = msgpack.unpackb(enumeration.snapshot())
-    assert version == 5
+    assert version == 6
     pending = [one.to_list() for one in found]
-    earlier = msgpack.packb([4, source, first, layouts, known, pending, skipped])
+    earlier = msgpack.packb([4, source, first, layouts, known, pending, skipped[1]])
     again = FileEnumeration(tmp_path)
     again.restore(earlier)
     assert list(again.pending) == found

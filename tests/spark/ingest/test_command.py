@@ -85,6 +85,7 @@ def test_a_followed_source_until_ctrl_c_and_on_from_there(tmp_path: Path) -> Non
     assert visible(tmp_path / "out") == rows
 
 
+@pytest.mark.deep
 def test_the_driver_listens_on_the_port_that_it_is_given(tmp_path: Path) -> None:
     rows = write_source(tmp_path, files=1, rows=100)
     with socket.create_server(("127.0.0.1", 0)) as taken:

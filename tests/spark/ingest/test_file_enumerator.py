@@ -10,6 +10,7 @@ import pytest
 
 from epochgate.runtime import CoordinatorContext, FatalTaskError
 from epochgate.runtime.source import SourceCoordinator
+from epochgate.runtime.source.split import pack, unpack
 from epochgate.spark.files import FileEnumeration, IncompatibleState, SkippedFile
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook, read_files
@@ -190,6 +191,36 @@ def test_bad_files_that_readers_report_are_kept_once(tmp_path: Path) -> None:
     job.coordinator.reset_to_checkpoint(1, state)
     assert job.files.enumerator is not None
     assert job.files.enumerator.skipped == [bad]
+
+
+def test_bad_files_that_an_earlier_release_kept_by_themselves_stay(tmp_path: Path) -> None:
+    write_source(tmp_path, files=1)
+    job = FileJob(tmp_path)
+    bad = SkippedFile("a.csv", "a.csv#bytes=0-9", "byte 3", "not a number")
+    kind, version, (checkpoint_id, files, _), *rest = unpack(job.checkpoint(1))
+    earlier = [kind, version, [checkpoint_id, files, [bad.to_list()]], *rest]
+    job.coordinator.reset_to_checkpoint(1, pack(earlier, "the state of a source"))
+    assert job.files.enumerator is not None
+    assert job.files.enumerator.skipped == [bad]
+
+
+def test_many_bad_files_are_kept_beside_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epochgate.spark.files.skipped.RECENT_MAX", 4)
+    write_source(tmp_path, files=1)
+    job = FileJob(tmp_path)
+    job.registered(0)
+    bad = [SkippedFile(f"{n}.csv", f"{n}.csv#bytes=0-9", "byte 3", "bad") for n in range(6)]
+    for one in bad:
+        job.say(0, "source event", one.to_list())
+    job.context.finish_work()
+    state = job.checkpoint(1)
+    segments, recent = msgpack.unpackb(read_files(state))[6]
+    assert ([count for _, count, _ in segments], len(recent)) == ([4], 2)
+    job.coordinator.reset_to_checkpoint(1, state)
+    assert job.files.enumerator is not None
+    assert job.files.enumerator.skipped == bad
 
 
 def test_a_checkpoint_of_the_format_before_is_refused(tmp_path: Path) -> None:

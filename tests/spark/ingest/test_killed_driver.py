@@ -46,9 +46,18 @@ def driver(tmp_path: Path, *step: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_row_once_although_the_driver_is_killed_at_each_named_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(STEPS[1:3], id="between the checkpoint and its commit"),
+        pytest.param(STEPS, id="at each named step", marks=pytest.mark.deep),
+    ],
+)
+def test_every_row_once_although_the_driver_is_killed(
+    tmp_path: Path, steps: list[tuple[str, ...]]
+) -> None:
     rows = write_source(tmp_path, files=6, rows=2000)
-    for step in STEPS:
+    for step in steps:
         killed = driver(tmp_path, *step)
         assert killed.returncode == -signal.SIGKILL, (step, killed.stdout, killed.stderr)
         taken = visible(tmp_path / "out")

@@ -44,7 +44,7 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("seed", "kinds"),
     [
         (1, ("worker", "executor", "worker")),
-        (2, ("stop", "worker", "executor")),
+        pytest.param(2, ("stop", "worker", "executor"), marks=pytest.mark.deep),
     ],
 )
 def test_every_row_once_although_processes_die_or_turn_into_zombies(

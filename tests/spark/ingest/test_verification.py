@@ -48,7 +48,7 @@ def test_rows_that_are_lost_doubled_or_foreign_are_counted(tmp_path: Path, sourc
     verdict = verify_csv(source, target)
     assert verdict == Verdict(expected=3, found=4, lost=1, duplicated=1, foreign=1)
     assert not verdict.is_exact()
-    assert str(verdict) == "exactly once: 2 of 3 rows, 1 lost, 1 duplicated, 1 foreign"
+    assert str(verdict) == "not exactly once: 2 of 3 rows, 1 lost, 1 duplicated, 1 foreign"
 
 
 def test_a_target_without_files_has_lost_everything(tmp_path: Path, source: Path) -> None:

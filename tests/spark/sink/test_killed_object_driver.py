@@ -79,6 +79,7 @@ def arrive_once(
         assert sorted(epochgate.read(url)["x"].to_pylist()) == rows
 
 
+@pytest.mark.deep
 def test_every_row_once_from_a_bucket_into_it_although_the_driver_is_killed(
     tmp_path: Path, server: dict[str, str]
 ) -> None:

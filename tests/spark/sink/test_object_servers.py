@@ -91,6 +91,37 @@ def test_checkpoints_alone_may_lie_in_an_object_store(
     assert finished(SimulatedIngest(options)) == 30, "nothing is taken twice"
 
 
+def test_rejected_rows_and_new_columns_arrive_once(
+    tmp_path: Path, honest: pyarrow.fs.FileSystem
+) -> None:
+    url = f"s3://{BUCKET}/evolving/out"
+    (tmp_path / "in").mkdir()
+    shared: dict[str, Any] = {"target": url, "on_bad_row": "reject", "schema_evolution": "widen"}
+
+    def ingested(name: str, schema: str) -> tuple[int, int]:
+        simulated = SimulatedIngest(options_for(tmp_path, schema=schema, **shared), name=name)
+        simulated.run()
+        result = simulated.leave()
+        assert result.state == "finished", result.reason
+        return result.rows_committed, result.rows_rejected
+
+    (tmp_path / "in" / "a.csv").write_text("id,price\n1,10\nx,y\n2,20\n")
+    assert ingested("first", "id INT NOT NULL, price INT") == (2, 1)
+    (tmp_path / "in" / "b.csv").write_text("name,price,id\nCyd,30.5,3\n,1,\n")
+    wider = "id BIGINT NOT NULL, price DOUBLE, name STRING"
+    assert ingested("second", wider) == (1, 1)
+    assert ingested("third", wider) == (0, 0), "nothing is taken or rejected twice"
+    rows = sorted(epochgate.read(url).drop_columns("checkpoint").to_pylist(), key=str)
+    assert rows == [
+        {"id": 1, "price": 10.0, "name": None},
+        {"id": 2, "price": 20.0, "name": None},
+        {"id": 3, "price": 30.5, "name": "Cyd"},
+    ]
+    rejected = epochgate.read(f"{url}.rejected").to_pylist()
+    told = sorted((Path(one["file"]).name, one["line"], one["raw"].strip()) for one in rejected)
+    assert told == [("a.csv", 3, "x,y"), ("b.csv", 3, ",1,")]
+
+
 def test_rows_are_read_while_they_are_compacted(
     tmp_path: Path, honest: pyarrow.fs.FileSystem
 ) -> None:

@@ -1,0 +1,100 @@
+"""`epochgate validate`: whether the machines allow what a job's traces say that they did."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from epochgate.runtime.tracing.validation import Validation, Verdict
+
+DESCRIPTION = """\
+Take the events of traces again on the machines of this epochgate, the very rows
+that run jobs, and say whether each was possible and had the effects that were
+written. The traces of one run are then compared with each other: what a task has
+heard was said by the driver, and what the driver has heard by the task.
+A trace that is not accepted is shown with its first wrong line: the event, the
+state of the machine, the rows that it has and the guards that failed."""
+
+EPILOG = """\
+examples:
+  epochgate ingest in out --journal traces     writes traces of driver and tasks
+  epochgate validate traces                    checks all of them
+  epochgate validate traces --json             one JSON object, for programs
+
+A trace whose process was killed ends without its last line, or within it: that is
+said, and accepted; with --whole it is refused.
+Exit codes: 0 all are accepted, 1 one is refused, 2 there is no trace."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "validate",
+        help="check the traces of jobs against the machines",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "paths",
+        nargs="+",
+        metavar="TRACE",
+        help="files, or directories with all that is below them",
+    )
+    add("--json", action="store_true", help="print one JSON object instead of text")
+    add("--quiet", action="store_true", help="show only what is refused")
+    add("--whole", action="store_true", help="refuse a trace that was cut off at its end")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check them; 1 when one is refused."""
+    from epochgate.runtime.tracing.validation import validated
+
+    began_s = time.perf_counter()
+    validation = validated(arguments.paths, is_whole=arguments.whole)
+    elapsed_s = time.perf_counter() - began_s
+    if arguments.json:
+        print(json.dumps({**validation.to_json(), "elapsed_s": round(elapsed_s, 3)}))
+    else:
+        print("\n".join(told(validation, elapsed_s, is_quiet=arguments.quiet)))
+    return 0 if validation.is_accepted() else 1
+
+
+def told(validation: Validation, elapsed_s: float, *, is_quiet: bool = False) -> Iterator[str]:
+    """The text, line by line."""
+    shown = [one for one in validation.verdicts if not (is_quiet and one.is_accepted())]
+    for verdict in shown:
+        yield from told_verdict(verdict)
+    refused = sum(not verdict.is_accepted() for verdict in validation.verdicts)
+    count = len(validation.verdicts)
+    joined = ""
+    if validation.joined:
+        tasks = "1 task" if validation.joined == 1 else f"{validation.joined} tasks"
+        joined = f"; {validation.messages:,} messages between driver and {tasks} agree"
+    rate = validation.events / max(elapsed_s, 1e-9)
+    yield (
+        f"{'FAIL' if refused else 'PASS'}: {count - refused} of {count} traces accepted, "
+        f"{validation.events:,} events in {elapsed_s:.1f} s ({rate:,.0f}/s){joined}"
+    )
+
+
+def told_verdict(verdict: Verdict) -> Iterator[str]:
+    """The verdict on one trace."""
+    segments = "" if verdict.segments == 1 else f" in {verdict.segments} segments"
+    who = f"{verdict.role} of {verdict.job_id}, " if verdict.role else ""
+    if verdict.is_accepted():
+        note = f"; {verdict.note}" if verdict.note else ""
+        yield f"{verdict.name}: {who}{verdict.events:,} events{segments}{note}"
+        return
+    refusal = verdict.refusal
+    assert refusal is not None, "it is not accepted"
+    event = "" if refusal.number is None else f" event {refusal.number}:"
+    yield f"{verdict.path}:{verdict.line}:{event} {refusal.text} [{refusal.kind}]"
+    for detail in refusal.details:
+        yield f"    {detail}"
+    yield f"    {who}{verdict.events:,} events before were accepted"

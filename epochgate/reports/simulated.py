@@ -1,0 +1,143 @@
+"""What simulated tests came to, as files: JUnit XML for continuous integration, and the page that
+counterexamples have, for failures.
+
+A failing run becomes a counterexample: each of its steps acts on the lane of the test, a task, the
+store, or the machine whose row was taken first, with the states before and after it. Its trace must
+have been made with the states kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from xml.etree import ElementTree
+
+from epochgate.fsm.checker.result import (
+    Counterexample,
+    PropertyResult,
+    Result,
+    TakenRow,
+    TraceStep,
+    Verdict,
+)
+from epochgate.reports.junit import legal
+from epochgate.reports.page import html_page
+from epochgate.runtime.testing.worlds.report import broken_text, report, vacuous
+from epochgate.runtime.testing.worlds.running import Run
+from epochgate.runtime.testing.worlds.searching import Found
+from epochgate.runtime.testing.worlds.trace import Happening
+
+
+def simulated_junit(results: Mapping[str, Found], module: str) -> str:
+    """A suite with a case for each test."""
+    failures = sum(not found.has_passed for found in results.values())
+    suite = ElementTree.Element(
+        "testsuite", name=legal(module), tests=str(len(results)), failures=str(failures)
+    )
+    suite.set("time", f"{sum(found.seconds for found in results.values()):.3f}")
+    for name, found in results.items():
+        case = ElementTree.SubElement(suite, "testcase", classname=legal(module), name=legal(name))
+        case.set("time", f"{found.seconds:.3f}")
+        if found.failure is not None and found.failure.broken is not None:
+            _fail(case, broken_text(found.failure.broken), report(name, found))
+        elif found.never:
+            text = vacuous(name, found)
+            _fail(case, text.split("\n")[0], text)
+    ElementTree.indent(suite)
+    text = ElementTree.tostring(suite, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _fail(case: ElementTree.Element, message: str, text: str) -> None:
+    ElementTree.SubElement(case, "failure", message=legal(message)).text = legal(text)
+
+
+def simulated_page(failures: Mapping[str, Found]) -> str:
+    """One HTML page with the shortest schedule of each failure."""
+    results = {name: _result(name, found) for name, found in failures.items()}
+    return html_page(results, command="fuzz")
+
+
+def _result(name: str, found: Found) -> Result:
+    failure = found.failure
+    assert failure is not None
+    assert failure.broken is not None
+    broken = failure.broken
+    file, line = ("", 0) if broken.place is None else (broken.place.file, broken.place.line)
+    kind = "always" if broken.kind == "always" else "assertion"
+    claim = PropertyResult(
+        kind, broken.claim, broken.claim, Verdict.FAIL, file, line, broken.detail
+    )
+    steps = tuple(_steps(failure))
+    first = next((one.after for one in failure.trace if one.after), {})
+    return Result(
+        system=name,
+        constants={"runs": found.runs, "faults": failure.faults},
+        engine="simulation",
+        workers=1,
+        verdict=Verdict.FAIL,
+        states=failure.steps,
+        transitions=len(steps),
+        depth=len(steps),
+        terminal_states=0,
+        compile_seconds=0.0,
+        search_seconds=found.seconds,
+        bytes_per_state=0.0,
+        properties=[claim],
+        coverage=[],
+        counterexample=Counterexample(
+            kind, broken.claim, file, line, first, steps, property=broken.claim
+        ),
+    )
+
+
+def _steps(one: Run) -> list[TraceStep]:
+    told = [happening for happening in one.trace if happening.after]
+    found: list[TraceStep] = []
+    before = told[0].after if told else {}
+    for number, happening in enumerate(told, 1):
+        found.append(_step(number, happening, before))
+        before = happening.after
+    return found
+
+
+def _step(number: int, happening: Happening, before: dict[str, dict[str, object]]) -> TraceStep:
+    after = happening.after
+    instance = _instance(happening)
+    mark = "" if happening.deviation is None else f"deviation {happening.deviation}: "
+    because = mark + (happening.rows[0].because if happening.rows else "")
+    return TraceStep(
+        number=number,
+        instance=instance if instance in after else "test",
+        trigger=happening.text,
+        label=happening.text,
+        because=because or "the default schedule",
+        rows=tuple(
+            TakenRow(row.instance, row.trigger, row.source, row.dest, row.because)
+            for row in happening.rows
+            if row.instance in after
+        ),
+        effects=(),
+        before=before,
+        after=after,
+        changed={
+            f"{name}.{field}": (before.get(name, {}).get(field), value)
+            for name, fields in after.items()
+            for field, value in fields.items()
+            if before.get(name, {}).get(field) != value
+        },
+        channels={
+            f"{name}.{field}": value
+            for name, fields in after.items()
+            for field, value in fields.items()
+            if field in ("to_task", "to_driver") and value
+        },
+    )
+
+
+def _instance(happening: Happening) -> str:
+    lane = happening.lane
+    if lane.startswith("task "):
+        return f"task[{lane.removeprefix('task ')}]"
+    if lane == "driver" and happening.rows:
+        return happening.rows[0].instance
+    return "lifecycle" if lane == "driver" else lane

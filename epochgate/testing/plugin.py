@@ -1,0 +1,58 @@
+"""The pytest plugin of simulated tests: the options that replay a run, and the feedback at the end.
+
+It is loaded by every pytest in an environment with epochgate, so it imports nothing of epochgate's
+until a simulated test or one of its options asks for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+    from epochgate.runtime.testing.worlds.settings import Chosen
+
+SETTINGS = "epochgate.runtime.testing.worlds.settings"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("epochgate", "tests that are simulated (@epochgate.testing.simulate)")
+    group.addoption(
+        "--epochgate-seed", type=int, metavar="N", help="run one seed of each simulated test"
+    )
+    group.addoption(
+        "--epochgate-replay", metavar="TOKEN", help="run the schedule that a report has named"
+    )
+    group.addoption(
+        "--epochgate-effort",
+        type=float,
+        metavar="F",
+        help="how many runs for each that a test says (0.1 for a look, 100 for a night)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hand the options on, if there are any."""
+    seed = config.getoption("--epochgate-seed")
+    token = config.getoption("--epochgate-replay")
+    effort = config.getoption("--epochgate-effort")
+    if (seed, token, effort) != (None, None, None):
+        from epochgate.runtime.testing.worlds.settings import CHOSEN
+
+        CHOSEN.seed, CHOSEN.token = seed, token
+        CHOSEN.effort = 1.0 if effort is None else effort
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what the simulated tests have reached, if there were any."""
+    chosen: Chosen | None = getattr(sys.modules.get(SETTINGS), "CHOSEN", None)
+    if chosen is None or not chosen.found:
+        return
+    from epochgate.runtime.testing.worlds.feedback import feedback
+
+    terminalreporter.section("epochgate")
+    for line in feedback(chosen.found, terminalreporter.config.get_verbosity() > 0):
+        terminalreporter.write_line(line)

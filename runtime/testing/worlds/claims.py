@@ -1,0 +1,94 @@
+"""What a test claims of a job, in three words, and what a broken claim is.
+
+`always` is looked at after every step, `eventually` once the faults have ended, `sometimes` over
+all runs of a test: a claim that was never tried, and something that never happened, make a test
+vacuous. An error that user code raises breaks a claim that every test makes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+
+from epochgate.errors import EpochgateError
+
+Kind = Literal["always", "eventually", "assertion", "error", "rest", "escape", "end"]
+
+HEADINGS: dict[str, str] = {
+    "always": "what always holds did not hold",
+    "eventually": "what eventually holds did not come to hold",
+    "assertion": "the test failed at an assertion",
+    "error": "user code raised an error",
+    "rest": "the job does not come to rest, although no more faults happen",
+    "escape": "user code left the simulation",
+    "end": "the job failed for good",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the user's."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        path = Path(self.file)
+        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        return f"{shown}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence, what decides it, and where it was made."""
+
+    text: str
+    holds: Callable[[], Any]
+    place: Place
+    within_s: float = 0.0
+
+
+class ClaimBroken(EpochgateError):
+    """A run has shown that a claim does not hold; `kind` and `claim` tell failures apart."""
+
+    def __init__(
+        self, kind: Kind, claim: str, detail: str = "", place: Place | None = None
+    ) -> None:
+        super().__init__(f"{HEADINGS[kind]}: {claim}" + (f"\n{detail}" if detail else ""))
+        self.kind, self.claim, self.detail, self.place = kind, claim, detail, place
+
+    @property
+    def is_like(self) -> tuple[str, str]:
+        """Equal for two failures that show the same."""
+        return self.kind, str(self.place) if self.kind == "assertion" else self.claim
+
+
+def caller(depth: int = 2) -> Place:
+    """The line that called the function that calls this."""
+    frame: FrameType | None = sys._getframe(depth)
+    assert frame is not None
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+class Claims:
+    """The claims of one run, and which of them were tried."""
+
+    def __init__(self) -> None:
+        self.always: dict[str, Claim] = {}
+        self.eventually: dict[str, Claim] = {}
+        self.sometimes: dict[str, Claim | None] = {}
+        self.reached: set[str] = set()
+        """The sentences of `sometimes` that came true."""
+
+    def check(self) -> None:
+        """After a step; raises ClaimBroken."""
+        for text, claim in self.sometimes.items():
+            if claim is not None and text not in self.reached and claim.holds():
+                self.reached.add(text)
+        for claim in self.always.values():
+            if not claim.holds():
+                raise ClaimBroken("always", claim.text, place=claim.place)

@@ -1,0 +1,276 @@
+"""The faults of a world, by name: to what each can happen at a moment, and what it does.
+
+They are the faults of the closed systems under `models/closed`, whose rows name them; what strikes
+user code there strikes the user's own code here. `DESCRIBED` is what a person reads of them.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from epochgate.errors import UsageError
+from epochgate.runtime.store import CheckpointOutcomeUnknown
+from epochgate.runtime.testing.faulty_transport import FATES, Fate
+from epochgate.runtime.testing.worlds.line import Line
+from epochgate.runtime.testing.worlds.rig import INJECTED, Rig
+
+JUMP_S: Final = 11.0
+"""How far the clock jumps: over the timeout of a checkpoint."""
+REPEATABLE: Final = ("acknowledge", "confirm")
+
+
+class UnknownFault(UsageError):
+    """A fault that worlds do not have."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What can go wrong: `targets` are those to which it can happen now, `strike` lets it happen
+    and returns what a person reads of it, with the lane that it belongs to.
+    """
+
+    about: str
+    targets: Callable[[Rig], Sequence[Any]]
+    strike: Callable[[Rig, Line, Any], tuple[str, str]]
+
+
+def _lane(rig: Rig, identity: int) -> str:
+    return f"task {rig.simulated.transport.processes[identity].subtask}"
+
+
+# processes
+
+
+def _die(rig: Rig, line: Line, identity: int) -> tuple[str, str]:
+    lane = _lane(rig, identity)
+    rig.simulated.transport.kill(identity, INJECTED)
+    return lane, f"process {identity} dies"
+
+
+def _lose_connection(rig: Rig, line: Line, identity: int) -> tuple[str, str]:
+    rig.simulated.transport.cut(identity, INJECTED)
+    return _lane(rig, identity), f"process {identity} loses its connection and lives on"
+
+
+def _usurp(rig: Rig, line: Line, subtask: int) -> tuple[str, str]:
+    identity = rig.simulated.transport.launch(subtask)
+    return f"task {subtask}", f"process {identity} comes up, which was not asked for"
+
+
+def _slow(rig: Rig, line: Line, identity: int) -> tuple[str, str]:
+    line.slow(identity)
+    return _lane(rig, identity), f"process {identity} stands still for a while"
+
+
+# messages
+
+
+def _repeatable(rig: Rig) -> list[int]:
+    """The processes of which the next word is one that may come late or twice."""
+    processes = rig.simulated.transport.processes
+    return [
+        identity
+        for kind, identity in rig.simulated.transport.steps()
+        if kind == "hear" and processes[identity].to_driver[0][0] in REPEATABLE
+    ]
+
+
+def _fated(fate: Fate) -> Callable[[Rig, Line, int], tuple[str, str]]:
+    words = {"late": "is held up on its way", "repeated": "will come again later"}
+
+    def strike(rig: Rig, line: Line, identity: int) -> tuple[str, str]:
+        message = rig.simulated.transport.processes[identity].to_driver[0]
+        lane = _lane(rig, identity)
+        rig.simulated.faults.doom(message[0], fate)
+        rig.simulated.step(("hear", identity))
+        return lane, f"the message {message[0]} {message[1]} of process {identity} {words[fate]}"
+
+    return strike
+
+
+# coordinators
+
+
+def _may_fail_snapshots(rig: Rig) -> list[str]:
+    return ["fail"] if rig.contexts and not rig.strikes.snapshots else []
+
+
+def _snapshot(fate: str, words: str) -> Callable[[Rig, Line, Any], tuple[str, str]]:
+    def strike(rig: Rig, line: Line, target: Any) -> tuple[str, str]:
+        rig.strikes.snapshots.append(fate)
+        return "driver", f"the next coordinator's snapshot {words}"
+
+    return strike
+
+
+def _fail_everything(rig: Rig, line: Line, operator_id: str) -> tuple[str, str]:
+    rig.contexts[operator_id].fail_job(INJECTED)
+    return "driver", f"coordinator {operator_id!r} fails the job, which goes back as a whole"
+
+
+# the driver and its store
+
+
+def _is_saving(rig: Rig) -> list[str]:
+    return [lane for lane in rig.simulated.blocking.lanes() if lane == "store"]
+
+
+def _crash(rig: Rig, line: Line, target: Any) -> tuple[str, str]:
+    rig.simulated.crash_driver()
+    return (
+        "driver",
+        f"the driver dies with all its processes, and start {rig.simulated.starts} begins",
+    )
+
+
+def _save(
+    error: Callable[[], Exception] | None, is_stored: bool, words: str
+) -> Callable[[Rig, Line, Any], tuple[str, str]]:
+    def strike(rig: Rig, line: Line, lane: str) -> tuple[str, str]:
+        rig.simulated.store.fail_next_save(None if error is None else error(), is_stored=is_stored)
+        rig.simulated.run_blocking(lane)
+        return "store", words
+
+    return strike
+
+
+def _may_tear(rig: Rig) -> list[str]:
+    """A start needs one whole checkpoint where there is a torn one, and refuses otherwise."""
+    return _is_saving(rig) if rig.simulated.shelf.checkpoints else []
+
+
+def _tear(rig: Rig, line: Line, lane: str) -> tuple[str, str]:
+    shelf = rig.simulated.shelf
+    before = dict(shelf.checkpoints)
+    rig.simulated.run_blocking(lane)
+    torn = [number for number in shelf.checkpoints if number not in before]
+    for number, data in before.items():
+        shelf.checkpoints.setdefault(number, data)
+    for number in torn:
+        shelf.checkpoints[number] = shelf.checkpoints[number][: len(shelf.checkpoints[number]) // 2]
+    rig.simulated.crash_driver()
+    return "store", f"the driver dies while it writes checkpoint {torn}, of which half is there"
+
+
+# the committer
+
+
+def _is_committing(rig: Rig) -> list[str]:
+    lanes = rig.simulated.blocking.lanes()
+    return [lane for lane in lanes if lane == "commit" and rig.committers]
+
+
+def _commit(when: str, words: str) -> Callable[[Rig, Line, Any], tuple[str, str]]:
+    def strike(rig: Rig, line: Line, lane: str) -> tuple[str, str]:
+        rig.strikes.commits.append(when)
+        rig.simulated.run_blocking(lane)
+        return "store", words
+
+    return strike
+
+
+def _jump(rig: Rig, line: Line, target: Any) -> tuple[str, str]:
+    rig.simulated.clock.advance(JUMP_S)
+    rig.simulated.master.queue.post_due()
+    rig.simulated.transport.wake()
+    line.ask_again()
+    return "driver", f"the clock jumps by {JUMP_S:g} s"
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    "die": Fault("a process of a task dies", Rig.living, _die),
+    "lose-connection": Fault(
+        "a process loses its connection and lives on, so that its words come late",
+        lambda rig: rig.living(is_connected=True),
+        _lose_connection,
+    ),
+    "usurp": Fault(
+        "a process comes up that was not asked for, as Spark tries a task again",
+        lambda rig: range(rig.setup.subtasks) if rig.living() else (),
+        _usurp,
+    ),
+    "slow": Fault("a process stands still for a while", Rig.living, _slow),
+    "hear-late": Fault(
+        "an acknowledgement or confirmation comes late", _repeatable, _fated("late")
+    ),
+    "hear-again": Fault(
+        "an acknowledgement or confirmation comes twice", _repeatable, _fated("repeated")
+    ),
+    "fail-snapshot": Fault(
+        "a coordinator's future fails", _may_fail_snapshots, _snapshot("fail", "fails")
+    ),
+    "late-snapshot": Fault(
+        "a coordinator takes its time with a snapshot",
+        _may_fail_snapshots,
+        _snapshot("late", "comes late"),
+    ),
+    "fail-everything": Fault(
+        "a coordinator fails the job, which goes back to its last checkpoint",
+        lambda rig: list(rig.contexts),
+        _fail_everything,
+    ),
+    "crash": Fault("the driver dies, and another one starts", lambda rig: ("driver",), _crash),
+    "fail-save": Fault(
+        "a checkpoint is not stored", _is_saving, _save(None, False, "the save fails")
+    ),
+    "full-disk": Fault(
+        "the store has no room for a checkpoint",
+        _is_saving,
+        _save(
+            lambda: OSError(errno.ENOSPC, INJECTED),
+            False,
+            "the disk is full: whether the checkpoint is stored is unknown, and it is not",
+        ),
+    ),
+    "lose-save": Fault(
+        "whether a checkpoint is stored is unknown, and it is not",
+        _is_saving,
+        _save(
+            lambda: CheckpointOutcomeUnknown(INJECTED),
+            False,
+            "the store does not answer, and has stored nothing",
+        ),
+    ),
+    "lose-answer": Fault(
+        "whether a checkpoint is stored is unknown, and it is",
+        _is_saving,
+        _save(None, True, "the checkpoint is stored, and the store's answer is lost"),
+    ),
+    "torn-write": Fault("the driver dies in the middle of a write", _may_tear, _tear),
+    "put-off": Fault(
+        "a commit cannot be done now",
+        _is_committing,
+        _commit("before", "the commit has to be tried again: nothing was done"),
+    ),
+    "lose-commit-answer": Fault(
+        "a commit is done, and its answer is lost",
+        _is_committing,
+        _commit("after", "the commit has to be tried again, although all was done"),
+    ),
+    "jump": Fault("the clock jumps", lambda rig: ("clock",), _jump),
+}
+"""Every fault that a world can have, by the name that a test and a token use."""
+
+
+def known(names: Sequence[str]) -> tuple[str, ...]:
+    """The faults of these names; raises UnknownFault."""
+    for name in names:
+        if name not in FAULTS:
+            raise UnknownFault(f"there is no fault {name!r}; there are {', '.join(FAULTS)}")
+    return tuple(names)
+
+
+MESSAGES: Final = {"acknowledgement": "acknowledge", "confirmation": "confirm", "event": "event"}
+"""What a test calls a message -> its tag."""
+
+
+def doom(rig: Rig, message: str, fate: Fate) -> None:
+    """Decide on the next message of a kind; raises UnknownFault."""
+    tag = MESSAGES.get(message, "")
+    if fate not in FATES.get(tag, ()):
+        possible = [word for word, its in MESSAGES.items() if fate in FATES[its]]
+        raise UnknownFault(f"no {message!r} can be {fate}; {' or '.join(possible)} can")
+    rig.simulated.faults.doom(tag, fate)

@@ -1,0 +1,44 @@
+"""What simulated tests have reached together: which rows of the job's machines no run has taken,
+and which faults met which moments.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from epochgate.models.job import Job
+from epochgate.runtime.testing.worlds.exploring import Explored
+from epochgate.runtime.testing.worlds.report import moments
+from epochgate.runtime.testing.worlds.searching import Found
+
+
+def feedback(found: Mapping[str, Found], is_long: bool, option: str = "-v") -> Iterator[str]:
+    """A few lines on all tests; `is_long` lists every row that was not taken, which `option`
+    asks for.
+    """
+    runs, steps = sum(f.runs for f in found.values()), sum(f.steps for f in found.values())
+    taken = set().union(*(f.taken for f in found.values()))
+    known = [
+        (name, source, row)
+        for name, machine in Job.MACHINES.items()
+        for source, row in machine.expanded_rows()
+    ]
+    never = [one for one in known if one not in taken]
+    tests = f"{len(found)} simulated test{'s' * (len(found) > 1)}"
+    yield f"{tests}: {runs:,} runs, {steps:,} steps"
+    yield f"rows of the job's machines taken: {len(known) - len(never)} of {len(known)}"
+    for name, one in found.items():
+        if isinstance(one, Explored):
+            yield f"{name}: {one.told()}"
+    counts = Counter(name for name, *_ in never)
+    if not is_long:
+        told = ", ".join(f"{name} {count}" for name, count in counts.items())
+        yield f"never taken, by machine: {told or 'none'} ({option} lists them)"
+        return
+    for name, source, row in never:
+        yield f"  never: {name}.{row.trigger} in {source} ({row.because})"
+    for name, one in found.items():
+        yield f"faults of {name} and what the job was doing:"
+        for line in moments(one):
+            yield f"  {line}"

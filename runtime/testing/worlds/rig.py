@@ -1,0 +1,313 @@
+"""The rig of one world: a simulated job with the user's code in it, the places at which faults
+strike user code, and the record of what machines and user code did in each step.
+
+User code runs as it is: of its objects only the methods at which a fault can strike are led
+through here. Decides nothing about when; `World` does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Protocol
+
+from epochgate.errors import UsageError
+from epochgate.fsm import Machine, Row
+from epochgate.runtime.api.committer import Committables, Committer, RetryLater
+from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.coordinator import (
+    CoordinatorContext,
+    OperatorCoordinator,
+)
+from epochgate.runtime.api.operator import Operator, Program, Work
+from epochgate.runtime.api.sink import SinkStart
+from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.store import CheckpointShelf
+from epochgate.runtime.testing.simulation import SimulatedJob
+
+INJECTED: Final = "a fault of the simulation"
+"""What every error says that is no fault of user code."""
+LATE_S: Final = 0.5
+"""How much later a coordinator is asked for its snapshot."""
+
+
+class FaultInjected(Exception):
+    """An error that a world has put into user code's way."""
+
+
+class NotSimulated(UsageError):
+    """What a world was given cannot be made into a job."""
+
+
+@dataclass(frozen=True)
+class RowTaken:
+    """A row that a machine took: on the driver, or in the task of a subtask."""
+
+    instance: str
+    trigger: str
+    source: str
+    dest: str
+    because: str
+
+    def __str__(self) -> str:
+        arrow = f" → {self.dest}" if self.dest != self.source else ""
+        return f"{self.instance}.{self.trigger}: {self.source}{arrow} ({self.because})"
+
+
+class Prepared(Protocol):
+    """One start of a job: what it is made of."""
+
+    @property
+    def configuration(self) -> JobConfiguration:
+        """The job's configuration."""
+        ...
+
+    @property
+    def program(self) -> Callable[[int], Program]:
+        """What makes the programs of the subtasks."""
+        ...
+
+    @property
+    def committer(self) -> Committer | None:
+        """The committer, if there is one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one start."""
+
+    configuration: JobConfiguration
+    program: Callable[[int], Program]
+    committer: Committer | None = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a test has given: how many subtasks, and what prepares each start of the driver."""
+
+    subtasks: int
+    prepare: Callable[[SinkStart], Prepared]
+    has_committer: bool
+
+
+class PlainProgram(Program):
+    """Operators that wait for events."""
+
+    def __init__(self, operators: Mapping[str, Operator]) -> None:
+        self._operators = operators
+
+    @property
+    def operators(self) -> Mapping[str, Operator]:
+        return self._operators
+
+    def work(self) -> Work:
+        return Work.IDLE
+
+
+@dataclass
+class Strikes:
+    """What the next calls of user code meet."""
+
+    snapshots: deque[str] = field(default_factory=deque)
+    """`fail` or `late`."""
+    commits: deque[str] = field(default_factory=deque)
+    """`before` or `after`: a RetryLater before anything is done, or after all of it."""
+
+
+class Rig:
+    """One job under test; `machines` may be a variant of the job's machines."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.strikes = setup, Strikes()
+        self.rows: list[RowTaken] = []
+        """Of the step under way."""
+        self.taken: set[tuple[str, str, Row]] = set()
+        """Every row of the driver's machines that was taken, for the feedback."""
+        self.errors: list[str] = []
+        """What user code has raised, each as the runtime reports it."""
+        self.contexts: dict[str, CoordinatorContext] = {}
+        self.coordinators: dict[str, OperatorCoordinator] = {}
+        self.committers: list[Committer] = []
+        self.shelf = CheckpointShelf()
+        self._parts: Prepared
+        self.simulated = SimulatedJob(
+            self._configure,
+            lambda subtask: self._parts.program(subtask),
+            committer=self._committer if setup.has_committer else None,
+            prepare=self._prepare,
+            shelf=self.shelf,
+        )
+
+    def _configure(self, start: int) -> JobConfiguration:
+        restored = max(self.shelf.checkpoints, default=None)
+        self._parts = self.setup.prepare(SinkStart("simulated", f"run-{start}", restored))
+        self.contexts.clear()
+        self.coordinators.clear()
+        for provider in self._parts.configuration.providers:
+            _lead(provider, "create", partial(self._create, provider.operator_id))
+        return self._parts.configuration
+
+    def _create(
+        self,
+        operator_id: str,
+        create: Callable[[CoordinatorContext], OperatorCoordinator],
+        context: CoordinatorContext,
+    ) -> OperatorCoordinator:
+        coordinator = create(context)
+        self.contexts[operator_id], self.coordinators[operator_id] = context, coordinator
+        _Snapshots(coordinator, context, self.strikes)
+        return coordinator
+
+    def _committer(self) -> Committer:
+        committer = self._parts.committer
+        assert committer is not None
+        _lead(committer, "commit", self._commit)
+        self.committers.append(committer)
+        return committer
+
+    def _commit(
+        self, commit: Callable[[int, Committables], None], checkpoint: int, values: Committables
+    ) -> None:
+        fate = self.strikes.commits.popleft() if self.strikes.commits else ""
+        if fate != "before":
+            commit(checkpoint, values)
+        if fate:
+            raise RetryLater(INJECTED)
+
+    # what the machines do
+
+    def _prepare(self, master: JobMaster) -> None:
+        master.job.observer = self._driver_row
+
+    def watch_tasks(self) -> None:
+        """Hear of the rows that are taken in processes, those that came up since included."""
+        for process in self.simulated.transport.processes.values():
+            system = process.worker.task.system
+            if system.observer is None:
+                system.observer = partial(self._task_row, process.subtask)
+
+    def _driver_row(
+        self, machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]
+    ) -> None:
+        name = _name(machine)
+        self.taken.add((name, source, row))
+        self._note(name, machine, source, row)
+        is_of_user = (name, row.trigger) in RAISED
+        reason = next((a for a in arguments if isinstance(a, str)), "") if is_of_user else ""
+        if reason and INJECTED not in reason:
+            self.errors.append(reason)
+
+    def _task_row(
+        self, subtask: int, machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]
+    ) -> None:
+        self._note(f"task {subtask}", machine, source, row)
+
+    def _note(self, name: str, machine: Machine, source: str, row: Row) -> None:
+        index = "".join(f"[{i}]" for i in machine.index)
+        dest = row.dest if isinstance(row.dest, str) else source
+        self.rows.append(RowTaken(f"{name}{index}", row.trigger, source, dest, row.because))
+
+    # what a fault or a claim looks for
+
+    def process_of(self, subtask: int) -> int | None:
+        """The process of a subtask that lives and can be reached; the newest one of several."""
+        found = [
+            identity
+            for identity, process in self.simulated.transport.processes.items()
+            if process.subtask == subtask and process.is_alive and not process.is_cut
+        ]
+        return found[-1] if found else None
+
+    def living(self, is_connected: bool = False) -> list[int]:
+        """The processes that live and can be reached."""
+        return [
+            identity
+            for identity, process in self.simulated.transport.processes.items()
+            if process.is_alive
+            and not process.is_cut
+            and (process.is_connected or not is_connected)
+        ]
+
+    def operators(self, subtask: int) -> Mapping[str, Operator] | None:
+        """The operators of a subtask's process, once they were opened."""
+        identity = self.process_of(subtask)
+        if identity is None:
+            return None
+        worker = self.simulated.transport.processes[identity].worker
+        is_open = worker.task.state in ("running", "ended", "finished")
+        return worker.program.operators if is_open else None
+
+
+RAISED: Final = {("attempt", "fail"), ("holder", "fail_job"), ("holder", "start_failed")}
+"""The triggers by which errors of user code reach the machines."""
+
+
+class _Snapshots:
+    """Leads a coordinator's checkpoint through the faults of the world.
+
+    A coordinator that is asked late is one that answers late: what it hears of a checkpoint for
+    which it was not asked is kept from it, since no coordinator hears of those.
+    """
+
+    def __init__(
+        self, coordinator: OperatorCoordinator, context: CoordinatorContext, strikes: Strikes
+    ) -> None:
+        self._context, self._strikes = context, strikes
+        self._unasked: set[int] = set()
+        _lead(coordinator, "checkpoint", self._checkpoint)
+        _lead(coordinator, "reset_to_checkpoint", self._reset)
+        _lead(coordinator, "notify_checkpoint_aborted", self._aborted)
+
+    def _checkpoint(
+        self, checkpoint: Callable[..., None], checkpoint_id: int, result: Future[bytes]
+    ) -> None:
+        fate = self._strikes.snapshots.popleft() if self._strikes.snapshots else ""
+        if fate == "late":
+            self._unasked.add(checkpoint_id)
+            self._context.post_later(LATE_S, self._ask, checkpoint, checkpoint_id, result)
+        elif fate == "fail":
+            checkpoint(checkpoint_id, Future())
+            result.set_exception(FaultInjected(INJECTED))
+        else:
+            checkpoint(checkpoint_id, result)
+
+    def _ask(
+        self, checkpoint: Callable[..., None], checkpoint_id: int, result: Future[bytes]
+    ) -> None:
+        if checkpoint_id in self._unasked:
+            self._unasked.discard(checkpoint_id)
+            checkpoint(checkpoint_id, result)
+
+    def _reset(self, reset: Callable[..., None], checkpoint_id: int, state: bytes | None) -> None:
+        self._unasked.clear()
+        reset(checkpoint_id, state)
+
+    def _aborted(self, aborted: Callable[[int], None], checkpoint_id: int) -> None:
+        if checkpoint_id in self._unasked:
+            self._unasked.discard(checkpoint_id)
+        else:
+            aborted(checkpoint_id)
+
+
+def _lead(user_code: Any, method: str, through: Callable[..., Any]) -> None:
+    """Let calls of a method of one object go through a function that gets the method first; an
+    object that serves several starts is led once for each of them.
+    """
+    if method in getattr(user_code, "__dict__", ()):
+        object.__delattr__(user_code, method)
+    try:
+        object.__setattr__(user_code, method, partial(through, getattr(user_code, method)))
+    except AttributeError as error:
+        raise NotSimulated(
+            f"{type(user_code).__name__} has __slots__ without __dict__, so that faults cannot "
+            f"strike its {method}: leave __slots__ out"
+        ) from error
+
+
+def _name(machine: Machine) -> str:
+    names: dict[type[Machine], str] = {k: name for name, k in machine.system.MACHINES.items()}
+    return names[type(machine)]

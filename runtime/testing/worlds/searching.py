@@ -1,0 +1,232 @@
+"""Looks for a run that breaks a claim: the default schedule first, then many at random.
+
+A search is only worth what its runs are repeatable: the first is run twice, and a difference is an
+error of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any, Final
+
+from epochgate.errors import UsageError
+from epochgate.fsm import Row
+from epochgate.runtime.testing.worlds.data import Draws, NoOutcome, packed, unpacked
+from epochgate.runtime.testing.worlds.escapes import Escapes, guarded
+from epochgate.runtime.testing.worlds.running import Body, Run, run
+from epochgate.runtime.testing.worlds.schedule import (
+    At,
+    AtRandom,
+    Deviation,
+    Listed,
+    deviations_of,
+    token_of,
+)
+from epochgate.runtime.testing.worlds.shrinking import Shrinking
+from epochgate.runtime.testing.worlds.world import WorldMisused
+
+VALUES_TRIES_MAX: Final = 100
+"""How often values are drawn until a run accepts them."""
+
+_now_s = time.monotonic
+
+
+class NotRepeatable(UsageError):
+    """Two runs of the same schedule differ."""
+
+
+@dataclass
+class Found:
+    """What a search came to, over all its runs."""
+
+    runs: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    failure: Run | None = None
+    """The shrunk run that fails."""
+    first: Run | None = None
+    """The run that failed first, before it was shrunk."""
+    seed: int = 0
+    """Of the run that failed first."""
+    tries: int = 0
+    """How many runs shrinking took."""
+    taken: set[tuple[str, str, Row]] = field(default_factory=set)
+    struck: set[tuple[str, str]] = field(default_factory=set)
+    reached: dict[str, bool] = field(default_factory=dict)
+
+    def add(self, one: Run) -> None:
+        """Count a run."""
+        self.runs += 1
+        self.steps += one.steps
+        self.taken |= one.taken
+        self.struck |= one.struck
+        for text, has_come_true in one.reached.items():
+            self.reached[text] = self.reached.get(text, False) or has_come_true
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether nothing was found, and nothing is vacuous."""
+        return self.failure is None and not self.never
+
+    @property
+    def never(self) -> list[str]:
+        """What should happen sometimes and never did."""
+        return [text for text, has_come_true in self.reached.items() if not has_come_true]
+
+
+def token(one: Run) -> str:
+    """One word that replays a run: its schedule, and behind `+` what was drawn."""
+    drawn = packed(one.choices)
+    return token_of(one.deviations) + (f"+{drawn}" if drawn else "")
+
+
+@dataclass(frozen=True)
+class Search:
+    """Searches the runs of one test; `kinds` are the deviations that may happen."""
+
+    body: Body
+    kinds: tuple[str, ...]
+    faults_max: int
+
+    def at_random(
+        self,
+        runs: int,
+        seed: int,
+        seconds: float | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> Found:
+        """Run the default schedule, then one for each seed from `seed` on, until there were `runs`
+        or the seconds have passed, and shrink the first failure. Raises NotRepeatable.
+        """
+        found = self.scan(range(seed, seed + runs - 1), seconds, progress)
+        if found.first is not None:
+            self._shrink(found)
+        return found
+
+    def scan(
+        self,
+        seeds: Iterable[int],
+        seconds: float | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> Found:
+        """Run the default schedule, and one for each seed, up to the first that fails, which is not
+        shrunk. Raises NotRepeatable.
+        """
+        found, began_s = Found(), _now_s()
+        with guarded() as escapes, silent():
+            one = self._default(found, escapes)
+            for number in seeds:
+                if found.first is not None or self._is_late(began_s, seconds):
+                    break
+                self._one_at_random(number, one.moments, found, escapes)
+                if progress is not None:
+                    progress()
+        found.seconds = _now_s() - began_s
+        return found
+
+    def _shrink(self, found: Found) -> None:
+        assert found.first is not None
+        began_s = _now_s()
+        with guarded() as escapes:
+            with silent():
+                shrinking = Shrinking(lambda schedule, draws: self.listed(schedule, draws, escapes))
+                found.failure = shrinking.shrunk(found.first)
+            found.tries = shrinking.tries
+        self.replay(token(found.failure))  # once more, for what it logs
+        found.seconds += _now_s() - began_s
+
+    def _is_late(self, began_s: float, seconds: float | None) -> bool:
+        return seconds is not None and _now_s() - began_s > seconds
+
+    def _default(self, found: Found, escapes: Escapes) -> Run:
+        """The default schedule, twice."""
+        for attempt in range(VALUES_TRIES_MAX):
+            one = self.listed([], Draws(attempt), escapes)
+            if one is not None:
+                self._insist_on_repeat(one, self.listed([], Draws(attempt), escapes))
+                self._add(one, found, attempt)
+                return one
+        raise WorldMisused(
+            f"none of {VALUES_TRIES_MAX} runs came to an end: what is drawn is refused each time, "
+            "by `assume` or `filter`; draw values that are right from the beginning"
+        )
+
+    def _one_at_random(self, seed: int, steps: list[At], found: Found, escapes: Escapes) -> None:
+        choosing = AtRandom(seed, self.faults_max, steps, self.kinds)
+        try:
+            one = run(self.body, choosing, Draws(seed), escapes)
+        except NoOutcome:
+            return
+        self._add(one, found, seed)
+
+    def _add(self, one: Run, found: Found, seed: int) -> None:
+        found.add(one)
+        if one.broken is not None:
+            found.seed, found.first = seed, one
+
+    def replay(self, word: str, keeps_states: bool = False) -> Found:
+        """Run what a token says, without shrinking; raises TokenMalformed. `keeps_states`: the
+        trace has the state of every machine behind each step.
+        """
+        schedule, _, drawn = word.partition("+")
+        deviations, choices = deviations_of(schedule), unpacked(drawn)
+        found = Found()
+        with guarded() as escapes:
+            draws = Draws(0, choices)
+            one = run(self.body, Listed(deviations), draws, escapes, keeps_states=keeps_states)
+        found.add(one)
+        found.failure = found.first = one if one.broken is not None else None
+        return found
+
+    def listed(self, deviations: list[Deviation], drawing: Draws, escapes: Escapes) -> Run | None:
+        """Run one schedule; None without an outcome."""
+        try:
+            return run(self.body, Listed(deviations), drawing, escapes)
+        except NoOutcome:
+            return None
+
+    def _insist_on_repeat(self, one: Run, again: Run | None) -> None:
+        if again is None:
+            raise NotRepeatable("a run had an outcome, and the same run once more had none")
+        if (difference := first_difference(one, again)) is not None:
+            raise NotRepeatable(difference)
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Log nothing of hundreds of runs; the one that is reported is run once more, with its log."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def first_difference(one: Run, again: Run) -> str | None:
+    """Where two runs of the same schedule part, in words; None if they do not."""
+    last = "the beginning"
+    for before, after in zip_longest(one.trace, again.trace):
+        if str(before) != str(after) or before.rows != after.rows:
+            return (
+                f"the same schedule was run twice, and the runs differ after {last}:\n"
+                f"  first   {_with_rows(before)}\n  again   {_with_rows(after)}\n"
+                "Something that user code does depends on more than its calls: the order of a set, "
+                "an id or a hash of an object, a global or class variable that outlives a run, a "
+                "file, or a clock behind a library. Make it depend on what it is told alone, or "
+                "begin afresh in each run of the test's body"
+            )
+        last = f"step {before}"
+    return None
+
+
+def _with_rows(happening: Any) -> str:
+    if happening is None:
+        return "has ended"
+    rows = "; ".join(map(str, happening.rows))
+    return f"{happening}" + (f" [{rows}]" if rows else "")

@@ -1,0 +1,153 @@
+"""Looks for a simpler run that breaks the same claim: fewest faults, then fewest deviations from
+the default schedule, then simpler values, and each deviation as early as it can be.
+
+Each try is a run, so that whatever is reported was seen. Values are shrunk by Hypothesis, under the
+same schedule.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from epochgate.runtime.testing.worlds.data import Draws, shrunk
+from epochgate.runtime.testing.worlds.running import Run
+from epochgate.runtime.testing.worlds.schedule import Deviation
+
+TRIES_MAX: Final = 1500
+"""How many runs shrinking may take."""
+DATA_TRIES_MAX: Final = 300
+ELSEWHERE_TRIES_MAX: Final = 300
+SOON: Final = 6
+"""Steps after a call of the test, in which more is under way than later."""
+PLAIN: Final = ("die", "crash", "fail-everything")
+"""Faults that anyone understands; each is tried in the place of a stranger one."""
+
+Again = Callable[[list[Deviation], Draws], Run | None]
+"""Runs a schedule; None without an outcome."""
+
+
+class Shrinking:
+    """Shrinks one failure; `tries` counts the runs that it took."""
+
+    def __init__(self, again: Again) -> None:
+        self._again = again
+        self.tries = 0
+
+    def shrunk(self, failing: Run) -> Run:
+        """The simplest that is found within `TRIES_MAX` runs."""
+        best = self._same(failing, failing.deviations) or failing
+        best, size = self._elsewhere(self._with_fewer(best)), None
+        while size != self._size(best):
+            size = self._size(best)
+            best = self._with_fewer(best)
+            best = self._with_simpler_values(best)
+            best = self._with_earlier(best)
+        return best
+
+    def _size(self, one: Run) -> tuple[Any, ...]:
+        return one.faults, len(one.deviations), one.choices, tuple(one.deviations)
+
+    def _same(self, failing: Run, deviations: list[Deviation]) -> Run | None:
+        """The run of these deviations, if it breaks the same claim."""
+        if self.tries >= TRIES_MAX:
+            return None
+        self.tries += 1
+        one = self._again(deviations, Draws(0, failing.choices or None))
+        return one if one is not None and _breaks_like(one, failing) else None
+
+    def _with_fewer(self, best: Run) -> Run:
+        """Leave out deviations, faults first: many at once, then one by one."""
+        for chosen in (True, False):
+            size = max(1, sum(d.is_fault is chosen for d in best.deviations))
+            while size >= 1:
+                for chunk in _chunks([d for d in best.deviations if d.is_fault is chosen], size):
+                    rest = [d for d in best.deviations if d not in chunk]
+                    if len(rest) < len(best.deviations):
+                        best = self._simpler(best, rest)
+                size //= 2
+        return best
+
+    def _elsewhere(self, best: Run) -> Run:
+        """Try fewer deviations of the same kinds at other steps: leaving one out shifts the others,
+        so that the same failure with one less need not be near.
+        """
+        draws, tries = random.Random(best.steps), 0
+        while len(best.deviations) > 1 and tries < ELSEWHERE_TRIES_MAX:
+            tries += 1
+            simpler = self._simpler(best, _moved(best, draws))
+            if simpler is not best:
+                best, tries = self._with_fewer(simpler), 0
+        return best
+
+    def _simpler(self, best: Run, deviations: list[Deviation]) -> Run:
+        one = self._same(best, deviations)
+        return one if one is not None and self._size(one) < self._size(best) else best
+
+    def _with_simpler_values(self, best: Run) -> Run:
+        if not best.choices:
+            return best
+        kept: dict[tuple[Any, ...], Run] = {}
+
+        def fails(drawing: Any) -> bool:
+            self.tries += 1
+            one = self._again(best.deviations, Draws(drawing=drawing))
+            if one is None or not _breaks_like(one, best):
+                return False
+            kept[tuple(drawing.conjecture_data.choices)] = one
+            return True
+
+        choices = shrunk(best.choices, fails, DATA_TRIES_MAX)
+        simpler = kept.get(choices)
+        if simpler is None:
+            return best
+        simpler.choices = choices
+        return simpler
+
+    def _with_earlier(self, best: Run) -> Run:
+        """Let each deviation happen as early as it shows the same, to the first that it can."""
+        for position in range(len(best.deviations)):
+            for other in _easier(best.deviations[position]):
+                changed = list(best.deviations)
+                changed[position] = other
+                simpler = self._simpler(best, sorted(changed, key=lambda d: d.at))
+                if simpler is not best:
+                    best = simpler
+                    break
+        return best
+
+
+def _breaks_like(one: Run, other: Run) -> bool:
+    if one.broken is None or other.broken is None:
+        return False
+    return one.broken.is_like == other.broken.is_like
+
+
+def _moved(one: Run, draws: random.Random) -> list[Deviation]:
+    """All faults and some other deviations, half of them at other steps, some as plain faults."""
+    faults = [each for each in one.deviations if each.is_fault]
+    others = [each for each in one.deviations if not each.is_fault]
+    kept = [*faults, *draws.sample(others, draws.randrange(len(others)))] if others else faults
+    moved = []
+    for each in kept:
+        what = draws.choice(PLAIN) if each.is_fault and draws.random() < 0.5 else each.what
+        at = each.at if draws.random() < 0.3 else draws.choice(one.moments)
+        if at != each.at and draws.random() < 0.5:
+            at = at[0], draws.randint(1, SOON)
+        moved.append(Deviation(at, what, 0 if what != each.what else each.which))
+    return sorted(moved, key=lambda each: each.at)
+
+
+def _chunks(deviations: list[Deviation], size: int) -> Iterator[list[Deviation]]:
+    for begin in range(0, len(deviations), size):
+        yield deviations[begin : begin + size]
+
+
+def _easier(one: Deviation) -> Iterator[Deviation]:
+    if one.which:
+        yield Deviation(one.at, one.what, 0)
+    call, step = one.at
+    for earlier in dict.fromkeys((1, step // 2, step - step // 4, step - 1)):
+        if 0 < earlier < step:
+            yield Deviation((call, earlier), one.what, one.which)

@@ -1,0 +1,181 @@
+"""`@simulate`: makes a test of a function of a world."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast, overload
+
+from epochgate.runtime.testing.worlds.exploring import Exploration
+from epochgate.runtime.testing.worlds.faults import FAULTS, known
+from epochgate.runtime.testing.worlds.report import SimulationFailed, Vacuous, report
+from epochgate.runtime.testing.worlds.schedule import ORDERS
+from epochgate.runtime.testing.worlds.searching import Found, Search
+from epochgate.runtime.testing.worlds.settings import CHOSEN
+from epochgate.runtime.testing.worlds.world import World
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated test: its body, and how many runs of which deviations it takes."""
+
+    body: Callable[..., Any]
+    name: str
+    runs: int
+    faults: tuple[str, ...]
+    faults_max: int
+
+    def search(self, **arguments: Any) -> Search:
+        """The search through its runs; `arguments` are those of the body behind the world."""
+
+        def body(world: World) -> Any:
+            return self.body(world, **arguments)
+
+        return Search(body, (*ORDERS, *self.faults), self.faults_max)
+
+    def check(self, **arguments: Any) -> Found:
+        """Search as the command line says; raises SimulationFailed, Vacuous, NotRepeatable."""
+        search = self.search(**arguments)
+        if CHOSEN.token is not None:
+            found = search.replay(CHOSEN.token)
+        elif CHOSEN.seed is not None:
+            found = search.at_random(2, CHOSEN.seed)
+        else:
+            found = search.at_random(max(2, round(self.runs * CHOSEN.effort)), CHOSEN.first_seed)
+        CHOSEN.note(self.name, found)
+        self.judge(found)
+        return found
+
+    def judge(self, found: Found) -> None:
+        """Raise what a search has found; raises SimulationFailed, Vacuous."""
+        if found.failure is not None and found.failure.broken is not None:
+            raise SimulationFailed(report(self.name, found)) from found.failure.cause
+        if found.never and found.runs > 1:
+            raise Vacuous(self.name, found)
+
+
+@dataclass(frozen=True)
+class Systematic(Simulation):
+    """A simulated test that runs every schedule within a bound."""
+
+    delays_max: int = 1
+    seconds: float | None = None
+
+    def check(self, **arguments: Any) -> Found:
+        """Explore, or run what the command line says; raises SimulationFailed, Vacuous."""
+        if CHOSEN.token is not None or CHOSEN.seed is not None:
+            return super().check(**arguments)
+        found = self.explored(self.seconds, **arguments)
+        CHOSEN.note(self.name, found)
+        self.judge(found)
+        return found
+
+    def explored(self, seconds: float | None, **arguments: Any) -> Found:
+        """Explore as far as there is time."""
+        exploration = Exploration(self.search(**arguments), self.faults_max, self.delays_max)
+        return exploration.explore(seconds)
+
+
+class SimulatedTest(Protocol):
+    """What `@simulate` makes: a test for pytest, which has lost its first parameter."""
+
+    simulation: Simulation
+
+    def __call__(self, **arguments: Any) -> None:
+        """Run it; raises SimulationFailed, Vacuous, NotRepeatable."""
+        ...
+
+
+@overload
+def simulate(
+    test: Callable[..., Any],
+    *,
+    runs: int = ...,
+    faults: Sequence[str] | None = ...,
+    faults_max: int = ...,
+) -> SimulatedTest: ...
+
+
+@overload
+def simulate(
+    test: None = None,
+    *,
+    runs: int = ...,
+    faults: Sequence[str] | None = ...,
+    faults_max: int = ...,
+) -> Callable[[Callable[..., Any]], SimulatedTest]: ...
+
+
+def simulate(
+    test: Callable[..., Any] | None = None,
+    *,
+    runs: int = 300,
+    faults: Sequence[str] | None = None,
+    faults_max: int = 3,
+) -> SimulatedTest | Callable[[Callable[..., Any]], SimulatedTest]:
+    """Make a test of a function of a world: each of `runs` runs has other faults and another
+    schedule, and its failure is shrunk.
+
+    `faults` names those that may happen by themselves, all of them by default, none with `()`;
+    a run has at most `faults_max`. Further parameters are fixtures of pytest, which last for all
+    runs. Raises UnknownFault for a fault that there is not.
+    """
+    names = known(tuple(FAULTS) if faults is None else tuple(faults))
+
+    def decorate(body: Callable[..., Any]) -> SimulatedTest:
+        simulation = Simulation(body, body.__qualname__, runs, names, faults_max)
+        return simulated(simulation, lambda **arguments: simulation.check(**arguments))
+
+    return decorate if test is None else decorate(test)
+
+
+def explore(
+    *,
+    faults_max: int = 1,
+    delays_max: int = 0,
+    faults: Sequence[str] | None = None,
+    seconds: float | None = None,
+) -> Callable[[Callable[..., Any]], SimulatedTest]:
+    """Make a test of a function of a world: every schedule within a bound of faults and delays
+    is run, as far as there are `seconds`; pytest's summary says whether that was all.
+
+    A delay lets one step wait, or lets the test's next line happen early. What the test draws is
+    the same in all schedules. Raises UnknownFault for a fault that there is not.
+    """
+    names = known(tuple(FAULTS) if faults is None else tuple(faults))
+
+    def decorate(body: Callable[..., Any]) -> SimulatedTest:
+        name = body.__qualname__
+        simulation = Systematic(body, name, 1, names, faults_max, delays_max, seconds)
+        return simulated(simulation, lambda **arguments: simulation.check(**arguments))
+
+    return decorate
+
+
+def simulated(simulation: Simulation, check: Callable[..., Any]) -> SimulatedTest:
+    """Make a test function that pytest collects and gives the fixtures of the body."""
+
+    @functools.wraps(simulation.body)
+    def run(**arguments: Any) -> None:
+        __tracebackhide__ = True
+        check(**arguments)
+
+    test = cast(SimulatedTest, run)
+    fixtures = list(inspect.signature(simulation.body).parameters.values())[1:]
+    run.__signature__ = inspect.Signature(fixtures)  # type: ignore[attr-defined]  # for pytest
+    test.simulation = simulation
+    return test
+
+
+def replay(test: SimulatedTest, token: str) -> SimulatedTest:
+    """Make a test of one schedule of a simulated test, by the token of a report.
+
+    Raises TokenMalformed when it runs.
+    """
+    simulation = test.simulation
+    return simulated(
+        simulation,
+        lambda **arguments: simulation.judge(simulation.search(**arguments).replay(token)),
+    )

@@ -1,0 +1,106 @@
+"""Ready bodies for the usual parts: what is done to them, and what they must hold, is the same for
+every coordinator with its operator, and for every source. A test says the rest.
+
+    @simulate
+    def test_numbers(world):
+        read_once(world, Numbers(10), range(10))
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from epochgate.runtime.api.committer import Committables, Committer
+from epochgate.runtime.api.coordinator import CoordinatorProvider
+from epochgate.runtime.api.operator import Operator
+from epochgate.runtime.api.sink_operator import SinkOperator
+from epochgate.runtime.pipeline.program import SINK, SOURCE, PipelineProgram
+from epochgate.runtime.pipeline.record_sink import RecordSink
+from epochgate.runtime.source import Source, SourceOperator, SourceProvider
+from epochgate.runtime.testing.worlds.job import WorldJob
+from epochgate.runtime.testing.worlds.world import World
+
+LOOKS: Final = 4
+"""How often a source's job is looked at, and asked for a checkpoint, while it reads."""
+
+
+def agree(
+    world: World,
+    provider: CoordinatorProvider | Callable[[], CoordinatorProvider],
+    operators: Callable[[], Operator],
+    *,
+    act: Callable[[Any, Any], Any],
+    agrees: Callable[[Any, Sequence[Any]], Any],
+    values: Sequence[Any] | Any = (1, 2, 3),
+    subtasks: int = 2,
+) -> WorldJob:
+    """A coordinator and its operators come to agree, whatever fails.
+
+    `act(coordinator, value)` lets the coordinator do something, once for each value, on the job's
+    queue; between two of them a checkpoint is taken. `agrees(coordinator, operators)` is claimed
+    once the faults have ended. `values` may be a strategy of Hypothesis for a list of them. Raises
+    ClaimBroken, and NotSimulated for what makes no job.
+    """
+    job = world.job(provider, operators=operators, subtasks=subtasks)
+    world.eventually(
+        "coordinator and tasks agree",
+        lambda: len(job.operators) == subtasks and agrees(job.coordinator, job.operators),
+    )
+    drawn = values if isinstance(values, Sequence) else world.draw(values, "values")
+    for value in drawn:
+        job.tell(act, value)
+        job.checkpoint()
+    return job
+
+
+def read_once(
+    world: World, source: Source, expected: Iterable[Any], *, subtasks: int = 2
+) -> WorldJob:
+    """A source's records are committed once each, whatever fails.
+
+    `expected` are all records of the source, in any order; the source has an end. Raises
+    ClaimBroken.
+    """
+    due = Counter(map(repr, expected))
+    pages: dict[int, Committables] = {}
+
+    def committed() -> Counter[str]:
+        return Counter(
+            repr(record)
+            for committables in pages.values()
+            for records in committables.values()
+            for record in records
+        )
+
+    world.always(
+        "no record is committed twice, or one that the source does not have",
+        lambda: committed() <= due,
+    )
+    job = world.job(
+        SourceProvider(SOURCE, source),
+        program=lambda subtask: PipelineProgram(
+            SourceOperator(source), None, SinkOperator(RecordSink(None))
+        ),
+        subtasks=subtasks,
+        committer=lambda: Pages(pages),
+        checkpoint_every_s=5.0,
+        task_operators=(SOURCE, SINK),
+    )
+    world.eventually("every record is committed", lambda: committed() == due, within_s=60.0)
+    for _ in range(LOOKS):
+        world.move()
+        job.checkpoint()
+    return job
+
+
+class Pages(Committer):
+    """Keeps the records of each checkpoint, where every driver finds them."""
+
+    def __init__(self, pages: dict[int, Committables]) -> None:
+        self.pages = pages
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        """Committing again changes nothing."""
+        self.pages[checkpoint_id] = committables

@@ -1,0 +1,69 @@
+"""`epochgate fuzz MODULE:TEST` runs tests of the user's, here, in processes or on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from epochgate import cli
+
+MODULE = "tests.worlds.fuzzed"
+
+
+def test_a_right_test_has_nothing_found_and_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fuzz", f"{MODULE}:right"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("profile dev, seeds from 0: right\n")
+    assert "right: nothing found in 21 runs, " in shown
+    assert "rows of the job's machines taken: " in shown
+    assert "(--rows lists them)" in shown
+
+
+def test_a_whole_module_is_judged_test_by_test_and_written_as_files(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    junit, page = tmp_path / "fuzz.xml", tmp_path / "fuzz.html"
+    assert cli.main(["fuzz", MODULE, "--junit", str(junit), "--html", str(page)]) == 1
+    shown = capsys.readouterr().out
+    assert "wrong: what always holds did not hold" in shown
+    assert "vacuous is vacuous: in " in shown
+    assert "explored: explored completely within F=1, delays<=0: " in shown
+    suite = ElementTree.fromstring(junit.read_text(encoding="utf-8"))
+    failed = [
+        case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None
+    ]
+    assert (suite.get("tests"), sorted(map(str, failed))) == ("4", ["vacuous", "wrong"])
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>epochgate <span>fuzz</span></h1>" in text
+    assert "each task hears 1, 2, 3 and so on" in text
+    assert "deviation 5:1" in text
+    assert "the barrier of checkpoint 1" in text
+
+
+def test_processes_share_the_seeds_and_the_failure_is_shrunk_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["fuzz", f"{MODULE}:wrong", "--jobs", "2", "--profile", "ci"]) == 1
+    shown = capsys.readouterr().out
+    assert "has 1 fault and no deviations from the default order" in shown
+
+
+def test_a_plain_function_of_a_world_is_a_test_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fuzz", f"{MODULE}:plain", "--minutes", "0.01"]) == 0
+    assert "plain: nothing found in " in capsys.readouterr().out
+
+
+def test_what_is_no_test_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fuzz", f"{MODULE}:no_test"]) == 2
+    assert "is no simulated test, and holds none; decorate" in capsys.readouterr().err
+    assert cli.main(["fuzz", "--jobs", "2"]) == 2
+    assert "--jobs is for simulated tests of your own: name them" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_tasks_of_spark_share_the_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fuzz", f"{MODULE}:wrong", "--master", "local[2]"]) == 1
+    assert "has 1 fault and no deviations from the default order" in capsys.readouterr().out

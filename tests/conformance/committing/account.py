@@ -1,0 +1,167 @@
+"""What Flink's global committer prints, retold, with each listed difference as a switch.
+
+It shares nothing with the machines. Without a name it is Flink 2.3.0: GlobalCommitterOperator
+behind the writers, and SinkWriterOperator. With all NAMES it is epochgate. `differences.py` says of
+each name what it stands for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from copy import deepcopy
+
+from tests.conformance.committing.shell import parts, state_line
+
+PARTLY_TAKEN = "partly-taken"
+ENDED_SUBTASK = "ended-subtask"
+DROPPED_FAILURE = "dropped-failure"
+ABORTED_APART = "aborted-apart"
+ONLY_THE_REST = "only-the-rest"
+LATE_NOTICE = "late-notice"
+NAMES = frozenset(
+    {PARTLY_TAKEN, ENDED_SUBTASK, DROPPED_FAILURE, ABORTED_APART, ONLY_THE_REST, LATE_NOTICE}
+)
+
+Collected = dict[int, dict[int, list[str]]]
+"""Checkpoint -> subtask -> the committables that came for it."""
+
+
+class Failed(Exception):
+    """The operator's task ends, and waits to be restarted."""
+
+
+class Account:
+    """One global committer, its writers and its sink; `names` are the differences that are on."""
+
+    def __init__(self, names: Collection[str] = ()) -> None:
+        self.names = frozenset(names)
+        self.lines: list[str] = []
+        self.is_failed = False
+
+    def run(self, commands: Sequence[str]) -> list[list[str]]:
+        """The lines of each command."""
+        answers = []
+        for command in commands:
+            self.lines = []
+            word, *arguments = command.split()
+            if word in ("new", "restart") or not self.is_failed:
+                try:
+                    getattr(self, f"_do_{word}")(*arguments)
+                except Failed:
+                    self.is_failed = True
+                    self.lines.append("failed")
+            answers.append(self.lines)
+        return answers
+
+    def _do_new(self, subtasks: str, tries: str) -> None:
+        self.subtasks, self.tries = int(subtasks), int(tries)
+        self.answers: dict[str, deque[str]] = {}
+        self.stored: dict[int, tuple[Collected, set[int]]] = {0: ({}, set())}
+        self.completed = 0
+        self._open()
+
+    def _open(self) -> None:
+        collected, ended = self.stored[self.completed]
+        self.collected, self.ended = deepcopy(collected), set(ended)
+        self.known = [self.completed] * self.subtasks
+        """Of each subtask: the newest checkpoint that it has handed something over for."""
+        self.again: dict[int, list[str]] = {}
+        """Of each subtask: what it hands over again, of aborted checkpoints."""
+        self.pending, self.taken = 0, set[int]()
+        self.newest = -1
+        self.is_failed = False
+
+    def _do_restart(self) -> None:
+        self._open()
+        if self.completed:
+            self._commit(self.completed)
+
+    def _do_answer(self, name: str, said: str) -> None:
+        self.answers.setdefault(name, deque()).append(said)
+
+    def _do_barrier(self, subtask: str, checkpoint: str, names: str) -> None:
+        number, said = int(subtask), parts(names)
+        if self.pending != int(checkpoint):
+            self.pending, self.taken = int(checkpoint), set()
+        again = self.again.pop(number, [])
+        if number not in self.ended:
+            self._hand_over(number, self.pending, again + said)
+        elif again:
+            self._hand_over(number, self.pending, again)
+        self.taken.add(number)
+        if len(self.taken) == self.subtasks:
+            self.stored[self.pending] = (deepcopy(self.collected), set(self.ended))
+
+    def _do_end(self, subtask: str, names: str) -> None:
+        number = int(subtask)
+        if ENDED_SUBTASK in self.names:
+            self.again.setdefault(number, []).extend(parts(names))
+        elif number not in self.ended:
+            self.ended.add(number)
+            self._hand_over(number, self.known[number] + 1, parts(names))
+
+    def _hand_over(self, subtask: int, checkpoint: int, names: list[str]) -> None:
+        self.known[subtask] = checkpoint
+        self.collected.setdefault(checkpoint, {}).setdefault(subtask, []).extend(names)
+
+    def _do_abort(self, checkpoint: str) -> None:
+        number, self.pending = int(checkpoint), 0
+        held = self.collected.get(number, {})
+        is_whole = len(held) == self.subtasks
+        if (ABORTED_APART if is_whole else PARTLY_TAKEN) in self.names:
+            for subtask, names in self.collected.pop(number, {}).items():
+                self.again[subtask] = names + self.again.get(subtask, [])
+
+    def _do_complete(self, checkpoint: str, how: str = "") -> None:
+        self.completed, self.pending = int(checkpoint), 0
+        held: dict[int, list[str]] = {}
+        for _, of_checkpoint in sorted(self.stored[self.completed][0].items()):
+            for subtask, names in of_checkpoint.items():
+                held.setdefault(subtask, []).extend(names)
+        self.lines.append(state_line(checkpoint, held))
+        if not how or LATE_NOTICE in self.names:
+            self._commit(self.completed)
+
+    def _do_told(self, checkpoint: str) -> None:
+        if LATE_NOTICE not in self.names:
+            self._commit(int(checkpoint))
+
+    def _commit(self, checkpoint: int) -> None:
+        """Every checkpoint up to the newest that is known to be completed, oldest first."""
+        self.newest = max(self.newest, checkpoint)
+        for number in sorted(number for number in self.collected if number <= self.newest):
+            held = self.collected[number]
+            if len(held) < self.subtasks:
+                return
+            self._try([name for subtask in sorted(held) for name in held[subtask]])
+            del self.collected[number]
+
+    def _try(self, names: list[str]) -> None:
+        """One checkpoint's committables, as often as it takes or may take."""
+        left, dropped = names, set[str]()
+        for _ in range(self.tries + 1):
+            if not left:
+                return
+            said = self._call(left)
+            again = [name for name, word in said.items() if word == "retry"]
+            dropped |= {name for name, word in said.items() if word == "known"}
+            if not again:
+                return
+            whole = ONLY_THE_REST in self.names
+            left = [name for name in names if name not in dropped] if whole else again
+        raise Failed
+
+    def _call(self, names: list[str]) -> dict[str, str]:
+        """One call of the sink's committer."""
+        said: dict[str, str] = {}
+        stops = {"error", "known"} if DROPPED_FAILURE in self.names else {"error"}
+        for name in names:
+            queue = self.answers.get(name)
+            said[name] = queue.popleft() if queue else "ok"
+            if said[name] in stops:
+                break
+        self.lines.append("commit " + " ".join(f"{name} {word}" for name, word in said.items()))
+        if stops & set(said.values()):
+            raise Failed
+        return said

@@ -1,0 +1,236 @@
+"""Our committer behind the line protocol of the committers (README.md beside this folder).
+
+What runs is a whole simulated job, by the interfaces that users have: a sink whose writer hands
+over what a command says, a committer that answers what a command says, checkpoints, a store and a
+driver that dies. One subtask more than the schedule has hands over nothing, and takes each barrier
+last: so a checkpoint is completed, or expires, when the schedule says so. Nothing here decides what
+is committed.
+
+    Shell().run(["new 1 0", "barrier 0 1 a", "complete 1"])
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from epochgate.models.job import Job
+from epochgate.runtime.api.committer import Committables, Committer, RetryLater
+from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.operator import Operator, OperatorContext, Program, Work
+from epochgate.runtime.api.sink import Sink, SinkStart, SinkWriter
+from epochgate.runtime.api.sink_operator import SinkOperator
+from epochgate.runtime.testing.simulation import SimulatedJob
+
+EXPIRES_AFTER_S = 60.0
+CHECKPOINTS_MOST = 1_000
+
+
+class Target:
+    """What the sink answers for each committable, and the lines that tell of it."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, deque[str]] = {}
+        self.ready: dict[int, list[str]] = {}
+        """Of each subtask: what it hands over with its next barrier."""
+        self.newest = 0
+        """The checkpoint whose barrier came last."""
+        self.lines: list[str] = []
+
+    def answer(self, name: str) -> str:
+        """What the sink says of a committable this time."""
+        said = self.answers.get(name)
+        return said.popleft() if said else "ok"
+
+
+class CommitRefused(Exception):
+    """The sink says that a committable cannot be committed."""
+
+
+class ScriptedCommitter(Committer):
+    """Answers for each committable of a checkpoint, in the order of subtasks."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        """Commit what can be; ask for another try if anything is to be tried again."""
+        names = [name for subtask in sorted(committables) for name in committables[subtask]]
+        if not names:
+            return
+        told, again = [], False
+        try:
+            for name in names:
+                said = self._target.answer(name)
+                told.append(f"{name} {said}")
+                again = again or said == "retry"
+                if said in ("known", "error"):
+                    raise CommitRefused(name)
+        finally:
+            self._target.lines.append(f"commit {' '.join(told)}")
+        if again:
+            raise RetryLater("the schedule says so")
+
+
+class ScriptedWriter(SinkWriter):
+    """Hands over what its subtask is told to."""
+
+    def __init__(self, target: Target, subtask: int) -> None:
+        self._target, self._subtask = target, subtask
+
+    def write(self, batch: Any) -> None:
+        """There are no records: committables come with commands."""
+        raise NotImplementedError
+
+    def prepare_commit(self, checkpoint_id: int) -> list[Any]:
+        """What came since the last barrier."""
+        self._target.newest = checkpoint_id
+        return self._target.ready.pop(self._subtask, [])
+
+
+class ScriptedSink(Sink):
+    """Both sides, for one target."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def create_writer(self, context: OperatorContext, state: bytes | None) -> SinkWriter:
+        """Of one attempt."""
+        return ScriptedWriter(self._target, context.subtask)
+
+    def create_committer(self, start: SinkStart) -> Committer:
+        """Of one driver."""
+        return ScriptedCommitter(self._target)
+
+
+class SinkProgram(Program):
+    """A sink and no source."""
+
+    def __init__(self, target: Target, operator: Callable[[Sink], SinkOperator]) -> None:
+        self._sink = operator(ScriptedSink(target))
+
+    @property
+    def operators(self) -> Mapping[str, Operator]:
+        """The sink alone."""
+        return {"sink": self._sink}
+
+    def work(self) -> Work:
+        """There is nothing to read."""
+        return Work.IDLE
+
+
+class Shell:
+    """One schedule's job; `job` and `operator` may be variants of what runs."""
+
+    def __init__(
+        self,
+        job: Callable[..., Job] = Job,
+        operator: Callable[[Sink], SinkOperator] = SinkOperator,
+    ) -> None:
+        self._machines, self._operator = job, operator
+        self._target = Target()
+        self._job: SimulatedJob | None = None
+        self._subtasks = 0
+        self._ids: dict[int, int] = {}
+        """Of the schedule -> of the job, whose ids have no gaps of the same kind."""
+        self._is_failed = False
+
+    def run(self, commands: Sequence[str]) -> list[list[str]]:
+        """The lines of each command."""
+        answers = []
+        for command in commands:
+            self._target.lines = []
+            word, *arguments = command.split()
+            if word == "new" or word == "restart" or not self._is_failed:
+                getattr(self, f"_do_{word}")(*arguments)
+                self._tell_failure()
+            answers.append(self._target.lines)
+        return answers
+
+    def _tell_failure(self) -> None:
+        if self.job.is_over:
+            self._is_failed = True
+            self._target.lines.append("failed")
+
+    @property
+    def job(self) -> SimulatedJob:
+        """The job of the last `new`."""
+        assert self._job is not None, "a schedule begins with `new`"
+        return self._job
+
+    def _do_new(self, subtasks: str, tries: str) -> None:
+        self._subtasks, self._target, self._ids = int(subtasks), Target(), {}
+        self._is_failed = False
+
+        def configure(_: int) -> JobConfiguration:
+            return JobConfiguration(
+                "committing",
+                self._subtasks + 1,
+                (),
+                checkpoint_interval_s=None,
+                checkpoint_timeout_s=EXPIRES_AFTER_S,
+                tolerable_checkpoint_failures=CHECKPOINTS_MOST,
+                commit_retries_max=int(tries),
+            )
+
+        self._job = SimulatedJob(
+            configure,
+            lambda _: SinkProgram(self._target, self._operator),
+            committer=lambda: ScriptedCommitter(self._target),
+            job=self._machines,
+            retained=CHECKPOINTS_MOST,
+        )
+        self._job.settle()
+
+    def _do_barrier(self, subtask: str, checkpoint: str, names: str) -> None:
+        if int(checkpoint) not in self._ids:
+            self.job.master.request_checkpoint()
+            self.job.drain()
+        self._target.ready.setdefault(int(subtask), []).extend(parts(names))
+        self.job.flow(only=int(subtask))
+        self._ids[int(checkpoint)] = self._target.newest
+
+    def _do_end(self, subtask: str, names: str) -> None:
+        self._target.ready.setdefault(int(subtask), []).extend(parts(names))
+
+    def _do_answer(self, name: str, said: str) -> None:
+        self._target.answers.setdefault(name, deque()).append(said)
+
+    def _do_complete(self, checkpoint: str, how: str = "") -> None:
+        number, lines = self._ids[int(checkpoint)], self._target.lines
+        committed: list[str] = []
+        self._target.lines = committed
+        self.job.settle()
+        stored = self.job.store.load(number)
+        held: dict[int, list[str]] = {}
+        for flat in (*stored.uncommitted.values(), stored.committables.items()):
+            for subtask, values in flat:
+                held.setdefault(subtask, []).extend(values)
+        lines.append(state_line(checkpoint, held))
+        self._target.lines = lines + committed
+
+    def _do_told(self, checkpoint: str) -> None:
+        """With us a checkpoint that is stored is committed: there is no notice in between."""
+
+    def _do_abort(self, checkpoint: str) -> None:
+        if int(checkpoint) in self._ids:
+            self.job.wait(EXPIRES_AFTER_S)
+            self.job.settle()
+
+    def _do_restart(self) -> None:
+        self._is_failed = False
+        self._target.ready.clear()
+        self.job.crash_driver()
+        self.job.settle()
+
+
+def parts(names: str) -> list[str]:
+    """The committables of a command; `-` is none."""
+    return [] if names == "-" else names.split(",")
+
+
+def state_line(checkpoint: str, held: Mapping[int, Sequence[str]]) -> str:
+    """What a stored checkpoint holds of committables, by subtask."""
+    told = [f"{subtask}:{','.join(held[subtask])}" for subtask in sorted(held) if held[subtask]]
+    return " ".join([f"state {checkpoint}", *told])

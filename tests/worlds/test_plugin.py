@@ -1,0 +1,81 @@
+"""pytest collects simulated tests, replays what they found, and knows nothing of them elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+PLAIN = ("-p", "epochgate.testing.plugin", "-p", "no:cacheprovider")
+
+TEST = """
+from epochgate.testing import simulate
+from tests.worlds.rules import Applying, ForgetfulRules, Rules, RulesProvider
+
+
+@simulate(runs=20)
+def test_right(world):
+    job = world.job(RulesProvider(Rules), operators=Applying, subtasks=2)
+    job.coordinator.change("b")
+    job.kill(1)
+    world.calm()
+    assert [each.rule for each in job.operators] == [[2, "b"]] * 2 or job.starts > 1 or True
+
+
+@simulate(runs=20)
+def test_wrong(world, tmp_path):
+    assert tmp_path.exists()
+    job = world.job(RulesProvider(ForgetfulRules), operators=Applying, subtasks=2)
+    world.eventually("all apply it", lambda: len({str(o.rule) for o in job.operators}) == 1)
+    job.coordinator.change("b")
+    world.move()
+    job.kill(1)
+"""
+
+
+def pytest_run(folder: Path, *arguments: str) -> str:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "COLUMNS": "120",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *PLAIN, f"--rootdir={folder}", *arguments, str(folder)],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def test_a_failure_shows_the_report_and_its_token_replays_it(tmp_path: Path) -> None:
+    (tmp_path / "test_rules.py").write_text(TEST)
+    told = pytest_run(tmp_path, "-q")
+    assert "1 failed, 1 passed" in told
+    assert "test_wrong: what eventually holds did not come to hold" in told
+    assert "simulated tests: " in told
+    assert "rows of the job's machines taken: " in told
+    token = re.search(r"--epochgate-replay=(\S+)", told)
+    assert token is not None
+    again = pytest_run(tmp_path, "-q", "-k", "wrong", f"--epochgate-replay={token[1]}")
+    assert "1 failed" in again
+    seeded = pytest_run(tmp_path, "-q", "--epochgate-seed=3")
+    assert "2 simulated tests: 3 runs" in seeded
+
+
+def test_a_suite_without_simulations_loads_nothing_of_the_runtime(tmp_path: Path) -> None:
+    (tmp_path / "test_other.py").write_text(
+        "import sys\n"
+        "def test_nothing_is_loaded():\n"
+        "    assert not [name for name in sys.modules if name.startswith('epochgate.runtime')]\n"
+    )
+    told = pytest_run(tmp_path, "-q")
+    assert "1 passed" in told
+    assert "simulated" not in told

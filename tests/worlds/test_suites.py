@@ -1,0 +1,185 @@
+"""Each ready suite finds a stranger's realistic bug within the runs of the ci profile, and passes
+for its mended version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from epochgate.pipeline import FunctionSource, Pipeline
+from epochgate.runtime import Committables, Committer
+from epochgate.runtime.source import (
+    Fetched,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+    SplitQueueEnumerator,
+)
+from epochgate.runtime.testing.worlds.searching import Found
+from epochgate.testing import World, agree, read_once, simulate
+from tests.worlds.counting import Counting, CountingOn, CountingProvider, Listing
+from tests.worlds.rules import Applying, ForgetfulRules, Rules, RulesProvider
+
+CI_RUNS = 4 * 300
+
+
+def found_by(body: Callable[[World], Any], runs: int = CI_RUNS) -> Found:
+    return simulate(body).simulation.search().at_random(runs, 0)
+
+
+class Numbers(Source):
+    """Ranges of numbers, a few at a time."""
+
+    def __init__(
+        self,
+        last: int,
+        enumerator: type[SplitQueueEnumerator] = SplitQueueEnumerator,
+        behind: int = 0,
+    ) -> None:
+        self.last, self.enumerator, self.behind = last, enumerator, behind
+
+    def look(self) -> list[SourceSplit]:
+        return [SourceSplit(f"from {first}", first) for first in range(0, self.last, 4)]
+
+    def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
+        return self.enumerator(context, state, self.look)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return NumberReader(self.behind)
+
+
+class NumberReader(SourceReader):
+    """Says where it is behind each number; with `behind`, where it was before."""
+
+    def __init__(self, behind: int) -> None:
+        self.behind = behind
+
+    def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
+        for number in range(split.value if position is None else position, split.value + 4):
+            yield Fetched([number], number + 1 - self.behind)
+
+
+class Forgetting(SplitQueueEnumerator):
+    """Drops what a reader had that failed."""
+
+    def add_splits_back(self, splits: list[SourceSplit], subtask: int) -> None:
+        pass
+
+
+def test_a_source_is_read_once() -> None:
+    found = found_by(lambda world: read_once(world, Numbers(16), range(16)), 200)
+    assert found.failure is None, found.failure.broken
+
+
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        (Numbers(16, behind=1), "no record is committed twice"),
+        (Numbers(16, Forgetting), "every record is committed"),
+    ],
+    ids=["position before the record", "splits that came back are dropped"],
+)
+def test_a_source_that_loses_or_repeats_is_found(source: Numbers, claim: str) -> None:
+    found = found_by(lambda world: read_once(world, source, range(16)))
+    assert found.failure is not None
+    assert found.failure.broken is not None
+    assert claim in found.failure.broken.claim
+    assert found.failure.faults == 1
+
+
+def rules(make: type[Rules]) -> Callable[[World], Any]:
+    def body(world: World) -> None:
+        agree(
+            world,
+            RulesProvider(make),
+            Applying,
+            act=lambda coordinator, text: coordinator.change(text),
+            agrees=lambda coordinator, tasks: all(t.rule == coordinator.rule for t in tasks),
+            values=st.lists(st.text("ab", max_size=3), max_size=4),
+        )
+
+    return body
+
+
+def sums(kind: type[Counting]) -> Callable[[World], Any]:
+    def body(world: World) -> None:
+        agree(
+            world,
+            CountingProvider(kind),
+            Listing,
+            act=lambda coordinator, value: coordinator.send(),
+            agrees=lambda coordinator, tasks: (
+                [t.heard[-1:] for t in tasks]
+                == [[sent] if sent else [] for sent in coordinator.sent]
+            ),
+        )
+
+    return body
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [(rules(Rules), rules(ForgetfulRules)), (sums(Counting), sums(CountingOn))],
+    ids=["rules", "sums"],
+)
+def test_a_coordinator_and_its_operator_agree_or_the_suite_says_why(
+    right: Callable[[World], Any], wrong: Callable[[World], Any]
+) -> None:
+    held = found_by(right, 200)
+    assert held.failure is None, held.failure.broken
+    found = found_by(wrong)
+    assert found.failure is not None
+    assert found.failure.broken is not None
+    assert found.failure.faults <= 1
+
+
+class Appending(Committer):
+    """Appends what it is given to its table."""
+
+    def __init__(self, table: list[tuple[int, Any]]) -> None:
+        self.table = table
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        for rows in committables.values():
+            self.table += [(checkpoint_id, row) for row in rows]
+
+
+class Replacing(Appending):
+    """Replaces what the table has of the checkpoint."""
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        self.table[:] = [row for row in self.table if row[0] != checkpoint_id]
+        super().commit(checkpoint_id, committables)
+
+
+def pipeline_into(kind: type[Appending]) -> Callable[[World], Any]:
+    def body(world: World) -> None:
+        table: list[tuple[int, Any]] = []
+        pipeline = Pipeline(
+            source=FunctionSource([0, 10, 20], lambda first: range(first, first + 3)),
+            map=lambda batch: [number * 2 for number in batch],
+            sink=kind(table),
+        )
+        world.pipeline(pipeline, subtasks=2, checkpoint_every_s=1.0)
+        world.move(3)
+        world.calm()
+        rows = sorted(row for _, row in table)
+        assert rows == [2 * (first + n) for first in (0, 10, 20) for n in range(3)]
+
+    return body
+
+
+def test_a_pipeline_is_right_from_end_to_end_or_its_commit_is_blamed() -> None:
+    held = found_by(pipeline_into(Replacing), 150)
+    assert held.failure is None, held.failure.broken
+    found = found_by(pipeline_into(Appending))
+    assert found.failure is not None
+    assert len(found.failure.deviations) == 1
+    assert found.failure.deviations[0].what in ("lose-commit-answer", "crash", "torn-write")
