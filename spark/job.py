@@ -224,21 +224,20 @@ def run_job(
     executors too, or their modules in `by_value`. `port`: on which the driver listens, 0 for a free
     one, at spark.driver.bindAddress; tasks connect to spark.driver.host; with a local master both
     are the loopback address. `batch_states`: operator id -> what `JobHandle.request_batch_snapshot`
-    gave in an earlier job; without a checkpoint its coordinator begins from that, its tasks from
-    nothing. `from_savepoint`: of this job; `store` must hold nothing yet, or have begun with the
-    same. `after_commit` is called with each checkpoint that is visible. A worker that is silent for
-    `heartbeat_timeout_s` is replaced; it speaks every `heartbeat_interval_s`. The job fails when
-    Spark brings up no process for a subtask within `process_timeout_s`. `listeners` hear what
-    happens, as the loggers `epochgate.job…` and the history of a directory (`has_history`) do.
-    `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0 for a free one.
-    `journal`: a directory for traces. `in_front`: another transport before Spark's, for tests.
+    gave in an earlier job; without a checkpoint its coordinator begins from that. `from_savepoint`:
+    of this job; `store` must hold nothing yet, or have begun with the same. `after_commit` is
+    called with each checkpoint that is visible. A worker that is silent for `heartbeat_timeout_s`
+    is replaced; it speaks every `heartbeat_interval_s`. The job fails when Spark brings up no
+    process for a subtask within `process_timeout_s`. `listeners` hear what happens, as the loggers
+    `epochgate.job…` and the history of a directory (`has_history`) do. `metrics_port`: of a page
+    for Prometheus, see `JobHandle.metrics_url`; 0: a free one. `journal`: a directory for traces.
+    `in_front`: another transport before Spark's, for tests.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises, without closing
     `store` unless the job had begun to start, what `validate_session`, `begin_from`, MetricsPage,
     and `committer.open` raise, ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind.
     """
-    concurrent = configuration.concurrent_attempts_max
-    warnings = validate_session(spark, concurrent_attempts_max=concurrent)
+    warned = validate_session(spark, concurrent_attempts_max=configuration.concurrent_attempts_max)
     tracing = tracing_of(journal, configuration)
     transport = _transport(
         spark.sparkContext,
@@ -265,7 +264,7 @@ def run_job(
             listeners=heard_by.listeners,
             journal=None if tracing is None else tracing.driver,
         )
-        loop = _begun(master, transport, warnings)
+        loop = _begun(master, transport, warned)
     return JobHandle(master, loop, transport, heard_by.metrics_url, _requests_to(master))
 
 
