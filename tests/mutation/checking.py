@@ -72,6 +72,7 @@ SYSTEMS = (
     bounds(ResumingJob),
     bounds(EndingJob, slow_commits=0),
     bounds(EndingJob),
+    bounds(EndingJob, after_commit=0),
     bounds(LiveJob),
 )
 """Tried in this order."""
@@ -82,7 +83,12 @@ LARGER = (
     bounds(TalkingJob),
 )
 """For what none of these comes to, or shows."""
-PARTS = {"committer": (bounds(CommitJob),)}
+COMMITS = (
+    bounds(CommitJob, subtasks=1, wanted=2),
+    bounds(CommitJob, subtasks=1, after_commit=0),
+    bounds(CommitJob, subtasks=1),
+)
+PARTS = {"committer": COMMITS, "post_commit": COMMITS}
 """Systems around some of the job's machines; other names mean other machines in them."""
 OWN: dict[type[System], tuple[Bounds, ...]] = {
     BatchSnapshots: (bounds(BatchJob, R=2, E=2, F=1), bounds(BatchJob)),
