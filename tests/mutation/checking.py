@@ -78,6 +78,7 @@ SYSTEMS = (
 """Tried in this order."""
 LARGER = (
     bounds(ClosedJob, subtasks=3, wanted=1, F=0),
+    bounds(EndingJob, subtasks=2, F=0, after_commit=0),
     bounds(ClosedJob, subtasks=1, coordinators=2, F=0),
     bounds(ClosedJob, subtasks=1, F=2),
     bounds(TalkingJob),
