@@ -71,7 +71,8 @@ def test_workers_killed_at_random_moments_lose_and_repeat_nothing(
     assert result.report.global_restarts == 0
     validation = validated([tmp_path])
     assert validation.is_accepted(), validation.to_json()
-    assert validation.joined >= 10
+    # A process that is killed in its first moments has written nothing.
+    assert validation.joined >= 6
     assert sum(not verdict.is_closed for verdict in validation.verdicts) >= 4
 
 
