@@ -233,6 +233,7 @@ class EventQueue:
         self._timers: list[tuple[float, int, Timer]] = []
         self._timer_number = itertools.count()
         self._is_processing = False
+        self._event_s: float | None = None
 
     def post(self, trigger: Callable[..., Any], *arguments: Any) -> None:
         """Enqueue a trigger, or any callable of the shell that must run in turn; any thread."""
@@ -245,6 +246,17 @@ class EventQueue:
         timer = Timer(self.clock.now_s() + delay_s, trigger, arguments)
         heapq.heappush(self._timers, (timer.due_s, next(self._timer_number), timer))
         return timer
+
+    @property
+    def now_s(self) -> float:
+        """The time of the event under way: the clock's when the event first asked, so all that it
+        notes agrees. Between events the clock's own; queue thread only.
+        """
+        if not self._is_processing:
+            return self.clock.now_s()
+        if self._event_s is None:
+            self._event_s = self.clock.now_s()
+        return self._event_s
 
     @property
     def is_empty(self) -> bool:
@@ -316,7 +328,8 @@ class EventQueue:
                 trigger(*arguments)
                 if outbox:
                     settle()
+                self._event_s = None
         finally:
-            self._is_processing = False
+            self._is_processing, self._event_s = False, None
             self.processed += done
         return done

@@ -147,7 +147,7 @@ class Checkpoints:
         queue = self._master.queue
         timeout_s = self._master.configuration.checkpoint_timeout_s
         timer = queue.post_later(timeout_s, self._expire, checkpoint)
-        self._parts = Parts(checkpoint, queue.clock.now_s(), timer)
+        self._parts = Parts(checkpoint, queue.now_s, timer)
 
     def _expire(self, checkpoint: int) -> None:
         timeout_s = self._master.configuration.checkpoint_timeout_s
@@ -173,7 +173,7 @@ class Checkpoints:
     def note_barriers(self) -> None:
         """The coordinators' parts are complete, and the barriers on their way."""
         if self._parts is not None and self._parts.barriers_at_s is None:
-            self._parts.barriers_at_s = self._master.queue.clock.now_s()
+            self._parts.barriers_at_s = self._master.queue.now_s
 
     def keep_coordinator(
         self, operator_id: str, checkpoint: int, state: bytes | None, version: int
@@ -191,7 +191,7 @@ class Checkpoints:
         whole.subtasks[subtask], versions = parted(parts[0])
         if versions:
             whole.versions[subtask] = versions
-        whole.acknowledged_at_s[subtask] = self._master.queue.clock.now_s()
+        whole.acknowledged_at_s[subtask] = self._master.queue.now_s
         whole.figures[subtask] = self._master.report.metrics.get(subtask, {})
         if parts[1]:
             whole.committables[subtask] = parts[1]
@@ -283,7 +283,7 @@ class Checkpoints:
         parts.timer.cancel()
         self._parts = None
         report, is_completed = self._master.report, outcome == "completed"
-        duration_s = self._master.queue.clock.now_s() - parts.triggered_at_s
+        duration_s = self._master.queue.now_s - parts.triggered_at_s
         stored_bytes = 0 if parts.stored is None else parts.stored.size_bytes
         report.checkpoints_completed += is_completed
         report.checkpoints_aborted += not is_completed

@@ -220,7 +220,7 @@ class JobMaster:
 
     def elapsed_s(self) -> float:
         """Seconds since the start."""
-        return self.queue.clock.now_s() - self._began_s
+        return self.queue.now_s - self._began_s
 
     def last_failure(self) -> str:
         """The most recent reason why something failed."""
