@@ -99,7 +99,7 @@ class Checkpoints:
 
     def subtask_states(self, subtask: int, checkpoint: int) -> dict[str, Versioned] | None:
         """As they travel to the tasks."""
-        latest, subtask = self._restored(checkpoint), self._master.subtask_of(subtask)
+        latest, subtask = self._restored(checkpoint), self._master.subtask_of[subtask]
         if latest is None or subtask not in latest.subtasks:
             return None
         versions = latest.versions.get(subtask, {})
@@ -186,7 +186,7 @@ class Checkpoints:
     def keep(
         self, checkpoint: int, subtask: int, parts: tuple[dict[str, Versioned], list[Any]]
     ) -> None:
-        subtask = self._master.subtask_of(subtask)
+        subtask = self._master.subtask_of[subtask]
         whole = self._part(checkpoint)
         whole.subtasks[subtask], versions = parted(parts[0])
         if versions:

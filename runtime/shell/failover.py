@@ -56,7 +56,7 @@ class Failover:
         """A process begins as this attempt; say so where one was awaited."""
         if not self._master.observers.are_there:
             return
-        subtask, now_s = self._master.subtask_of(place), self._master.queue.now_s
+        subtask, now_s = self._master.subtask_of[place], self._master.queue.now_s
         tell = self._master.observers.tell
         if (since_s := self._down.pop(subtask, None)) is not None:
             host, pid = self._master.transport.process_of(identity) or (None, None)
@@ -79,7 +79,7 @@ class Failover:
     # port `driver` of the lifecycle
 
     def restart_one(self, place: int, attempt: int, reason: str) -> None:
-        subtask = self._master.subtask_of(place)
+        subtask = self._master.subtask_of[place]
         self._master.note_failure(subtask, attempt, reason)
         now_s = self._master.queue.now_s
         delay_s = self._strategy.next_delay_s(now_s)

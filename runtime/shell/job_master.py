@@ -89,6 +89,9 @@ class JobMaster:
         if restored is not None:
             restored = fitted(restored, configuration)
         self.job = _made(job, configuration)
+        attempts_max = configuration.concurrent_attempts_max
+        self.subtask_of = [place // attempts_max for place in range(len(self.job.attempt))]
+        """Place, by which the machines know an attempt -> the subtask that it belongs to."""
         self.journal = None if journal is None else journal(self.job)
         self.queue = EventQueue(self.job, clock, self.journal)
         self._began_s = clock.now_s()
@@ -202,10 +205,6 @@ class JobMaster:
         return self.result.done()
 
     # for the shells, on the queue's thread
-
-    def subtask_of(self, place: int) -> int:
-        """Which subtask what the machines know by this number belongs to."""
-        return place // self.configuration.concurrent_attempts_max
 
     def note_cause(self, reason: str) -> None:
         """Why the job goes down."""
