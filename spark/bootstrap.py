@@ -9,18 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+Work = Callable[[int, Iterator[Any]], Iterator[Any]]
+"""What Spark runs for each partition, given its number and its rows."""
 
-def task_function(settings: dict[str, Any]) -> Callable[[int, Iterator[Any]], Iterator[Any]]:
-    """Return what Spark runs for each partition; `settings` are those of `task_main.run_task`.
 
-    The task raises what `run_task` raises, and ImportError naming what the executor lacks.
+def task_function(settings: dict[str, Any]) -> Work:
+    """Return the resident task; `settings` are those of `task_main.run_task`, and where the package
+    is. The task raises what `run_task` raises, and ImportError naming what the executor lacks.
+    """
+    return with_package(settings, "epochgate.spark.task_main:run_partition")
+
+
+def with_package(settings: dict[str, Any], entry: str) -> Work:
+    """Return what makes the package importable and then runs `entry`, a "module:function" of it
+    that takes the settings, the partition's number and its rows.
+
+    `settings` have "archive", what `ship` gave, "carried" and "carried_folder".
     """
 
-    def run(subtask: int, rows: Iterator[Any]) -> Iterator[Any]:
+    def run(partition: int, rows: Iterator[Any]) -> Iterator[Any]:
         import importlib.util
         import sys
 
-        from pyspark import SparkFiles, TaskContext
+        from pyspark import SparkFiles
 
         archive = SparkFiles.get(settings["archive"])
         if archive not in sys.path:
@@ -37,12 +48,10 @@ def task_function(settings: dict[str, Any]) -> Callable[[int, Iterator[Any]], It
                 f"the Python of this executor ({sys.executable}) lacks the packages {lacking}, and "
                 "the driver has no pure Python copy to send; install them there"
             )
-        from epochgate.spark.task_main import run_task
-
-        context = TaskContext.get()
-        assert context is not None
-        # 0 stands for "no process" on the driver, and Spark counts from 0.
-        run_task(settings, subtask=subtask, identity=context.taskAttemptId() + 1)
-        return iter(())
+        module, _, name = entry.partition(":")
+        result: Iterator[Any] = getattr(importlib.import_module(module), name)(
+            settings, partition, rows
+        )
+        return result
 
     return run

@@ -216,6 +216,7 @@ class Pipeline:
         parallelism: int = 4,
         job_id: str | None = None,
         from_savepoint: str | os.PathLike[str] | None = None,
+        retained: int = 3,
         **options: Any,
     ) -> JobHandle:
         """Start the job on `spark`; returns once it is submitted.
@@ -223,11 +224,13 @@ class Pipeline:
         `checkpoints`: the directory of this job's checkpoints, or the URL of a place in an object
         store, from which another start goes on. `job_id`: by default the last part of that.
         `from_savepoint`: where a savepoint of this job was written, from which checkpoints that are
-        not there yet begin; the job id is then that of the savepoint.
+        not there yet begin; the job id is then that of the savepoint. `retained`: how many of the
+        newest checkpoints are kept.
         `options`: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and those
         of `run_job` (`by_value`, `listeners`, `port`, `metrics_port`, `has_history`, `journal`,
         heartbeats).
-        Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, and what
+        Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, ValueError for
+        `retained` below 1, and what
         `run_job`, `begin_from`, the sink's `create_committer` and the checkpoint store raise.
         """
         run = {name: options.pop(name) for name in RUN_OPTIONS if name in options}
@@ -246,7 +249,7 @@ class Pipeline:
         savepoint = None if from_savepoint is None else os.fspath(from_savepoint)
         if savepoint is not None and job_id is None:
             job_id = read_savepoint(savepoint).checkpoint.job_id
-        store = open_checkpoints(os.fspath(checkpoints), job_id)
+        store = open_checkpoints(os.fspath(checkpoints), job_id, retained=retained)
         prepared: PreparedJob | None = None
         try:
             if savepoint is not None:
@@ -290,6 +293,7 @@ def open_checkpoints(
     place: str,
     job_id: str | None = None,
     *,
+    retained: int = 3,
     open_objects: Callable[[str], ObjectStore] = open_url,
 ) -> CheckpointStore:
     """Open the checkpoints of a job in a directory, or at the URL of an object store, which
@@ -299,14 +303,15 @@ def open_checkpoints(
     """
     if is_url(place):
         named = job_id or place.rstrip("/").rpartition("/")[2]
-        return ObjectCheckpointStore(open_objects(place), job_id=named)
+        return ObjectCheckpointStore(open_objects(place), job_id=named, retained=retained)
     if "://" in place:
         raise UrlNotSupported(
             f"the checkpoints {place!r} are at a URL of no object store that epochgate knows; give "
             "a directory, or s3://, gs:// or abfss://"
         )
     folder = os.path.abspath(place)
-    return DirectoryCheckpointStore(folder, job_id=job_id or os.path.basename(folder) or "pipeline")
+    named = job_id or os.path.basename(folder) or "pipeline"
+    return DirectoryCheckpointStore(folder, job_id=named, retained=retained)
 
 
 def _start_on(store: CheckpointStore, run_id: str) -> SinkStart:

@@ -17,7 +17,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
 from epochgate.errors import EpochgateError
@@ -71,6 +71,17 @@ def run_task(settings: Mapping[str, Any], *, subtask: int, identity: int) -> Non
         raise AttemptOver(f"attempt of subtask {subtask} is over: {error}") from None
     finally:
         channel.close("the task's process leaves")
+
+
+def run_partition(settings: Mapping[str, Any], subtask: int, rows: Iterator[Any]) -> Iterator[Any]:
+    """Run the resident task of a partition of Spark's; raises what `run_task` raises."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None, "Spark runs this"
+    # 0 stands for "no process" on the driver, and Spark counts from 0.
+    run_task(settings, subtask=subtask, identity=context.taskAttemptId() + 1)
+    return iter(())
 
 
 def _connected(settings: Mapping[str, Any], subtask: int, identity: int) -> TaskChannel:

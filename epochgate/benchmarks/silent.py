@@ -13,6 +13,7 @@ from typing import Any
 
 from epochgate.fsm import VirtualClock
 from epochgate.runtime import (
+    Committer,
     CoordinatorProvider,
     JobConfiguration,
     JobMaster,
@@ -26,6 +27,8 @@ from epochgate.runtime.store import CheckpointShelf, CheckpointStore, InMemoryCh
 
 JOB_ID = "bench"
 RESTART_DELAY_S = 1.0
+Part = tuple[dict[str, bytes], list[Any]]
+"""What a subtask acknowledges a checkpoint with: states by operator, and committables."""
 
 
 class SilentTransport(Transport):
@@ -57,7 +60,9 @@ class SilentTransport(Transport):
 
 
 class SilentJob:
-    """A job that runs from the first moment on. `store`: in memory unless another is given."""
+    """A job that runs from the first moment on. `store`: in memory unless another is given;
+    `committer`: none, unless one is, which knows the job's `run_id`.
+    """
 
     def __init__(
         self,
@@ -65,12 +70,15 @@ class SilentJob:
         providers: Sequence[CoordinatorProvider],
         *,
         store: CheckpointStore | None = None,
+        committer: Committer | None = None,
+        run_id: str = "run",
     ) -> None:
         self.subtasks = subtasks
         configuration = JobConfiguration(
             JOB_ID,
             subtasks,
             tuple(providers),
+            run_id,
             checkpoint_interval_s=None,
             restart_strategy=FixedDelay(attempts_max=10**9, delay_s=RESTART_DELAY_S),
         )
@@ -81,6 +89,7 @@ class SilentJob:
             store=store or InMemoryCheckpointStore(CheckpointShelf(), job_id=JOB_ID),
             clock=self.clock,
             blocking=SimulatedWork,
+            committer=committer,
         )
         assert isinstance(self.master.blocking, SimulatedWork)
         self._blocking = self.master.blocking
@@ -132,13 +141,16 @@ class SilentJob:
         self.master.queue.post_due()
         self.drain()
 
-    def checkpoint(self) -> None:
-        """Take one checkpoint, from its request to its completion and commit."""
+    def checkpoint(self, parts: Sequence[Part] = ()) -> None:
+        """Take one checkpoint, from its request to its completion and commit; `parts`: states and
+        committables of each subtask, nothing unless they are given.
+        """
         wanted = self.master.request_checkpoint()
         self.drain()
         checkpoint = self.master.job.checkpoint.number
         for subtask in range(self.subtasks):
-            self.say(subtask, ["acknowledge", checkpoint, False, {}, []])
+            states, committables = parts[subtask] if parts else ({}, [])
+            self.say(subtask, ["acknowledge", checkpoint, False, states, committables])
         self.work()
         wanted.result(0)
 

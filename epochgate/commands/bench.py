@@ -13,7 +13,9 @@ from epochgate.errors import UsageError
 PAGE = Path("docs/benchmarks.md")
 QUESTIONS = (
     "ingest",
+    "crash",
     "known-files",
+    "sinks",
     "recovery",
     "events",
     "scaling",
@@ -26,18 +28,20 @@ QUESTIONS = (
 
 DESCRIPTION = """\
 Measure on this machine: the ingestion beside what else brings files into files
-with Spark (ingest), what it costs to know a million files (known-files), how
-soon killed workers and executors are replaced (recovery), control events per
-second through the gateways (events), how the driver's work grows with the
-number of subtasks (scaling), what the log and the history cost (listeners), what
-a journal costs (journal),
-and how fast the checker is beside Spin (checker). About a quarter of an hour
-for all; what else runs on the machine shows in the figures."""
+with Spark (ingest), what a crash of the driver costs them (crash), what it
+costs to know a million files (known-files), what a checkpoint and its commit
+cost, by sink (sinks), how soon killed workers and executors are replaced
+(recovery), control events per second through the gateways (events), how the
+driver's work grows with the number of subtasks (scaling), what the log and the
+history cost (listeners), what a journal costs (journal), and how fast the
+checker is beside Spin (checker). About twenty-five minutes for all; what else
+runs on the machine shows in the figures."""
 
 EPILOG = """\
 examples:
   epochgate bench                    measure everything and print it
   epochgate bench events scaling     only these two, which need no Java
+  epochgate bench sinks              five minutes; SeaweedFS and PostgreSQL where installed
   epochgate bench --write            also put the figures into ./docs/benchmarks.md"""
 
 

@@ -25,6 +25,8 @@ examples:
                                          stop at the first guarantee that does not hold
   epochgate certify-sink my_case:Case --allow-leftovers --json certificate.json
                                          staged remains are a warning; the report as a file
+  epochgate certify-sink my_case:Case --junit sink.xml
+                                         a test case for each fault point, for a CI server
 
 The case says how to make the sink and how a reader sees its rows; docs/certifying.md writes one.
 
@@ -58,6 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--stride", type=_stride, default=1, metavar="N", help="play one schedule in N (default: 1)"
     )
     add("--json", type=Path, metavar="FILE", help="write the report as JSON; - is stdout")
+    add("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML, for a CI server")
 
 
 def _stride(text: str) -> int:
@@ -68,7 +71,7 @@ def _stride(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Certify, and return 1 when a guarantee does not hold."""
-    from epochgate.runtime.testing.certification import certify, report, to_json
+    from epochgate.runtime.testing.certification import certify, report, to_json, to_junit
 
     case = case_named(arguments.case)
     with progress("schedules") as bars:
@@ -86,6 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(text)
         else:
             arguments.json.write_text(text + "\n", encoding="utf-8")
+    if arguments.junit is not None:
+        arguments.junit.write_text(to_junit(certificate), encoding="utf-8")
     print(report(certificate), file=sys.stderr if str(arguments.json) == "-" else sys.stdout)
     return 0 if certificate.has_passed else 1
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 
+from epochgate.commands.status import aligned
 from epochgate.errors import EpochgateError
 
 DESCRIPTION = """\
@@ -59,6 +60,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a directory or URL that is not there yet (default: one in DIR.savepoints)",
     )
     parser.add_argument(
+        "--checkpoint",
+        type=int,
+        metavar="ID",
+        help="copy this one of the checkpoints that the job keeps (epochgate checkpoints list), "
+        "instead of having one taken",
+    )
+    parser.add_argument(
         "--timeout",
         default="10m",
         metavar="TIME",
@@ -73,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     from epochgate.runtime.durations import parse_duration_s
     from epochgate.runtime.objects.client import is_url
     from epochgate.runtime.observing.status import checkpoint_directory_in
-    from epochgate.runtime.savepoints.asking import ask_savepoint
+    from epochgate.runtime.savepoints.asking import ask_savepoint, copy_retained
 
     timeout_s = parse_duration_s(arguments.timeout)
     place, to = arguments.place, arguments.to
@@ -81,16 +89,27 @@ def run(arguments: argparse.Namespace) -> int:
     if to is not None and not is_url(to):
         to = os.path.abspath(to)
     try:
-        savepoint, is_of_running_job = ask_savepoint(where, to, timeout_s=timeout_s)
+        if arguments.checkpoint is not None:
+            savepoint = copy_retained(where, arguments.checkpoint, to)
+            is_of_running_job = False
+        else:
+            savepoint, is_of_running_job = ask_savepoint(where, to, timeout_s=timeout_s)
     except OSError as error:
         raise DirectoryUnusable(where, error) from error
     if arguments.json:
         print(json.dumps({**savepoint.to_json(), "is_of_running_job": is_of_running_job}))
         return 0
-    whose = "which goes on" if is_of_running_job else "which has ended"
-    print(
-        f"savepoint of checkpoint {savepoint.checkpoint_id} of job {savepoint.job_id}, {whose}: "
-        f"{size(savepoint.size_bytes)} in"
-    )
-    print(savepoint.path)
+    then = "the job goes on" if is_of_running_job else "copied, since the job has ended"
+    if arguments.checkpoint is not None:
+        then = "copied"
+    told = [
+        ("savepoint", savepoint.path),
+        (
+            "holds",
+            f"checkpoint {savepoint.checkpoint_id} of job {savepoint.job_id}, "
+            f"{size(savepoint.size_bytes)}; {then}",
+        ),
+        ("start from it", f"--from-savepoint {savepoint.path} --checkpoint-dir NEW"),
+    ]
+    print("\n".join(aligned(told)))
     return 0

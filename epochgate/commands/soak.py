@@ -108,7 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
             shutil.rmtree(folder, ignore_errors=True)
     print(
         f"{tally}; every row exactly once in each of {tally.rounds} ingestions, "
-        f"{tally.rows:,} rows in all"
+        f"{tally.rows:,} rows in all; the machines accept {tally.traces:,} traces of drivers and "
+        f"tasks, {tally.events:,} events"
     )
     if tally.kills.total() < arguments.kills:
         raise SoakFailed(

@@ -5,8 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
     from epochgate.runtime.tracing.validation import Validation, Verdict
@@ -24,6 +29,7 @@ examples:
   epochgate ingest in out --journal traces     writes traces of driver and tasks
   epochgate validate traces                    checks all of them
   epochgate validate traces --json             one JSON object, for programs
+  epochgate validate traces --master local[4]  on Spark, for many
 
 A trace whose process was killed ends without its last line, or within it: that is
 said, and accepted; with --whole it is refused.
@@ -48,21 +54,62 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--json", action="store_true", help="print one JSON object instead of text")
     add("--quiet", action="store_true", help="show only what is refused")
+    add(
+        "--master",
+        metavar="MASTER",
+        help="check on Spark, each trace alone, such as on local[4] or spark://host:7077; the "
+        "traces of a run are then not compared with each other",
+    )
+    add(
+        "--pytest",
+        type=Path,
+        metavar="FILE",
+        help="write the last events of the first trace that is refused, or else of the first one, "
+        "as a test that takes them again",
+    )
     add("--whole", action="store_true", help="refuse a trace that was cut off at its end")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check them; 1 when one is refused."""
-    from epochgate.runtime.tracing.validation import validated
-
-    began_s = time.perf_counter()
-    validation = validated(arguments.paths, is_whole=arguments.whole)
-    elapsed_s = time.perf_counter() - began_s
+    with ExitStack() as stack:
+        check = _check(arguments, stack)
+        began_s = time.perf_counter()
+        validation = check(arguments.paths, is_whole=arguments.whole)
+        elapsed_s = time.perf_counter() - began_s
     if arguments.json:
         print(json.dumps({**validation.to_json(), "elapsed_s": round(elapsed_s, 3)}))
     else:
         print("\n".join(told(validation, elapsed_s, is_quiet=arguments.quiet)))
+    if arguments.pytest is not None:
+        _write_test(validation, arguments.pytest)
     return 0 if validation.is_accepted() else 1
+
+
+def _write_test(validation: Validation, path: Path) -> None:
+    from epochgate.runtime.tracing.regression import pytest_module
+
+    verdicts = sorted(validation.verdicts, key=lambda verdict: verdict.is_accepted())
+    try:
+        path.write_text(pytest_module(verdicts[0].files), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path} (--pytest): {error.strerror}") from error
+
+
+def _check(arguments: argparse.Namespace, stack: ExitStack) -> Callable[..., Validation]:
+    """What checks: this process, or Spark, whose session ends with the stack."""
+    from epochgate.runtime.tracing.validation import validated
+
+    if arguments.master is None:
+        return validated
+    from epochgate.commands.ingest import require_packages
+
+    require_packages()
+    from epochgate.spark.session import local_master, local_session
+    from epochgate.spark.validation import validated_on_spark
+
+    spark = stack.enter_context(local_session(local_master(arguments.master)))
+    return partial(validated_on_spark, spark)
 
 
 def told(validation: Validation, elapsed_s: float, *, is_quiet: bool = False) -> Iterator[str]:
@@ -85,7 +132,8 @@ def told(validation: Validation, elapsed_s: float, *, is_quiet: bool = False) ->
 
 def told_verdict(verdict: Verdict) -> Iterator[str]:
     """The verdict on one trace."""
-    segments = "" if verdict.segments == 1 else f" in {verdict.segments} segments"
+    count = len(verdict.files)
+    segments = "" if count == 1 else f" in {count} segments"
     who = f"{verdict.role} of {verdict.job_id}, " if verdict.role else ""
     if verdict.is_accepted():
         note = f"; {verdict.note}" if verdict.note else ""

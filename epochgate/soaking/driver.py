@@ -18,7 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from epochgate.commands.validate import told_verdict
 from epochgate.errors import NegativeResult
+from epochgate.runtime.tracing.validation import validated
 
 MASTER = "local-cluster[2,2,1024]"
 SLOTS = 4
@@ -41,6 +43,9 @@ class Tally:
 
     rounds: int = 0
     rows: int = 0
+    traces: int = 0
+    events: int = 0
+    """Of the machines of drivers and tasks, in traces that were accepted."""
     kills: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
@@ -67,6 +72,7 @@ class Drivers:
         self._chance, self._tally = chance, tally
         self._log, self._kills = place / "log.txt", place / "kills.jsonl"
         self._kills.touch()
+        self._traces = place / "traces"
         # What a killed driver leaves behind goes with the round's folder.
         (place / "tmp").mkdir(exist_ok=True)
 
@@ -120,6 +126,18 @@ class Drivers:
         lines = self._kills.read_text().splitlines()
         self._tally.kills.update(json.loads(line)["kind"] for line in lines)
 
+    def check_traces(self) -> None:
+        """Let the machines check what the drivers and their tasks did. SoakFailed if one is
+        refused, or if there are none.
+        """
+        validation = validated([self._traces])
+        refused = [one for one in validation.verdicts if not one.is_accepted()]
+        if refused:
+            told = "\n".join(line for one in refused for line in told_verdict(one))
+            raise SoakFailed(f"the machines refuse {len(refused)} traces:\n{told}")
+        self._tally.traces += len(validation.verdicts)
+        self._tally.events += validation.events
+
     def _struck(self) -> int:
         return self._kills.read_bytes().count(b"\n")
 
@@ -130,7 +148,7 @@ class Drivers:
         command = [sys.executable, "-m", "epochgate", "ingest"]
         command += [self._source, self._target, "--master", MASTER]
         command += ["--checkpoint-every", "300ms", "--heartbeat-timeout", "3s"]
-        command += ["--restart", "rate:1000,1m,100ms"]
+        command += ["--restart", "rate:1000,1m,100ms", "--journal", str(self._traces)]
         command += ["--seed", str(self._chance.randrange(1 << 30)), *options]
         with self._log.open("a") as output:
             print("$", *command, file=output, flush=True)

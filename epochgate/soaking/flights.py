@@ -24,4 +24,5 @@ def soak_flights(source: Path, place: Path, chance: random.Random, tally: Tally)
     else:
         drivers.finish(options, is_disturbed=True)
     drivers.count_kills()
+    drivers.check_traces()
     return verify_csv(source / "*.csv", target)

@@ -88,6 +88,7 @@ def soak_landing_zone(
             zone.act()
     drivers.finish([*options, *_parallelism(chance)], is_disturbed=False)
     drivers.count_kills()
+    drivers.check_traces()
     _require_rejected(zone.bad_rows, _rejected(grounds.rejected))
     return verify_parquet(zone.ledger, grounds.rows.files())
 

@@ -26,6 +26,7 @@ from epochgate.runtime.testing.worlds.job import (
     NoSuchSubtask as NoSuchSubtask,
     WorldJob as WorldJob,
 )
+from epochgate.runtime.testing.worlds.motion import WorldMisused as WorldMisused
 from epochgate.runtime.testing.worlds.report import (
     SimulationFailed as SimulationFailed,
     Vacuous as Vacuous,
@@ -39,4 +40,4 @@ from epochgate.runtime.testing.worlds.simulate import (
     simulate as simulate,
 )
 from epochgate.runtime.testing.worlds.suites import agree as agree, read_once as read_once
-from epochgate.runtime.testing.worlds.world import World as World, WorldMisused as WorldMisused
+from epochgate.runtime.testing.worlds.world import World as World

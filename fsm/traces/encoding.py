@@ -45,7 +45,9 @@ class Encoder:
         self.numbered = numbered
 
     def encode(self, entries: list[Entry]) -> Iterator[bytes]:
-        """The lines of these entries, which end with a whole step."""
+        """The lines of these entries, which end with a whole step; the last run may go on in the
+        entries to come.
+        """
         at, size = 0, len(entries)
         while at < size:
             if self._run is not None and self._run.times > 1 and len(self._run.grows) == 2:
@@ -62,10 +64,9 @@ class Encoder:
                 end += 1
             step = self._step(head, items, entries[at + 1 : end])
             if self._run is None or not self._run.takes(step):
-                yield from self._ended()
+                yield from self.end()
                 self._run = Run(step, self._now_s)
             at = end
-        yield from self._ended()
 
     def _taken_at_once(self, run: Run, entries: list[Entry], at: int) -> int:
         """How many steps of one effect each, from here on, belong to the run; they are counted."""
@@ -105,8 +106,8 @@ class Encoder:
         arguments = self._triggers[type(call[0]), trigger].get(call)
         return Step(trigger, call[0], arguments, sent)
 
-    def _ended(self) -> Iterator[bytes]:
-        """The line of the run, if there is one."""
+    def end(self) -> Iterator[bytes]:
+        """The line of the last run, if there is one."""
         run, self._run = self._run, None
         if run is None:
             return

@@ -16,7 +16,7 @@ from typing import Any
 
 from epochgate.fsm.errors import TransitionRefused
 from epochgate.fsm.machine import Machine
-from epochgate.fsm.ports import Effect
+from epochgate.fsm.ports import Effect, Emitted
 from epochgate.fsm.system import System
 from epochgate.fsm.traces.runs import TIMES_MAX, Values, growing
 from epochgate.fsm.traces.shapes import (
@@ -142,22 +142,23 @@ class Replay:
                 f"{event.name} takes ({wanted}), and {event.arguments} was written",
                 event.number,
             )
-        calls = self._growing(event.arguments, event)
-        emitted = self.system.emitted
-        for call in islice(calls, event.times):
-            self.number += 1
-            state = machine.state
-            try:
+        calls = islice(self._growing(event.arguments, event), event.times)
+        done, call = 0, ()
+        try:
+            for call in calls:
                 fire(*call)
-            except Exception as error:  # a forged argument may break any action
-                raise self._impossible(machine, event, call, state, error) from error
+                done += 1
+        except Exception as error:  # a forged argument may break any action
+            self.number += done + 1
+            raise self._impossible(machine, event, call, error) from error
+        self.number += event.times
         self._compare(event)
-        emitted.clear()
+        self.system.emitted.clear()
 
     def _growing(self, values: Sequence[Any], event: Event) -> Iterator[Values]:
         """The values in each of the events of the line."""
-        grows = [isinstance(value, list) for value in values]
-        if not any(grows):
+        grows = [type(value) is list for value in values]
+        if True not in grows:
             return repeat(tuple(values))
         for value in values:
             if isinstance(value, list) and (
@@ -172,34 +173,40 @@ class Replay:
 
     def _compare(self, event: Event) -> None:
         """Raise Refusal unless the steps had the effects of the line."""
-        emitted = self.system.emitted
-        if len(emitted) == len(event.effects) * event.times and (
-            not event.effects or self._are_same(event)
-        ):
+        emitted, count = [*self.system.emitted], len(event.effects)
+        if event.times == 1 and len(emitted) == count and self._are_the_same(event.effects):
             return
-        raise self._other_effects(event)
+        if len(emitted) != count * event.times or not all(
+            self._are_same(effect, emitted[place::count], event)
+            for place, effect in enumerate(event.effects)
+        ):
+            raise self._other_effects(event)
 
-    def _are_same(self, event: Event) -> bool:
-        written = [self._written(effect, event) for effect in event.effects]
-        if None in written:
-            return False
-        emitted = iter(self.system.emitted)
-        for _ in range(event.times):
-            for kind, index, size, get, values in written:  # type: ignore[misc]  # none is None
-                out, items = next(emitted)
-                if out is not kind or items[:size] != index or get(items) != next(values):
-                    return False
+    def _are_the_same(self, effects: list[list[Any]]) -> bool:
+        """Whether these are the effects of the one event: what is asked of most lines, and so
+        without the work that several events need.
+        """
+        for (name, *values), (out, items) in zip(effects, self.system.emitted, strict=True):
+            known = self._effects.get(name)
+            if known is None or known[0] is not out or known[1] != items[: len(known[1])]:
+                return False
+            shape = known[2].arguments
+            if values != shape.written(shape.get(items)):
+                return False
         return True
 
-    def _written(
-        self, effect: list[Any], event: Event
-    ) -> tuple[type[Effect], Values, int, Callable[[Values], Values], Iterator[Values]] | None:
+    def _are_same(self, effect: list[Any], emitted: list[Emitted], event: Event) -> bool:
+        """Whether an effect of the line is what left the system in each of its events."""
         name, *values = effect
         if name not in self._effects or len(values) != self._effects[name][2].arguments.size:
-            return None
+            return False
         kind, index, shape = self._effects[name]
-        seen = [values[place] for place in shape.arguments.seen]
-        return kind, index, len(index), shape.arguments.get, self._growing(seen, event)
+        seen = [*index, *(values[place] for place in shape.arguments.seen)]
+        get = shape.get_with_index
+        return all(
+            out is kind and get(items) == expected
+            for (out, items), expected in zip(emitted, self._growing(seen, event), strict=False)
+        )
 
     # what went wrong
 
@@ -222,7 +229,7 @@ class Replay:
         return f"the system has no machine {machine!r}"
 
     def _impossible(
-        self, machine: Machine, event: Event, call: Values, state: str, error: Exception
+        self, machine: Machine, event: Event, call: Values, error: Exception
     ) -> Refusal:
         told = ", ".join("…" if value is None else str(value) for value in call)
         name, _, trigger = event.name.rpartition(".")
@@ -230,7 +237,7 @@ class Replay:
         if not isinstance(error, TransitionRefused):
             return Refusal("illegal", f"{text}: it fails with {error!r}", self.number)
         if error.machine == repr(machine) and error.trigger == trigger:
-            details = [f"{name} is {state}: {_shown(machine.values())}"]
+            details = [f"{name} is {_shown(machine.values())}"]
             details += _rows(machine, trigger, call)
         else:
             text += f": it leads to {error.trigger!r} of {error.machine}, which refuses it"

@@ -16,6 +16,7 @@ Runs on the driver and in readers, on one thread at a time.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from typing import Any, Final
@@ -59,7 +60,9 @@ class LogOutcomeUnknown(EpochgateError):
 class ObjectLog:
     """The log below one URL, as one writer or reader knows it; `refresh` reads what is new.
 
-    `fold(state, entry)` returns the next state, and changes neither; state and entries are JSON.
+    `fold(state, entry)` returns the next state; state and entries are JSON. It may put the state's
+    own containers into the next one and change them, so that an entry costs no more in a long log
+    than in a short one; the state that it is given is not used again.
     Writer and run of the last claim are part of the state, whatever `fold` keeps.
     """
 
@@ -69,7 +72,7 @@ class ObjectLog:
         self._objects, self._fold = objects, fold
         self.number = 0
         """Of the last entry that is known."""
-        self.state = initial
+        self.state = _copied(initial)
         self._writer: str | None = None
 
     def refresh(self) -> None:
@@ -126,7 +129,7 @@ class ObjectLog:
             number = self.number + 1
             body = {**entry, "number": number, "writer": writer}
             if number % STATE_EVERY == 0:
-                body["state"] = self._next(body)
+                body["state"] = self._next(_copied(self.state), body)
             found = self._create(number, body)
             is_mine = found["writer"] == writer
             self._apply(found)
@@ -165,16 +168,21 @@ class ObjectLog:
         return entry
 
     def _apply(self, entry: Entry) -> None:
-        self.state, self.number = self._next(entry), entry["number"]
+        self.state, self.number = self._next(self.state, entry), entry["number"]
 
-    def _next(self, entry: Entry) -> State:
-        last_claim = entry if entry["kind"] == "claim" else self.state
+    def _next(self, state: State, entry: Entry) -> State:
+        last_claim = entry if entry["kind"] == "claim" else state
         owner = {name: last_claim.get(name) for name in ("writer", "run")}
-        return {**self._fold(self.state, entry), **owner}
+        return {**self._fold(state, entry), **owner}
 
 
 def _key(number: int) -> str:
     return f"{FOLDER}/{number:015d}.json"
+
+
+def _copied(state: State) -> State:
+    """With containers of its own; what is in these is never changed."""
+    return {name: copy.copy(value) for name, value in state.items()}
 
 
 def _content(entry: Entry) -> Entry:

@@ -25,9 +25,10 @@ from epochgate.runtime.savepoints.requests import (
     RequestPlace,
 )
 from epochgate.runtime.savepoints.savepoint import Savepoint, default_place, write_savepoint
+from epochgate.runtime.store.checkpoint import CompletedCheckpoint
 from epochgate.runtime.store.claim import holder_of
 from epochgate.runtime.store.errors import CheckpointDamaged
-from epochgate.runtime.store.inspection import last_epoch, stored_checkpoints
+from epochgate.runtime.store.inspection import StoredCheckpoint, last_epoch, stored_checkpoints
 
 TAKEN_WITHIN_LOOKS: Final = 3
 """Where this many intervals have passed and no driver has taken a request, there is none."""
@@ -86,6 +87,8 @@ def _of_job(
             if answer is not None and answer["state"] == WRITTEN:
                 return _savepoint_of(answer)
             if answer is not None and answer["state"] == FAILED:
+                if answer.get("is_over", False):
+                    return None
                 raise SavepointRefused(answer["reason"])
             now_s = clock()
             if answer is not None if place.is_url else holder_of(checkpoints).is_held:
@@ -123,21 +126,58 @@ def copy_newest(
 
     Raises NothingToCopy, and what `write_savepoint` raises.
     """
-    stored = stored_checkpoints(checkpoints, open_objects=open_objects)
-    for one in reversed([one for one in stored if not one.is_aside]):
+    for one in reversed(_retained(checkpoints, open_objects)):
         try:
             checkpoint = one.load()
         except CheckpointDamaged:
             continue
-        where = to or default_place(checkpoints, checkpoint.checkpoint_id)
-        newest = replace(
-            checkpoint, epoch=max(checkpoint.epoch, last_epoch(checkpoints, open_objects))
-        )
-        return write_savepoint(
-            where, newest, _reader(checkpoints, open_objects), open_objects=open_objects
-        )
+        return _copied(checkpoint, checkpoints, to, open_objects)
     raise NothingToCopy(
         f"{checkpoints} holds no whole checkpoint to make a savepoint of, and no job runs there"
+    )
+
+
+def copy_retained(
+    checkpoints: str,
+    checkpoint_id: int,
+    to: str | None = None,
+    *,
+    open_objects: Callable[[str], ObjectStore] = open_url,
+) -> Savepoint:
+    """Make a savepoint of one of the checkpoints that a job keeps, whether it runs or not.
+
+    Raises NothingToCopy, CheckpointDamaged, CheckpointNotFound where a job that runs has removed it
+    since, and what `write_savepoint` raises.
+    """
+    kept = {one.checkpoint_id: one for one in _retained(checkpoints, open_objects)}
+    if checkpoint_id not in kept:
+        ids = ", ".join(map(str, kept)) or "none"
+        raise NothingToCopy(
+            f"{checkpoints} holds no checkpoint {checkpoint_id}; its job keeps {ids}"
+        )
+    return _copied(kept[checkpoint_id].load(), checkpoints, to, open_objects)
+
+
+def _retained(
+    checkpoints: str, open_objects: Callable[[str], ObjectStore]
+) -> list[StoredCheckpoint]:
+    stored = stored_checkpoints(checkpoints, open_objects=open_objects)
+    return [one for one in stored if not one.is_aside]
+
+
+def _copied(
+    checkpoint: CompletedCheckpoint,
+    checkpoints: str,
+    to: str | None,
+    open_objects: Callable[[str], ObjectStore],
+) -> Savepoint:
+    where = to or default_place(checkpoints, checkpoint.checkpoint_id)
+    epoch = max(checkpoint.epoch, last_epoch(checkpoints, open_objects))
+    return write_savepoint(
+        where,
+        replace(checkpoint, epoch=epoch),
+        _reader(checkpoints, open_objects),
+        open_objects=open_objects,
     )
 
 

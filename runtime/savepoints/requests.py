@@ -8,9 +8,10 @@ Leaves to the job when the checkpoint is taken and to `savepoint` what is writte
     savepoint-requests/ID.request     {"to": place or none}, written by who asks, removed by the job
     savepoint-requests/ID.answer      {"state": ...}, written by the job, removed by who asked
 
-An answer says "taken", and then "written" with the savepoint, or "failed" with the reason. In an
-object store these are objects, and who may write them is the bucket's affair. The files are looked
-for at intervals, on a thread of its own beside the job.
+An answer says "taken", and then "written" with the savepoint, or "failed" with the reason and
+whether the job has ended, so that a savepoint can be made of its newest checkpoint. In an object
+store these are objects, and who may write them is the bucket's affair. The files are looked for at
+intervals, on a thread of its own beside the job.
 """
 
 from __future__ import annotations
@@ -160,7 +161,8 @@ class SavepointRequests:
             except NotYet:
                 continue
             except (Exception, CancelledError) as error:  # noqa: BLE001  # it is told to who asked
-                answer = {"state": FAILED, "reason": str(error)}
+                is_over = self._is_over.is_set()
+                answer = {"state": FAILED, "reason": str(error), "is_over": is_over}
             del self._open[request_id]
             try:
                 self._place.write(request_id + ANSWER, answer)

@@ -31,7 +31,9 @@ logger = logging.getLogger("epochgate.runtime.store")
 
 @dataclass(frozen=True)
 class StoredInfo:
-    """What a save did: where the checkpoint is, its size, and the seconds it took to be durable."""
+    """What a save did: where the checkpoint is, the bytes that were written for it, with new parts,
+    and the seconds it took to be durable.
+    """
 
     path: str
     size_bytes: int

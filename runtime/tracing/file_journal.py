@@ -6,9 +6,9 @@ the job. `fsm.traces.lines` has the format. One process writes
     DIRECTORY/RUN/driver.000001.jsonl       or task-SUBTASK-IDENTITY.000001.jsonl
     DIRECTORY/RUN/driver.000002.jsonl       once the first is full; the oldest are removed
 
-The thread that drains the queue writes between two bursts of events, once enough have gathered or
-`FLUSH_S` has passed, so a process that is killed loses the events since. Each segment begins with
-the state of all machines, so that a check can begin with any of them.
+The thread that drains the queue writes between two bursts of events, once `FLUSH_S` has passed or
+many lines have gathered, so a process that is killed loses the events since. Each segment begins
+with the state of all machines, so that a check can begin with any of them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,12 @@ SEGMENT_BYTES: Final = 16 << 20
 SEGMENTS_MAX: Final = 8
 HEAD_SHARE: Final = 4
 """A segment is at least four times as long as its head, which has the state of all machines."""
-ENTRIES_MAX: Final = 4_096
-"""Events and effects that wait to be written, at the end of a burst."""
+ENTRIES_MAX: Final = 256
+"""Events and effects that wait to be encoded, at the end of a burst. More of them would outlive a
+collection of garbage, and cost more there than all else that is done for them.
+"""
+LINES_MAX: Final = 4_096
+"""Lines that wait to be written, at the end of a burst."""
 FLUSH_S: Final = 0.2
 CLOCK_S: Final = 0.001
 """How far apart the clock is noted at least."""
@@ -104,6 +108,8 @@ class FileJournal:
         self.record_event: Callable[[Entry], None] = self._entries.append
         self.record_effects: Callable[[Iterable[Emitted]], None] = self._entries.extend
         self._encoder = Encoder(system)
+        self._lines: list[bytes] = []
+        self._has_encoded = False
         self._digest = digest(type(system))
         self._segment, self._bytes, self._bytes_max = 0, 0, 0
         self._began_s: float | None = None
@@ -119,16 +125,19 @@ class FileJournal:
     def between_events(self) -> None:
         """Write what has gathered, if it is time, and note the clock."""
         now_s = self._now_s()
-        if len(self._entries) >= ENTRIES_MAX or now_s - self._written_s >= FLUSH_S:
+        if now_s - self._written_s >= FLUSH_S or len(self._lines) >= LINES_MAX:
             self._guarded(self._write)
             self._written_s = now_s
+        elif len(self._entries) >= ENTRIES_MAX:
+            self._encode()
         if not self._entries or now_s - self._noted_s >= CLOCK_S:
             self._entries.append((None, (now_s,)))
             self._noted_s = now_s
 
     def due_in_s(self) -> float | None:
         """After how long what waits is to be written."""
-        if self._file is None or len(self._entries) <= 1:  # the clock alone is nothing to write
+        is_empty = len(self._entries) <= 1 and not self._has_encoded  # the clock alone is nothing
+        if self._file is None or is_empty:
             return None
         return max(0.0, self._written_s + FLUSH_S - self._now_s())
 
@@ -158,14 +167,20 @@ class FileJournal:
             self._release()
             self._system.journal = None
 
-    def _write(self) -> None:
-        if self._file is None:
-            self._entries.clear()
-            return
-        lines = b"".join(self._encoder.encode(self._entries))
+    def _encode(self) -> None:
+        """Bring what waits into lines; the last may go on."""
+        self._lines += self._encoder.encode(self._entries)
         self._entries.clear()
-        if lines:
-            self._put(lines)
+        self._has_encoded = True
+
+    def _write(self) -> None:
+        self._encode()
+        lines = b"".join([*self._lines, *self._encoder.end()])
+        self._lines.clear()
+        self._has_encoded = False
+        if self._file is None or not lines:
+            return
+        self._put(lines)
         if self._bytes >= self._bytes_max:
             self._next_segment()
 

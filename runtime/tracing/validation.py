@@ -40,14 +40,14 @@ KILLED = "its process was killed, or goes on"
 class Verdict:
     """The verdict on one trace.
 
-    name: its files without their numbers. role: "driver", "task 3 (identity 17)" or "". events and
-    lines: that were accepted. is_closed: it has its foot; otherwise its process was killed, or goes
-    on. note: what a person should know of an accepted trace. refusal, path, line: why and where it
-    is refused; None if it is accepted.
+    name: that of its files without their numbers. role: "driver", "task 3 (identity 17)" or "".
+    events and lines: that were accepted. is_closed: it has its foot; otherwise its process was
+    killed, or goes on. note: what a person should know of an accepted trace. refusal, path, line:
+    why and where it is refused; None if it is accepted.
     """
 
     name: str
-    segments: int
+    files: list[str]
     job_id: str = ""
     run_id: str = ""
     role: str = ""
@@ -133,7 +133,7 @@ def validated(paths: Iterable[str | os.PathLike[str]], *, is_whole: bool = False
 def checked_alone(files: list[str], *, is_whole: bool = False) -> _Checked:
     """Check one trace, and listen to what it says."""
     folder, name = chain_of(files[0])
-    verdict = Verdict(os.path.join(folder, name), len(files))
+    verdict = Verdict(os.path.join(folder, name), files)
     checked = _Checked(verdict)
     try:
         trace = checked.trace = opened_trace(files)
@@ -153,13 +153,8 @@ def checked_alone(files: list[str], *, is_whole: bool = False) -> _Checked:
     return checked
 
 
-def events_of(trace: Trace) -> Iterator[tuple[Place, Event]]:
-    """The events of a trace, each after its check; raises Refused."""
-    return _events(trace, Verdict(trace.name, len(trace.segments)))
-
-
 def _events(trace: Trace, verdict: Verdict) -> Iterator[tuple[Place, Event]]:
-    replay = Replay(_system(trace))
+    replay = Replay(system_of(trace))
     for segment in trace.segments:
         place = Place(segment.path, 1)
         with _at(place):
@@ -215,7 +210,7 @@ def _taken(replay: Replay, line: Line, verdict: Verdict) -> Event | None:
     return event
 
 
-def _system(trace: Trace) -> System:
+def system_of(trace: Trace) -> System:
     """A system as the trace was made by; raises Refused."""
     head = trace.head
     place = Place(trace.segments[0].path, 1)

@@ -140,7 +140,8 @@ class DeltaTarget:
         Call it before their checkpoint completes: afterwards the job could only be stuck.
         """
         agreed = self._agreed or self.schema()
-        for file in committables:
+        of_each = {file.schema_id: file for file in reversed(committables)}
+        for file in of_each.values():
             found = written_schema(self._staged.place(file))
             if agreed is None:
                 agreed = found

@@ -73,7 +73,8 @@ INITIAL: Final[State] = {
 def fold(state: State, entry: Entry) -> State:
     """The state of a target's log: files by path, as [checkpoint, rows, bytes, schema,
     directory of the partition]; which compaction may exchange files, up to which checkpoint they
-    were merged, and the files that were replaced, with the time.
+    were merged, and the files that were replaced, with the time. A commit changes the state's own
+    containers, whatever their length.
     """
     if entry["kind"] == "compacting":
         return {**state, "compactor": entry["id"]}
@@ -100,15 +101,12 @@ def fold(state: State, entry: Entry) -> State:
         newest = [one[0] for one in files.values()] + [compacted_upto(state)]
         last = max((number for number in newest if number is not None), default=None)
         return {**state, "files": files, "commits": commits, "last": last}
-    commit = {str(entry["checkpoint"]): [entry["run"], entry["digest"]]}
-    commits = {**state["commits"], **commit}
-    newest = sorted(commits, key=int)[-REMEMBERED:]
-    return {
-        **state,
-        "files": {**state["files"], **entry["files"]},
-        "commits": {number: commits[number] for number in newest},
-        "last": entry["checkpoint"],
-    }
+    files, commits = state["files"], state["commits"]
+    files.update(entry["files"])
+    commits[str(entry["checkpoint"])] = [entry["run"], entry["digest"]]
+    if len(commits) > REMEMBERED:
+        del commits[min(commits, key=int)]
+    return {**state, "last": entry["checkpoint"]}
 
 
 def retired(state: State) -> dict[str, int]:

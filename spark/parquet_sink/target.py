@@ -28,6 +28,7 @@ the target because not every reader leaves out directories with a leading '.' or
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import errno
 import os
@@ -223,7 +224,7 @@ class ParquetTarget:
         wanted = sorted(committables)
         with self._translating(), nothing_changing(self._files, self.working_directory):
             self._ownership.require_owner()
-            if checkpoint in self._committed or self._files.exists(self._visible(checkpoint)):
+            if self._is_known(checkpoint) or self._files.exists(self._visible(checkpoint)):
                 return self._require_same(checkpoint, wanted)
             if not wanted:
                 return CommitResult(checkpoint, 0, 0, 0, already_committed=False)
@@ -274,6 +275,11 @@ class ParquetTarget:
             return match is not None and int(match[1]) == attempt and name not in kept
 
         return self._remove_staged(is_orphan)
+
+    def _is_known(self, checkpoint: int) -> bool:
+        """Whether it is visible as far as this run has seen."""
+        place = bisect.bisect_left(self._committed, checkpoint)
+        return self._committed[place : place + 1] == [checkpoint]
 
     def _list(self, number_of: Callable[[str], int | None]) -> list[int]:
         found = map(number_of, self._files.list_directory(self.path))
@@ -365,7 +371,7 @@ class ParquetTarget:
             want = {committable.file_name for committable in wanted}
             difference = f"it has {sorted(have - want)}, asked for {sorted(want - have)}"
             raise CommitConflict(checkpoint, run, difference)
-        if checkpoint not in self._committed:
+        if not self._is_known(checkpoint):
             self._committed = sorted({*self._list(checkpoint_of), *self._tree.covered})
         # The crash may have come between the rename and this.
         self._files.fsync_directory(self.path)

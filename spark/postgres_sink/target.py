@@ -223,11 +223,12 @@ class PostgresTarget:
     def _statements(self, parts: Sequence[Part]) -> Iterator[list[Part]]:
         """Groups of parts of the same columns, of at most `rows_per_statement` rows or one part."""
         some: list[Part] = []
+        rows = 0
         for part in sorted(parts, key=lambda one: one.columns):
-            rows = sum(one.rows for one in some) + part.rows
+            rows += part.rows
             if some and (rows > self._rows_per_statement or part.columns != some[0].columns):
                 yield some
-                some = []
+                some, rows = [], part.rows
             some.append(part)
         if some:
             yield some

@@ -39,7 +39,8 @@ def test_a_page_without_a_place_for_figures_is_left_alone(tmp_path: Path, text: 
 
 def test_an_unknown_question_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "weather"]) == 2
-    assert "choose from ingest, known-files, recovery, events, scaling" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "choose from ingest, crash, known-files, sinks, recovery, events, scaling" in said
 
 
 def test_an_installed_package_without_benchmarks_says_where_they_are(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.benchmarks import ingest, recovery
+from epochgate.benchmarks import crash, ingest, recovery
 
 pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(180)]
 
@@ -12,6 +12,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(180)]
 def test_both_jobs_process_the_same_source() -> None:
     table = ingest.measure(runs=1, rows=50_000, files=4)
     assert len(table.rows) == 6
+
+
+@pytest.mark.timeout(600)
+def test_what_is_killed_halfway_goes_on_and_has_every_row_once() -> None:
+    table = crash.measure(rows=200_000, files=8)
+    assert len(table.rows) == len(crash.CRASHED)
 
 
 def test_a_killed_worker_is_seen_to_come_back() -> None:

@@ -145,12 +145,16 @@ def test_a_queue_is_to_come_back_while_events_wait_to_be_written(journalled: Jou
     assert journal.due_in_s() is None
 
 
-def test_many_events_are_written_before_the_time_is_over(journalled: Journalled) -> None:
-    for _ in range(file_journal.ENTRIES_MAX):
-        journalled.pay()
-    journalled.queue.drain()
-    journalled.queue.drain()
-    assert len(lines(journalled.path)) > 1
+def test_a_run_of_equal_events_goes_on_over_several_bursts(journalled: Journalled) -> None:
+    bursts = 3
+    for _ in range(bursts):
+        for _ in range(file_journal.ENTRIES_MAX):
+            journalled.pay()
+        journalled.queue.drain()
+    journalled.journal.close()
+    events = [line for line in lines(journalled.path) if "do" in line]
+    assert [line.get("times") for line in events] == [bursts * file_journal.ENTRIES_MAX]
+    assert journalled.station.turnstile[0].coins == bursts * file_journal.ENTRIES_MAX
 
 
 def test_a_disk_that_refuses_ends_the_trace_and_not_the_job(

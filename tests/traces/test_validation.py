@@ -91,7 +91,7 @@ def test_an_event_that_no_row_takes_is_named_with_the_guard_and_what_was_possibl
     assert verdict.refusal.number == 4
     assert verdict.refusal.text == "gateway[0][0].mark(0) is not possible"
     assert verdict.refusal.details == (
-        "gateway[0][0] is open: open attempt=0 latest=0 sent=0 confirmed=0 awaited=0 held=[]",
+        "gateway[0][0] is open attempt=0 latest=0 sent=0 confirmed=0 awaited=0 held=[]",
         "row mark when is_newer (a checkpoint was triggered): is_newer fails",
         "possible in open: send, mark, reopen, confirm, lose, disconnect, stop_waiting, renew",
     )

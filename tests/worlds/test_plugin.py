@@ -61,6 +61,7 @@ def test_a_failure_shows_the_report_and_its_token_replays_it(tmp_path: Path) -> 
     assert "1 failed, 1 passed" in told
     assert "test_wrong: what eventually holds did not come to hold" in told
     assert "simulated tests: " in told
+    assert "simulate.py:" not in told, "no frame of the kit stands before the report"
     assert "rows of the job's machines taken: " in told
     token = re.search(r"--epochgate-replay=(\S+)", told)
     assert token is not None

@@ -93,7 +93,7 @@ def test_a_snapshot_that_is_older_than_its_completion_is_found_in_few_deviations
 
 
 def test_an_error_of_user_code_fails_the_test_with_its_own_line() -> None:
-    told = failure_of(changed_twice(StrictRules), 300)
+    told = failure_of(changed_twice(StrictRules), 300, faults=("die",))
     assert "user code raised an error" in told
     assert "KeyError" in told
     assert "rules.py" in told
@@ -108,10 +108,10 @@ def test_a_tolerated_error_fails_nothing() -> None:
 
 
 def test_the_token_of_a_failure_replays_it_and_the_seed_as_well() -> None:
-    found = found_by(changed_twice(StrictRules), 300)
+    found = found_by(changed_twice(StrictRules), 300, faults=("die",))
     assert found.failure is not None
     assert found.failure.broken is not None
-    search = simulate(changed_twice(StrictRules)).simulation.search()
+    search = simulate(changed_twice(StrictRules), faults=("die",)).simulation.search()
     again = search.replay(token(found.failure)).failure
     assert again is not None
     assert again.broken is not None
@@ -140,6 +140,19 @@ def test_always_is_looked_at_after_every_step() -> None:
     assert "what always holds did not hold" in told
     assert re.search(r"claimed at .*test_simulate\.py:\d+", told)
     assert "gets event [2, 'b']" in told
+
+
+def test_a_claim_shows_what_it_is_asked_to_and_stays_when_that_raises() -> None:
+    def body(world: World) -> None:
+        job = world.job(RulesProvider(), operators=Applying)
+        world.always("the rule is b", lambda: job.coordinator.rule[1] == "b", shows=shows[0])
+
+    shows: list[Callable[[], object]] = [lambda: "it is [1, 'a']"]
+    assert "\n  it is [1, 'a']\n" in failure_of(body, faults=())
+    shows[0] = lambda: [][0]
+    told = failure_of(body, faults=())
+    assert "  the rule is b\n" in told
+    assert "(what is to be shown raised IndexError('list index out of range'))" in told
 
 
 def test_an_assertion_of_the_test_is_reported_with_its_line() -> None:
@@ -226,6 +239,20 @@ def test_what_cannot_be_meant_is_refused() -> None:
 
     with pytest.raises(WorldMisused, match="a world has one job"):
         simulate(twice)()
+
+    def exploding(world: World) -> None:
+        world.job(RulesProvider(), operators=Applying)
+        world.strike("explode")
+
+    with pytest.raises(UnknownFault, match="there is no fault 'explode'"):
+        simulate(exploding)()
+
+    def without_a_save(world: World) -> None:
+        world.job(RulesProvider(), operators=Applying)
+        world.strike("fail-save")
+
+    with pytest.raises(WorldMisused, match="'fail-save' has nothing to strike at this moment"):
+        simulate(without_a_save)()
 
     def of_a_stranger(world: World) -> None:
         world.job(RulesProvider(), operators=Applying).kill(1)

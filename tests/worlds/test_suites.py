@@ -79,18 +79,20 @@ def test_a_source_is_read_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "claim"),
+    ("source", "claim", "shown"),
     [
-        (Numbers(16, behind=1), "no record is committed twice"),
-        (Numbers(16, Forgetting), "every record is committed"),
+        (Numbers(8, behind=1), "no record is committed twice", "too much: "),
+        (Numbers(8, Forgetting), "every record is committed", "missing: "),
     ],
     ids=["position before the record", "splits that came back are dropped"],
 )
-def test_a_source_that_loses_or_repeats_is_found(source: Numbers, claim: str) -> None:
-    found = found_by(lambda world: read_once(world, source, range(16)))
+def test_a_source_that_loses_or_repeats_is_found(source: Numbers, claim: str, shown: str) -> None:
+    found = found_by(lambda world: read_once(world, source, range(8)))
     assert found.failure is not None
     assert found.failure.broken is not None
     assert claim in found.failure.broken.claim
+    assert shown in found.failure.broken.detail
+    assert str(found.failure.broken.place).startswith("tests/worlds/test_suites.py:")
     assert found.failure.faults == 1
 
 
@@ -138,6 +140,8 @@ def test_a_coordinator_and_its_operator_agree_or_the_suite_says_why(
     assert found.failure is not None
     assert found.failure.broken is not None
     assert found.failure.faults <= 1
+    assert "coordinator: " in found.failure.broken.detail
+    assert "task 1: " in found.failure.broken.detail
 
 
 class Appending(Committer):

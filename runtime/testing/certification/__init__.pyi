@@ -15,4 +15,5 @@ from epochgate.runtime.testing.certification.claims import (
     Guarantee as Guarantee,
 )
 from epochgate.runtime.testing.certification.clients import UnknownClient as UnknownClient
+from epochgate.runtime.testing.certification.junit import to_junit as to_junit
 from epochgate.runtime.testing.certification.reporting import report as report, to_json as to_json

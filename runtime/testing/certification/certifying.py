@@ -42,9 +42,22 @@ class Failure:
 
 
 @dataclass
+class Group:
+    """The schedules that were played for one guarantee at one fault point, or without one."""
+
+    guarantee: Guarantee
+    name: str
+    schedules: int = 0
+    seconds: float = 0.0
+    failure: Failure | None = None
+    warning: Failure | None = None
+
+
+@dataclass
 class Certificate:
     """What is known of a sink: `failures` by guarantee, the first found of each.
 
+    groups: every fault point and group of schedules, in the order in which they were played.
     answers_to_going_back: "refuses" or "withdraws", of starts that might withdraw.
     """
 
@@ -57,6 +70,7 @@ class Certificate:
     failures: dict[Guarantee, Failure] = field(default_factory=dict)
     warnings: dict[Guarantee, Failure] = field(default_factory=dict)
     answers_to_going_back: set[str] = field(default_factory=set)
+    groups: dict[tuple[Guarantee, str], Group] = field(default_factory=dict)
 
     @property
     def has_passed(self) -> bool:
@@ -90,16 +104,18 @@ class _Session:
     def __init__(self, case: SinkCase, allows_leftovers: bool, first_only: bool) -> None:
         self._case, self._allows_leftovers, self._first_only = case, allows_leftovers, first_only
         self.certificate = Certificate(type(case).__name__)
+        self._points: dict[bool, list[Point]] = {}
+        """What the run without a fault has reached, and the lagging one."""
 
     def play_all(self, about: Collection[Guarantee], stride: int, progress: Progress) -> None:
         """Play the runs without a fault, then the schedules that strike what these have reached."""
         found = self.certificate
         plain, lagging = Plan(Guarantee.COMPLETE), Plan(Guarantee.REPLAY, is_lagging=True)
-        points = self._play(Schedule(plain, peeks=True)).points
+        points = self._points[False] = self._play(Schedule(plain, peeks=True)).points
         found.points, found.calls = len(points), sum(point.is_call for point in points)
         if self._is_done() or Guarantee.RECOVERY in found.failures:
             return  # nothing else is worth telling of a sink that does not work without failures
-        of_lagging = self._play(Schedule(lagging, peeks=True)).points
+        of_lagging = self._points[True] = self._play(Schedule(lagging, peeks=True)).points
         schedules = [s for s in schedules_for(points, of_lagging) if s.plan.guarantee in about]
         for number, schedule in enumerate(schedules[::stride], 1):
             if self._is_done():
@@ -114,6 +130,7 @@ class _Session:
 
     def _play(self, schedule: Schedule) -> Played:
         place = Path(tempfile.mkdtemp(prefix="certify-sink-"))
+        group, began_s = self._group(schedule), time.monotonic()
         try:
             played = Run(
                 self._case, place, schedule.plan, schedule.fault, peeks=schedule.peeks
@@ -122,14 +139,27 @@ class _Session:
             self._case.remove(place)
         found = self.certificate
         found.schedules += 1
+        group.schedules += 1
+        group.seconds += time.monotonic() - began_s
         self._count(schedule, played)
         if played.broken is not None:
-            self._fail(played.broken, played.story)
+            self._fail(group, played.broken, played.story)
         elif played.left:
             staged = ", ".join(played.left[:5])
             left = Broken(Guarantee.TIDY, "something staged is left", staged, "nothing staged")
-            self._fail(left, played.story, is_warning=self._allows_leftovers)
+            self._fail(group, left, played.story, is_warning=self._allows_leftovers)
         return played
+
+    def _group(self, schedule: Schedule) -> Group:
+        """Where the schedule counts: at its fault point, or by what its plan does."""
+        plan, fault = schedule.plan, schedule.fault
+        name = described(plan)
+        if fault is not None:
+            point = self._points[plan.is_lagging][fault.at]
+            lags = ", while commits lag behind" if plan.is_lagging else ""
+            name = f"point {fault.at + 1}, {point.actor}: {point}{lags}"
+        key = (plan.guarantee, name)
+        return self.certificate.groups.setdefault(key, Group(*key))
 
     def _count(self, schedule: Schedule, played: Played) -> None:
         tried = self.certificate.tried
@@ -145,13 +175,16 @@ class _Session:
             answer = "refuses" if played.was_refused else "withdraws"
             self.certificate.answers_to_going_back.add(answer)
 
-    def _fail(self, broken: Broken, story: list[str], *, is_warning: bool = False) -> None:
+    def _fail(
+        self, group: Group, broken: Broken, story: list[str], *, is_warning: bool = False
+    ) -> None:
         kept = self.certificate.warnings if is_warning else self.certificate.failures
-        before, new = kept.get(broken.guarantee), Failure(broken, tuple(story))
-        if before is not None:
-            shorter = min(before, new, key=lambda failure: len(failure.story))
-            new = replace(shorter, schedules=before.schedules + 1)
-        kept[broken.guarantee] = new
+        new = Failure(broken, tuple(story))
+        kept[broken.guarantee] = shorter(kept.get(broken.guarantee), new)
+        if is_warning:
+            group.warning = shorter(group.warning, new)
+        else:
+            group.failure = shorter(group.failure, new)
 
     def _compare_histories(self) -> None:
         """Fail a sink that keeps more and more, where the case counts what it keeps."""
@@ -167,7 +200,30 @@ class _Session:
             broken = Broken(
                 Guarantee.HISTORY, "what is kept grows with every checkpoint", seen, "a bound"
             )
-            self._fail(broken, [f"the job takes {VERY_MANY} checkpoints"])
+            group = self._group(Schedule(plan))
+            self._fail(group, broken, [f"the job takes {VERY_MANY} checkpoints"])
+
+
+def shorter(before: Failure | None, new: Failure) -> Failure:
+    """The one with the shorter schedule, for all schedules so far."""
+    if before is None:
+        return new
+    least = min(before, new, key=lambda failure: len(failure.story))
+    return replace(least, schedules=before.schedules + 1)
+
+
+def described(plan: Plan) -> str:
+    """What a plan does where nothing strikes."""
+    told = ["commits lag behind"] if plan.is_lagging else []
+    if plan.unsaved is not None:
+        outcome = "stored without an answer" if plan.is_stored else "not stored"
+        told.append(f"checkpoint {plan.unsaved} is {outcome}")
+    if plan.back_to is not None:
+        may = "may" if plan.may_withdraw else "may not"
+        told.append(f"a start from checkpoint {plan.back_to}, which {may} withdraw")
+    if len(plan.checkpoints) > len(CHECKPOINTS):
+        told.append(f"{len(plan.checkpoints)} checkpoints")
+    return ", ".join(told) or "no failure"
 
 
 def schedules_for(points: list[Point], of_lagging: list[Point]) -> Iterator[Schedule]:

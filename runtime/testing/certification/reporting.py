@@ -49,8 +49,12 @@ def _schedules(count: int) -> str:
 
 
 def _told(word: str, guarantee: Guarantee, failure: Failure) -> list[str]:
-    broken = failure.broken
-    lines = _wrapped(f"{word}: ", f"{guarantee.title} ({guarantee.sentence})")
+    return [*_wrapped(f"{word}: ", f"{guarantee.title} ({guarantee.sentence})"), *shown(failure)]
+
+
+def shown(failure: Failure) -> list[str]:
+    """Return the lines of what was found, seen and expected, and of the schedule that shows it."""
+    broken, lines = failure.broken, list[str]()
     lines += _wrapped("  found     ", broken.finding)
     lines += _wrapped("  seen      ", broken.seen)
     lines += _wrapped("  expected  ", broken.expected)

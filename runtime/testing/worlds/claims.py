@@ -42,16 +42,6 @@ class Place:
         return f"{shown}:{self.line}"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A sentence, what decides it, and where it was made."""
-
-    text: str
-    holds: Callable[[], Any]
-    place: Place
-    within_s: float = 0.0
-
-
 class ClaimBroken(EpochgateError):
     """A run has shown that a claim does not hold; `kind` and `claim` tell failures apart."""
 
@@ -67,9 +57,35 @@ class ClaimBroken(EpochgateError):
         return self.kind, str(self.place) if self.kind == "assertion" else self.claim
 
 
-def caller(depth: int = 2) -> Place:
-    """The line that called the function that calls this."""
-    frame: FrameType | None = sys._getframe(depth)
+@dataclass(frozen=True)
+class Claim:
+    """A sentence, what decides it, and where it was made; `shows` makes what a report adds."""
+
+    text: str
+    holds: Callable[[], Any]
+    place: Place
+    within_s: float = 0.0
+    shows: Callable[[], Any] | None = None
+
+    def broken(self, kind: Kind, detail: str = "") -> ClaimBroken:
+        """The error that says so, with the values behind it."""
+        shown = "" if self.shows is None else _shown(self.shows)
+        told = "\n".join(text for text in (detail, shown) if text)
+        return ClaimBroken(kind, self.text, told, self.place)
+
+
+def _shown(shows: Callable[[], Any]) -> str:
+    try:
+        return str(shows())
+    except Exception as error:  # noqa: BLE001  # the claim that is broken is the news
+        return f"(what is to be shown raised {error!r})"
+
+
+def caller() -> Place:
+    """The user's line that is being run."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("epochgate."):
+        frame = frame.f_back
     assert frame is not None
     return Place(frame.f_code.co_filename, frame.f_lineno)
 
@@ -91,4 +107,4 @@ class Claims:
                 self.reached.add(text)
         for claim in self.always.values():
             if not claim.holds():
-                raise ClaimBroken("always", claim.text, place=claim.place)
+                raise claim.broken("always")

@@ -166,7 +166,7 @@ def _row(happening: Happening, names: list[str], width: int, has_rows: bool) -> 
     step = "{}:{}".format(*happening.at)
     mark = "*" if happening.deviation is not None else " "
     indent = " " * (column * (width + 2))
-    room = max(width, WIDTH - 8 - len(indent))
+    room = max(width, WIDTH + 18 - 8 - len(indent))
     lines = wrap(happening.text, room) or [""]
     yield f"{mark}{step:>6} {indent}{lines[0]}"
     for line in lines[1:]:

@@ -18,6 +18,7 @@ from epochgate.errors import UsageError
 from epochgate.fsm import Row
 from epochgate.runtime.testing.worlds.data import Draws, NoOutcome, packed, unpacked
 from epochgate.runtime.testing.worlds.escapes import Escapes, guarded
+from epochgate.runtime.testing.worlds.motion import WorldMisused
 from epochgate.runtime.testing.worlds.running import Body, Run, run
 from epochgate.runtime.testing.worlds.schedule import (
     At,
@@ -28,7 +29,6 @@ from epochgate.runtime.testing.worlds.schedule import (
     token_of,
 )
 from epochgate.runtime.testing.worlds.shrinking import Shrinking
-from epochgate.runtime.testing.worlds.world import WorldMisused
 
 VALUES_TRIES_MAX: Final = 100
 """How often values are drawn until a run accepts them."""

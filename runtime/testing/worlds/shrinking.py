@@ -106,7 +106,9 @@ class Shrinking:
         return simpler
 
     def _with_earlier(self, best: Run) -> Run:
-        """Let each deviation happen as early as it shows the same, to the first that it can."""
+        """Let each fault be a plain one, and each deviation happen as early as it shows the same,
+        to the first that it can happen to.
+        """
         for position in range(len(best.deviations)):
             for other in _easier(best.deviations[position]):
                 changed = list(best.deviations)
@@ -145,6 +147,9 @@ def _chunks(deviations: list[Deviation], size: int) -> Iterator[list[Deviation]]
 
 
 def _easier(one: Deviation) -> Iterator[Deviation]:
+    if one.is_fault and one.what not in PLAIN:
+        for plain in PLAIN:
+            yield Deviation(one.at, plain, one.which)
     if one.which:
         yield Deviation(one.at, one.what, 0)
     call, step = one.at

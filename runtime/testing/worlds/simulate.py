@@ -37,6 +37,7 @@ class Simulation:
 
     def check(self, **arguments: Any) -> Found:
         """Search as the command line says; raises SimulationFailed, Vacuous, NotRepeatable."""
+        __tracebackhide__ = True
         search = self.search(**arguments)
         if CHOSEN.token is not None:
             found = search.replay(CHOSEN.token)
@@ -50,6 +51,7 @@ class Simulation:
 
     def judge(self, found: Found) -> None:
         """Raise what a search has found; raises SimulationFailed, Vacuous."""
+        __tracebackhide__ = True
         if found.failure is not None and found.failure.broken is not None:
             raise SimulationFailed(report(self.name, found)) from found.failure.cause
         if found.never and found.runs > 1:
@@ -65,6 +67,7 @@ class Systematic(Simulation):
 
     def check(self, **arguments: Any) -> Found:
         """Explore, or run what the command line says; raises SimulationFailed, Vacuous."""
+        __tracebackhide__ = True
         if CHOSEN.token is not None or CHOSEN.seed is not None:
             return super().check(**arguments)
         found = self.explored(self.seconds, **arguments)
@@ -126,7 +129,7 @@ def simulate(
 
     def decorate(body: Callable[..., Any]) -> SimulatedTest:
         simulation = Simulation(body, body.__qualname__, runs, names, faults_max)
-        return simulated(simulation, lambda **arguments: simulation.check(**arguments))
+        return simulated(simulation, simulation.check)
 
     return decorate if test is None else decorate(test)
 
@@ -149,7 +152,7 @@ def explore(
     def decorate(body: Callable[..., Any]) -> SimulatedTest:
         name = body.__qualname__
         simulation = Systematic(body, name, 1, names, faults_max, delays_max, seconds)
-        return simulated(simulation, lambda **arguments: simulation.check(**arguments))
+        return simulated(simulation, simulation.check)
 
     return decorate
 
@@ -175,7 +178,9 @@ def replay(test: SimulatedTest, token: str) -> SimulatedTest:
     Raises TokenMalformed when it runs.
     """
     simulation = test.simulation
-    return simulated(
-        simulation,
-        lambda **arguments: simulation.judge(simulation.search(**arguments).replay(token)),
-    )
+
+    def check(**arguments: Any) -> None:
+        __tracebackhide__ = True
+        simulation.judge(simulation.search(**arguments).replay(token))
+
+    return simulated(simulation, check)

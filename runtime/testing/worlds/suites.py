@@ -15,6 +15,7 @@ from typing import Any, Final
 from epochgate.runtime.api.committer import Committables, Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import Operator
+from epochgate.runtime.api.plain_values import PLAIN_TYPES
 from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.pipeline.program import SINK, SOURCE, PipelineProgram
 from epochgate.runtime.pipeline.record_sink import RecordSink
@@ -22,6 +23,7 @@ from epochgate.runtime.source import Source, SourceOperator, SourceProvider
 from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.world import World
 
+SHOWN_MAX: Final = 20
 LOOKS: Final = 4
 """How often a source's job is looked at, and asked for a checkpoint, while it reads."""
 
@@ -47,6 +49,10 @@ def agree(
     world.eventually(
         "coordinator and tasks agree",
         lambda: len(job.operators) == subtasks and agrees(job.coordinator, job.operators),
+        shows=lambda: (
+            f"coordinator: {_state(job.coordinator)}\n"
+            + "\n".join(f"task {n}: {_state(each)}" for n, each in enumerate(job.operators))
+        ),
     )
     drawn = values if isinstance(values, Sequence) else world.draw(values, "values")
     for value in drawn:
@@ -77,6 +83,7 @@ def read_once(
     world.always(
         "no record is committed twice, or one that the source does not have",
         lambda: committed() <= due,
+        shows=lambda: f"too much: {_told(committed() - due)}",
     )
     job = world.job(
         SourceProvider(SOURCE, source),
@@ -88,11 +95,27 @@ def read_once(
         checkpoint_every_s=5.0,
         task_operators=(SOURCE, SINK),
     )
-    world.eventually("every record is committed", lambda: committed() == due, within_s=60.0)
+    world.eventually(
+        "every record is committed",
+        lambda: committed() == due,
+        within_s=60.0,
+        shows=lambda: f"missing: {_told(due - committed())}",
+    )
     for _ in range(LOOKS):
         world.move()
         job.checkpoint()
     return job
+
+
+def _state(user_code: Any) -> str:
+    """The plain values that an object of the user has."""
+    plain = {name: value for name, value in vars(user_code).items() if type(value) in PLAIN_TYPES}
+    return ", ".join(f"{name} = {value!r}" for name, value in plain.items())
+
+
+def _told(records: Counter[str]) -> str:
+    """The first of some records."""
+    return ", ".join(list(records.elements())[:SHOWN_MAX]) + ", ..." * (len(records) > SHOWN_MAX)
 
 
 class Pages(Committer):

@@ -27,8 +27,8 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 final class UnevenCommittables {
 
     private static final long PAUSE_MS = 300;
-    private static final long EXPIRES_MS = 1_500;
-    private static final long SLOW_MS = 100;
+    private static final long EXPIRES_MS = 3_000;
+    private static final long SLOW_MS = 150;
     private static final long FIRST_SLOW = 4;
     private static final long SLOW_ONES = 40;
     private static final long BEHIND_THEM = FIRST_SLOW + SLOW_ONES;

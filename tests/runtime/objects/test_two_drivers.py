@@ -24,7 +24,7 @@ from tests.runtime.store.mediums import JOB, checkpoint_of
 ROOT = Path(__file__).parents[3]
 
 DRIVER = """
-import os, signal, sys
+import signal, sys
 from dataclasses import replace
 from epochgate.runtime.objects.client import open_url
 from epochgate.runtime.store import CheckpointStoreLost, ObjectCheckpointStore
@@ -44,7 +44,7 @@ class Stopping(FaultyObjects):
             self.stop()
     def stop(self):
         self.saves = False
-        os.kill(os.getpid(), signal.SIGSTOP)
+        signal.raise_signal(signal.SIGSTOP)  # of this thread, which goes no further
 
 objects = Stopping(open_url)
 store = ObjectCheckpointStore(objects.open(url), job_id=JOB)

@@ -328,6 +328,18 @@ def test_checkpoints_are_named_for_their_place_unless_the_job_has_a_name(
     store.close()
 
 
+@pytest.mark.parametrize("place", ["orders", "s3://shop/orders"])
+def test_as_many_of_the_newest_checkpoints_are_kept_as_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_checkpoints(place, retained=5, open_objects=Memory().open)
+    for number in range(1, 8):
+        store.save(CompletedCheckpoint(number, "orders", "run", 0.0, parallelism=1))
+    assert store.ids() == [3, 4, 5, 6, 7]
+    store.close()
+
+
 def test_checkpoints_at_a_url_that_is_no_object_stores_are_refused() -> None:
     with pytest.raises(UrlNotSupported, match="'hdfs://a/b' are at a URL of no object store"):
         open_checkpoints("hdfs://a/b")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from epochgate.runtime import CheckpointAborted
 from epochgate.runtime.savepoints import Savepoint
 from epochgate.runtime.savepoints.asking import (
     SavepointNotAnswered,
@@ -101,6 +102,36 @@ def test_a_job_that_ends_meanwhile_answers_what_it_has_taken(tmp_path: Path) -> 
     requests.close()
     requests.join()
     assert place.read("one.answer") == {"state": "written", **MADE.to_json()}
+
+
+def test_of_a_job_that_ends_before_it_has_made_one_the_newest_checkpoint_is_copied(
+    tmp_path: Path,
+) -> None:
+    store = DirectoryCheckpointStore(tmp_path / "checkpoints", job_id=JOB)
+    store.write_file("known-files/one.segment", b"known")
+    store.save(checkpoint_of(3))
+    asked: Future[Savepoint] = Future()
+    taken = threading.Event()
+
+    def ask(to: str | None) -> Future[Savepoint]:
+        taken.set()
+        return asked
+
+    requests = SavepointRequests(RequestPlace(store.path), ask)
+
+    def end() -> None:
+        assert taken.wait(30)
+        requests.close()
+        asked.set_exception(CheckpointAborted("the job is finished: its input has ended"))
+        store.close()
+
+    ending = threading.Thread(target=end)
+    requests.start()
+    ending.start()
+    made, is_of_running_job = ask_savepoint(store.path, timeout_s=30)
+    ending.join()
+    requests.join()
+    assert (made.checkpoint_id, is_of_running_job) == (3, False)
 
 
 def test_a_request_of_another_user_is_refused(

@@ -248,7 +248,7 @@ def test_newest_is_told_by_the_id_and_not_by_any_clock(tmp_path: Path) -> None:
 
 
 DRIVER = """
-import os, signal, sys
+import signal, sys
 from dataclasses import replace
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.store import CheckpointStoreLost, DirectoryCheckpointStore
@@ -261,7 +261,7 @@ class Stopping(LocalFileSystem):
     def _stop(self, name):
         if self.saves and name == step:
             self.saves = False
-            os.kill(os.getpid(), signal.SIGSTOP)
+            signal.raise_signal(signal.SIGSTOP)
     def rename(self, source, destination):
         self._stop("rename")
         super().rename(source, destination)

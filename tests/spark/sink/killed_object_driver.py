@@ -1,12 +1,12 @@
-"""A driver that ingests into an object store and kills itself (-9) at a named request.
+"""A driver that ingests into an object store and kills itself (-9) at a named request, or stops
+itself there until it is told to go on.
 
-python -m tests.spark.sink.killed_object_driver SOURCE URL [REQUEST KEY WHEN]
+python -m tests.spark.sink.killed_object_driver SOURCE URL [REQUEST KEY WHEN [SIGSTOP]]
 """
 
 from __future__ import annotations
 
 import fnmatch
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -25,17 +25,21 @@ from epochgate.spark.session import local_session
 class DeadlyObjects(FaultyObjects):
     """Kills its process before or after the first such request for a key of that pattern."""
 
-    def __init__(self, request: str, key: str, when: str) -> None:
+    def __init__(self, request: str, key: str, when: str, by: str = "SIGKILL") -> None:
         super().__init__(open_url)
         self._request, self._key, self._when = request, key, when
+        # Of this thread: one to the process lets it go on until another thread has heard of it.
+        self._signal = signal.Signals[by]
 
     def change(self, name: str, key: str, do: Callable[[], None]) -> None:
         is_it = name == self._request and fnmatch.fnmatch(key, self._key)
-        if is_it and self._when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        super().change(name, key, do)
         if is_it:
-            os.kill(os.getpid(), signal.SIGKILL)
+            self._request = ""  # the first alone: one that is stopped goes on
+        if is_it and self._when == "before":
+            signal.raise_signal(self._signal)
+        super().change(name, key, do)
+        if is_it and self._when == "after":
+            signal.raise_signal(self._signal)
 
 
 def main(source: str, url: str, *step: str) -> None:
