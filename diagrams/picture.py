@@ -26,7 +26,7 @@ from epochgate.fsm import Machine, Row
 CARD_CHARACTERS_MAX = 40
 """Where the lines of a card are broken."""
 
-INK, SOFT, LINE = "#1f2933", "#7b8794", "#52606d"
+INK, SOFT, LINE = "#1f2933", "#52606d", "#52606d"
 STATE_FILL, STATE_LINE = "#dceaf7", "#3e6f9e"
 TERMINAL_FILL, TERMINAL_LINE = "#e8e6e1", "#7d7468"
 CARD_FILL, CARD_LINE = "#fbfaf6", "#ddd8c9"

@@ -26,6 +26,7 @@ COMMANDS = (
     "compact",
     "status",
     "checkpoints",
+    "commits",
     "savepoint",
     "soak",
     "bench",

@@ -9,7 +9,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
-from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.commits import CommitJob, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
@@ -44,6 +44,7 @@ MACHINES: dict[str, type[Machine]] = {
 
 SYSTEMS: dict[str, type[ClosedSystem]] = {
     "commit": CommitJob,
+    "hanging": HangingWork,
     "batch": BatchJob,
     "compacting": CompactingJob,
     "recreation": RecreatedJob,
@@ -65,7 +66,8 @@ CONSTANTS: dict[str, str] = {
     "concurrent": "attempts of a subtask that may run at the same time",
     "coordinators": "coordinators of the job",
     "tolerable_failures": "checkpoints that may fail one after the other",
-    "commit_retries": "how often a commit is tried again",
+    "commit_retries": "how often a commit, and work after one, is tried again",
+    "after_commit": "1: there is work after each commit",
     "periodic": "1: checkpoints are also taken by the interval",
     "wanted": "checkpoints that are taken",
     "events": "events from each coordinator to each subtask",

@@ -246,6 +246,7 @@ class Checkpoint(Machine):
 
     def gather_ledger(self) -> None:
         self.system.committer.carry(self.number)
+        self.system.post_commit.carry(self.number)
         self.store()
 
     def save(self) -> None:

@@ -5,7 +5,8 @@ Decides that nothing is committed before its checkpoint is completed, that a com
 tried again a bounded number of times, and that a missed notice is subsumed by a later one: a commit
 covers every checkpoint in the ledger. The ledger travels with every checkpoint that is stored, and
 the start of a driver takes it over from the restored one, so that a driver may die at any moment.
-Leaves to the sink that committing twice is the same as once. Source: Apache Flink's
+Leaves to the sink that committing twice is the same as once, and to `PostCommit` what is done once
+a checkpoint is visible. Source: Apache Flink's
 GlobalCommitterOperator (rules C2 to C6 in docs/protocol.md).
 """
 
@@ -36,8 +37,8 @@ IDLE, COMMITTING, GIVEN_UP = "idle", "committing", "given_up"
 class SinkPort(Port):
     """Where commits happen, and where the committables of the checkpoints in the ledger are kept.
 
-    The answer to a commit is `committed`, `retry_later` or `refused`, with its checkpoint and
-    tries.
+    The answer to a commit is `committed`, `already_committed`, `retry_later`, `refused` or
+    `impossible`, with its checkpoint and tries.
     """
 
     def carry(self, checkpoint: int, earlier: int) -> None:
@@ -47,10 +48,12 @@ class SinkPort(Port):
         """The next commit includes this checkpoint; oldest first."""
 
     def commit(self, checkpoint: int, tries: int) -> None:
-        """Commit what is covered, of which this is the newest; `tries` failed before."""
+        """Commit what is covered, of which this is the newest; `tries` failed before, and each of
+        them makes the pause before this one longer.
+        """
 
     def settled(self, checkpoint: int) -> None:
-        """The commit of this checkpoint is known: its committables are needed no more."""
+        """The commit of this checkpoint is known."""
 
 
 class GlobalCommitter(Machine):
@@ -75,8 +78,10 @@ class GlobalCommitter(Machine):
     due: Trigger
     carry: Trigger
     committed: Trigger
+    already_committed: Trigger
     retry_later: Trigger
     refused: Trigger
+    impossible: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -104,6 +109,15 @@ class GlobalCommitter(Machine):
         Ignore("committed",   (IDLE, GIVEN_UP),             None,
                                   "no commit is under way"),
 
+        Row("already_committed",    COMMITTING, IDLE,       "is_asked and not has_more",
+            "settle, reconsider", "an earlier commit has shown all of it, and its answer was lost"),
+        Row("already_committed",    COMMITTING, STAY,       "is_asked and has_more",
+            "settle, commit",     "what was completed meanwhile is not committed"),
+        Ignore("already_committed", COMMITTING,             "not is_asked",
+                                  "the answer is to an earlier commit"),
+        Ignore("already_committed", (IDLE, GIVEN_UP),       None,
+                                  "no commit is under way"),
+
         Row("retry_later",    COMMITTING,       STAY,       "is_asked and may_retry",
             "commit_again",       "the sink could not commit now"),
         Row("retry_later",    COMMITTING,       GIVEN_UP,   "is_asked and not may_retry",
@@ -118,6 +132,13 @@ class GlobalCommitter(Machine):
         Ignore("refused",     COMMITTING,                   "not is_asked",
                                   "the answer is to an earlier commit"),
         Ignore("refused",     (IDLE, GIVEN_UP),             None,
+                                  "no commit is under way"),
+
+        Row("impossible",     COMMITTING,       GIVEN_UP,   "is_asked",
+            "fail_job",           "it can never be committed, and stays in the stored ledger"),
+        Ignore("impossible",  COMMITTING,                   "not is_asked",
+                                  "the answer is to an earlier commit"),
+        Ignore("impossible",  (IDLE, GIVEN_UP),             None,
                                   "no commit is under way"),
     )
     # fmt: on
@@ -164,6 +185,7 @@ class GlobalCommitter(Machine):
     def settle(self) -> None:
         for checkpoint in self.covered.take_all():
             self.sink.settled(checkpoint)
+            self.system.post_commit.owe(checkpoint)
 
     def reconsider(self) -> None:
         self.system.lifecycle.reconsider()

@@ -11,6 +11,7 @@ from epochgate.models.committer import GlobalCommitter
 from epochgate.models.gateway import Gateway
 from epochgate.models.holder import Holder
 from epochgate.models.lifecycle import JobLifecycle
+from epochgate.models.post_commit import PostCommit
 from epochgate.models.request import CheckpointRequest
 from epochgate.models.snapshot import CoordinatorSnapshot
 
@@ -19,8 +20,9 @@ class Job(System):
     """Everything that the driver decides about one job.
 
     Constants: `subtasks` and `coordinators`, how many there are; `tolerable_failures`, how many
-    checkpoints may fail in a row; `commit_retries`, how often a commit is tried again; `periodic`,
-    1 if checkpoints are taken without being asked for.
+    checkpoints may fail in a row; `commit_retries`, how often a commit, and work after one, is tried
+    again; `periodic`, 1 if checkpoints are taken without being asked for; `after_commit`, 1 if there
+    is work after each commit.
     """
 
     INDEX_SETS: ClassVar[dict[str, str]] = {
@@ -33,6 +35,7 @@ class Job(System):
         "tolerable_failures": 0,
         "commit_retries": 10,
         "periodic": 0,
+        "after_commit": 0,
     }
 
     subtasks: int
@@ -40,6 +43,7 @@ class Job(System):
     tolerable_failures: int
     commit_retries: int
     periodic: int
+    after_commit: int
 
     lifecycle: JobLifecycle = machines(JobLifecycle)
     attempt: list[Attempt] = machines(Attempt)
@@ -49,3 +53,4 @@ class Job(System):
     request: CheckpointRequest = machines(CheckpointRequest)
     checkpoint: Checkpoint = machines(Checkpoint)
     committer: GlobalCommitter = machines(GlobalCommitter)
+    post_commit: PostCommit = machines(PostCommit)

@@ -3,7 +3,8 @@ subtask's affair.
 
 Decides when a failure of one attempt stays with its subtask and when everything goes back to the
 last completed checkpoint, that neither restarts before the checkpoint being stored is settled, and
-that the job ends only when no process speaks any more and everything completed is committed. Leaves
+that the job ends only when no process speaks any more, everything completed is committed, and no
+work after a commit is under way. Leaves
 to the restart strategy behind its port after which back-off, or whether at all, to try again (its
 answer is `Attempt.restart`, `backed_off` or `give_up`).
 
@@ -172,7 +173,7 @@ class JobLifecycle(Machine):
             "restore_all, ask_for_last",           "all attempts are down; a stop is pending"),
         Ignore("reconsider", RESTARTING,                                     "not may_restart_all",
                                                    "the back-off, an attempt or a save is not over yet"),
-        Row("reconsider",    FINISHING,                            FINISHED, "is_down and is_committed",
+        Row("reconsider",    FINISHING,                            FINISHED, "is_down and is_committed and has_worked",
             "end",                                 "all processes have left, and all output is committed"),
         Row("reconsider",    FAILING,                              FAILED,   "is_down",
             "end",                                 "all processes have left"),
@@ -182,6 +183,8 @@ class JobLifecycle(Machine):
                                                    "a process has not left, or a checkpoint is being stored"),
         Ignore("reconsider", FINISHING,                                      "is_down and not is_committed",
                                                    "the sink has not committed the last checkpoint"),
+        Ignore("reconsider", FINISHING,                                      "is_down and is_committed and not has_worked",
+                                                   "the work after the last commit is under way"),
         Ignore("reconsider", (FAILING, CANCELING),                           "not is_down",
                                                    "a process has not left, or a checkpoint is being stored"),
         Ignore("reconsider", (CREATED, RUNNING, STOPPING, *ENDED),           None,
@@ -233,6 +236,9 @@ class JobLifecycle(Machine):
 
     def is_committed(self) -> bool:
         return self.system.committer.is_settled()
+
+    def has_worked(self) -> bool:
+        return self.system.post_commit.is_settled()
 
     def has_ended(self) -> bool:
         return self.state == FINISHED or self.state == FAILED or self.state == CANCELED

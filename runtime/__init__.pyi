@@ -1,6 +1,7 @@
 """The names of `epochgate.runtime`, and where they are defined."""
 
 from epochgate.runtime.api.committer import (
+    CommitImpossible as CommitImpossible,
     Committables as Committables,
     Committer as Committer,
     RetryLater as RetryLater,

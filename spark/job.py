@@ -33,6 +33,7 @@ from epochgate.runtime.savepoints.requests import RequestPlace, SavepointRequest
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.shell.queue_thread import JobLoop
 from epochgate.runtime.store import CheckpointStore
 from epochgate.runtime.tracing.file_journal import Tracing, tracing_of
@@ -202,6 +203,7 @@ def run_job(
     *,
     store: CheckpointStore,
     committer: Committer | None = None,
+    after_commit: AfterCommit | None = None,
     batch_states: Mapping[str, bytes] | None = None,
     from_savepoint: str | os.PathLike[str] | None = None,
     by_value: Sequence[ModuleType] = (),
@@ -218,26 +220,24 @@ def run_job(
     """Start a job on `spark`, a session with its driver in this process; returns once submitted.
 
     `program_factory(subtask)` makes what the subtask runs, in its worker process. It is sent with
-    cloudpickle, and with it what it needs of the user's own modules; installed packages must be
-    installed on the executors as well, unless their modules are in `by_value`. `port`: on which the
-    driver listens, 0 for a free one; its address is spark.driver.bindAddress, and tasks connect to
-    spark.driver.host; with a local master both are the loopback address. `batch_states`: operator
-    id -> what `JobHandle.request_batch_snapshot` gave in an earlier job; while there is no
-    checkpoint, its coordinator begins from that, and its tasks from nothing. `from_savepoint`: of
-    this job; `store` must hold nothing yet, or have begun with the same. A worker that is silent
-    for `heartbeat_timeout_s` is replaced; it speaks every `heartbeat_interval_s`. The job fails
-    when Spark brings up no process for a subtask within `process_timeout_s`. `listeners` hear what
-    happens, as the loggers `epochgate.job…` do, and the history beside the checkpoints of a
-    `DirectoryCheckpointStore` (`has_history`). `metrics_port`: of a page for Prometheus, see
-    `JobHandle.metrics_url`; 0 for a free one. `journal`: a directory for the traces of driver and
-    tasks. `in_front` puts another transport between Spark's and the job, for tests.
+    cloudpickle and what it needs of the user's own modules; installed packages must be on the
+    executors too, or their modules in `by_value`. `port`: on which the driver listens, 0 for a free
+    one, at spark.driver.bindAddress; tasks connect to spark.driver.host; with a local master both
+    are the loopback address. `batch_states`: operator id -> what `JobHandle.request_batch_snapshot`
+    gave in an earlier job; without a checkpoint its coordinator begins from that. `from_savepoint`:
+    of this job; `store` must hold nothing yet, or have begun with the same. `after_commit` is
+    called with each checkpoint that is visible. A worker that is silent for `heartbeat_timeout_s`
+    is replaced; it speaks every `heartbeat_interval_s`. The job fails when Spark brings up no
+    process for a subtask within `process_timeout_s`. `listeners` hear what happens, as the loggers
+    `epochgate.job…` and the history of a directory (`has_history`) do. `metrics_port`: of a page
+    for Prometheus, see `JobHandle.metrics_url`; 0: a free one. `journal`: a directory for traces.
+    `in_front`: another transport before Spark's, for tests.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises, without closing
     `store` unless the job had begun to start, what `validate_session`, `begin_from`, MetricsPage,
     and `committer.open` raise, ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind.
     """
-    concurrent = configuration.concurrent_attempts_max
-    warnings = validate_session(spark, concurrent_attempts_max=concurrent)
+    warned = validate_session(spark, concurrent_attempts_max=configuration.concurrent_attempts_max)
     tracing = tracing_of(journal, configuration)
     transport = _transport(
         spark.sparkContext,
@@ -259,11 +259,12 @@ def run_job(
             clock=MonotonicClock(),
             blocking=ThreadedWork,
             committer=committer,
+            after_commit=after_commit,
             batch_states=batch_states,
             listeners=heard_by.listeners,
             journal=None if tracing is None else tracing.driver,
         )
-        loop = _begun(master, transport, warnings)
+        loop = _begun(master, transport, warned)
     return JobHandle(master, loop, transport, heard_by.metrics_url, _requests_to(master))
 
 

@@ -39,6 +39,7 @@ from epochgate.runtime.pipeline import (
     Setting,
 )
 from epochgate.runtime.savepoints import begin_from, read_savepoint
+from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.source import Source, SourceOperator, SourceProvider
 from epochgate.runtime.store import (
     CheckpointStore,
@@ -85,6 +86,7 @@ class PreparedJob:
     configuration: JobConfiguration
     program: Callable[[int], PipelineProgram]
     committer: Committer
+    after_commit: AfterCommit | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +98,8 @@ class Pipeline:
     `MapOperator`, of which each attempt makes its own. sink: a `Sink`; or a function
     `write(checkpoint_id, records)` or a committer, which get the records of the batches on the
     driver, plain values. coordinators: settings, rate limits and other `CoordinatedOperator`s, and
-    the provider of the map operator's own coordinator, whose operator id is `map`.
+    the provider of the map operator's own coordinator, whose operator id is `map`. after_commit: is
+    called with each checkpoint that is visible and its committables, as that of `run_job`.
 
     Raises PipelineMisconfigured.
     """
@@ -105,6 +108,7 @@ class Pipeline:
     map: Callable[..., Any] | type[MapOperator] | None = None
     sink: Sink | Committer | Callable[[int, list[Any]], None]
     coordinators: Sequence[CoordinatorProvider] = ()
+    after_commit: AfterCommit | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, Source):
@@ -199,7 +203,7 @@ class Pipeline:
             committer.close()
             raise
         program = _ProgramFactory(self.source, self.map, sink, beside)
-        return PreparedJob(configuration, program, committer)
+        return PreparedJob(configuration, program, committer, self.after_commit)
 
     def _as_sink(self) -> Sink:
         if isinstance(self.sink, Sink):
@@ -263,6 +267,7 @@ class Pipeline:
                 prepared.program,
                 store=store,
                 committer=prepared.committer,
+                after_commit=prepared.after_commit,
                 **run,
             )
         except BaseException:

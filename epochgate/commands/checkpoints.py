@@ -177,16 +177,17 @@ def _versions(checkpoint: CompletedCheckpoint) -> dict[str, set[int]]:
 
 def exported(checkpoint: CompletedCheckpoint) -> dict[str, Any]:
     """All of a checkpoint as JSON has it; bytes are {"base64": text}."""
-    values: dict[str, Any] = _plain(asdict(checkpoint))
+    values: dict[str, Any] = plain(asdict(checkpoint))
     return values
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A plain value as JSON has it; bytes are {"base64": text}."""
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode("ascii")}
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {str(key): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
 
 
 def listed(found: Sequence[dict[str, Any]], *, is_verified: bool) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """A closed system around the global committer: each committable of a completed checkpoint takes
-effect exactly once, and none of another does.
+effect exactly once, and none of another does; and the work after each commit is done.
 
 Subtasks produce committables and hand them over with a checkpoint; those of a checkpoint that was
 aborted they hand over again. The store keeps a checkpoint together with the committables and the
 ledger of the committer; the sink commits one checkpoint after the other, fails before, amid or
 after that, or refuses; and an answer may come a second time, too late. The driver dies at any
-moment: what is in the store and in the sink stays, and the next driver begins from the newest
-stored checkpoint and its ledger::
+moment, or is taken for dead amid a commit and goes on with it: what is in the store and in the sink
+stays, and the next driver claims the target and begins from the newest stored checkpoint and its
+ledger, or, if that one is lost, from the one before::
 
     subtask 0     a |1         c |2
     subtask 1     b |1           |2
@@ -14,12 +15,14 @@ stored checkpoint and its ledger::
     sink                     commit 1 .....................X   the driver dies
     next driver                                                adopt 1, due 2: commit 1 and 2
 
-`GlobalCommitter` is the machine that runs in production. The sink is idempotent by the key of a
-checkpoint. Ids that no stored checkpoint has are given again by the next driver.
+`GlobalCommitter` and `PostCommit` are the machines that run in production. The target keeps the
+number of its last checkpoint, for all drivers. Ids that the store never held are given again by the
+next driver.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from epochgate.fsm.closed import (
@@ -34,15 +37,19 @@ from epochgate.fsm.system import machines
 from epochgate.models.closed.surroundings.commits import (
     DOWN,
     FINISHED,
+    UNWRITTEN,
     Budget,
     Checkpoint,
     Committable,
     Committer,
     Driver,
     Lifecycle,
-    Sink,
+    PostCommitWork,
     Store,
 )
+from epochgate.models.closed.surroundings.target import Sink, Worker, Zombie
+from epochgate.models.committer import COMMITTING
+from epochgate.models.post_commit import PUT_OFF
 
 
 class CommitJob(ClosedSystem):
@@ -58,6 +65,7 @@ class CommitJob(ClosedSystem):
         "wanted": 3,
         "F": 2,
         "commit_retries": 1,
+        "after_commit": 1,
     }
     DERIVED: ClassVar[dict[str, str]] = {"checkpoints": "wanted + F"}
     STEPS: ClassVar[tuple[Step, ...]] = (
@@ -71,21 +79,35 @@ class CommitJob(ClosedSystem):
         Step("driver", "end"),
         Step("driver", "start"),
         Step("driver", "finish"),
+        Step("worker", "act"),
+        Step("worker", "answer"),
         Step("checkpoint", "fail", is_fair=False),
         Step("sink", "put_off", is_fair=False),
         Step("sink", "refuse", is_fair=False),
+        Step("sink", "rule_out", is_fair=False),
+        Step("worker", "fail", is_fair=False),
         Step("driver", "die", is_fair=False),
+        Step("driver", "go_back", is_fair=False),
+        Step("zombie", "apply", is_fair=False),
     )
-    WIRING: ClassVar[dict[str, str]] = {"committer.sink": "sink"}
+    UNTAKEN: ClassVar[dict[str, str]] = {
+        "post_commit.owe: the job has nothing to do after a commit": "explored with after_commit=0"
+    }
+    WIRING: ClassVar[dict[str, str]] = {"committer.sink": "sink", "post_commit.worker": "worker"}
 
     subtasks: int
     items: int
     wanted: int
     checkpoints: int
     F: int
+    commit_retries: int
+    after_commit: int
 
     committer: Committer = machines(Committer)
+    post_commit: PostCommitWork = machines(PostCommitWork)
     sink: Sink = machines(Sink)
+    zombie: Zombie = machines(Zombie)
+    worker: Worker = machines(Worker)
     committable: dict[tuple[int, int], Committable] = machines(Committable)
     checkpoint: Checkpoint = machines(Checkpoint)
     store: Store = machines(Store)
@@ -101,15 +123,14 @@ class CommitJob(ClosedSystem):
             for i in range(self.items)
         )
 
-    @always(
-        "C2: the ledger is what the driver holds and does not know to be committed", when="runs"
-    )
+    @always("C2: the driver holds what is in the ledger, and what work is owed for", when="runs")
     def keeps_the_ledger(self) -> bool:
         held = 0
         for k in range(self.checkpoints):
             if self.sink.is_held[k]:
                 held += 1
-        return held == self.committer.covered.size() + self.committer.waiting.size()
+        ledger = self.committer.covered.size() + self.committer.waiting.size()
+        return held == ledger + self.post_commit.owed.size()
 
     def runs(self) -> bool:
         return self.driver.is_working()
@@ -120,6 +141,64 @@ class CommitJob(ClosedSystem):
 
     def has_finished(self) -> bool:
         return self.driver.state == FINISHED
+
+    @always(
+        "C5: the target of a job that has finished knows each of its checkpoints",
+        when="has_finished",
+    )
+    def knows_all(self) -> bool:
+        return all(
+            self.sink.is_visible[k] or not self.store.is_stored[k] for k in range(self.checkpoints)
+        )
+
+    @always("what was produced before the end of the input takes effect", when="has_finished")
+    def shows_the_last(self) -> bool:
+        return all(
+            self.committable[s, i].effects > 0 or self.committable[s, i].state == UNWRITTEN
+            for s in range(self.subtasks)
+            for i in range(self.items)
+        )
+
+    @always("a driver that was replaced changes nothing in the target")
+    def fences(self) -> bool:
+        return not self.zombie.has_changed
+
+    @always("the target is never ahead of a driver that works", when="runs")
+    def goes_back_with_the_job(self) -> bool:
+        return self.sink.last <= self.store.completed
+
+    @always("C8: the next driver finds what work is owed")
+    def finds_debts(self) -> bool:
+        return self.after_commit == 0 or all(
+            self.worker.is_done[k]
+            or not self.sink.is_visible[k]
+            or self.store.ledger[k]
+            or self.store.debts[k]
+            or self.store.completed == k + 1
+            for k in range(self.checkpoints)
+        )
+
+    @leads_to("C8: once failures stop, the work of each commit is done", then="is_worked_off")
+    def has_debts(self) -> bool:
+        return not self.is_worked_off()
+
+    def is_worked_off(self) -> bool:
+        has_given_way = self.has_finished() and self.post_commit.state == PUT_OFF
+        return (
+            self.after_commit == 0
+            or has_given_way
+            or all(
+                self.worker.is_done[k] or not self.sink.is_visible[k]
+                for k in range(self.checkpoints)
+            )
+        )
+
+    @leads_to("C9: checkpoints complete", then="has_completed_all")
+    def has_to_complete(self) -> bool:
+        return not self.has_completed_all()
+
+    def has_completed_all(self) -> bool:
+        return self.store.completed >= self.wanted
 
     @leads_to("I9: once failures stop, everything completed takes effect", then="shows_all")
     def has_hidden(self) -> bool:
@@ -154,6 +233,45 @@ class CommitJob(ClosedSystem):
     def falls_behind(self) -> bool:
         return not self.committer.covered.empty() and not self.committer.waiting.empty()
 
+    @sometimes("a driver dies while a stored debt is all that knows of work that is not done")
+    def needs_the_debts(self) -> bool:
+        return self.driver.state == DOWN and any(
+            self.store.debts[k] and not self.worker.is_done[k] for k in range(self.checkpoints)
+        )
+
+    @sometimes("the work of a commit is done again")
+    def works_again(self) -> bool:
+        return self.worker.number > 0 and (
+            self.worker.is_done[self.worker.number - 1] and not self.worker.has_acted
+        )
+
+    @sometimes("a later checkpoint is committed while the work of an earlier one is under way")
+    def commits_meanwhile(self) -> bool:
+        return self.worker.number > 0 and self.committer.state == COMMITTING
+
+    @sometimes("a job finishes with work that has failed in every try")
+    def finishes_in_debt(self) -> bool:
+        return self.has_finished() and self.post_commit.state == PUT_OFF
+
+    @sometimes("a start goes back behind what was visible, and withdraws it")
+    def has_withdrawn(self) -> bool:
+        return self.store.newest > self.store.completed and self.sink.last == self.store.completed
+
     @terminal("the job has finished, and what is completed has taken effect")
     def is_over(self) -> bool:
         return self.has_finished() and self.shows_all()
+
+
+class HangingWork(CommitJob):
+    """The global committer beside work that never ends: checkpoints and commits go on.
+
+    Nothing has to happen of the work after commits, so that whatever has to happen does not wait
+    for it.
+    """
+
+    STEPS = tuple(
+        replace(step, is_fair=False) if step.machine == "worker" else step
+        for step in CommitJob.STEPS
+    )
+
+    has_debts = None  # type: ignore[assignment]  # the work of no commit has to be done

@@ -45,6 +45,7 @@ class ConcurrentAttempts(ConcurrentJob, ClosedSystem):
         "tolerable_failures": 1,
         "commit_retries": 0,
         "periodic": 0,
+        "after_commit": 0,
         "overtaking": 0,
         "said": 1,
         "phases": 4,
@@ -95,6 +96,7 @@ class ConcurrentAttempts(ConcurrentJob, ClosedSystem):
         "snapshot.user": "user",
         "request.requester": "shore",
         "committer.sink": "sink",
+        "post_commit.worker": "sink",
         "lifecycle.driver": "delays",
     }
 

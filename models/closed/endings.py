@@ -14,7 +14,7 @@ from epochgate.models.closed.surroundings.driver import (
     SlowSink,
 )
 from epochgate.models.committer import GIVEN_UP
-from epochgate.models.lifecycle import CANCELED, FAILED, FINISHED
+from epochgate.models.lifecycle import CANCELED, FAILED, FINISHED, FINISHING
 
 
 class EndingJob(ClosedJob):
@@ -30,6 +30,7 @@ class EndingJob(ClosedJob):
         "wanted": 1,
         "timeouts_cost": 1,
         "slow_commits": 1,
+        "after_commit": 1,
     }
     DERIVED: ClassVar[dict[str, str]] = {
         **ClosedJob.DERIVED,
@@ -39,6 +40,7 @@ class EndingJob(ClosedJob):
         **untaken.LEFT_TO_TALKING,
         **untaken.EXCUSED,
         "lifecycle.checkpoint_over: the job has ended with this checkpoint": "commits take their time",
+        "post_commit.owe: the job has nothing to do after a commit": "it has",
     }
     slow_commits: int
 
@@ -50,6 +52,8 @@ class EndingJob(ClosedJob):
         Step("sink", "finish"),
         Step("sink", "put_off", is_fair=False),
         Step("sink", "refuse", is_fair=False),
+        Step("sink", "finish_work"),
+        Step("sink", "fail_work", is_fair=False),
         Step("process", "end_input", is_fair=False),
         Step("process", "fail_fatally", is_fair=False),
         Step("user", "fail_for_good", is_fair=False),
@@ -85,6 +89,24 @@ class EndingJob(ClosedJob):
     @always("what a finished job has completed is visible")
     def has_committed(self) -> bool:
         return self.lifecycle.state != FINISHED or self.sink.visible == self.checkpoint.completed
+
+    @always("a finished job has done the work after its last commit, or was told that it stalled")
+    def has_worked(self) -> bool:
+        return (
+            self.lifecycle.state != FINISHED
+            or self.after_commit == 0
+            or self.sink.worked == self.checkpoint.completed
+            or self.sink.is_stalled
+        )
+
+    @sometimes("the work after the last commit is all that a job waits for")
+    def waits_for_work(self) -> bool:
+        return (
+            self.lifecycle.state == FINISHING
+            and self.lifecycle.is_down()
+            and self.committer.is_settled()
+            and not self.post_commit.is_settled()
+        )
 
     @leads_to("a commit that is given up ends the job", then="has_ended")
     def has_given_up(self) -> bool:

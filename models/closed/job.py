@@ -48,6 +48,7 @@ class ClosedJob(Job, ClosedSystem):
         "tolerable_failures": 1,
         "commit_retries": 0,
         "periodic": 0,
+        "after_commit": 0,
         "wanted": 2,
         "events": 1,
         "F": 1,
@@ -114,6 +115,7 @@ class ClosedJob(Job, ClosedSystem):
         "snapshot.user": "user",
         "request.requester": "requester",
         "committer.sink": "sink",
+        "post_commit.worker": "sink",
         "lifecycle.driver": "restarter",
     }
 

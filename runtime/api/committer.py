@@ -18,7 +18,17 @@ Committables = dict[int, list[Any]]
 
 
 class RetryLater(EpochgateError):
-    """Raised by a committer that could not commit now, but may be able to later."""
+    """Raised by a committer that could not commit now, but may be able to later; also where it does
+    not know whether its commit took effect, which the next try finds out.
+    """
+
+
+class CommitImpossible(EpochgateError):
+    """Raised by a committer that knows that this checkpoint can never be committed: the reason.
+
+    The job fails with it. What the checkpoint holds stays in the ledger, in doubt, until the target
+    takes it or it is given up.
+    """
 
 
 class Committer(ABC):
@@ -44,9 +54,12 @@ class Committer(ABC):
         """
 
     @abstractmethod
-    def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Make everything of this checkpoint visible at once, or raise RetryLater, or another error
-        for good.
+    def commit(self, checkpoint_id: int, committables: Committables) -> bool | None:
+        """Make everything of this checkpoint visible at once; return False where an earlier commit
+        has done that, and nothing was changed.
+
+        Raises RetryLater to be called again after a while, CommitImpossible where that would never
+        help, or another error, which ends the job and leaves it to the next start.
         """
 
     def metrics(self) -> Mapping[str, int | float]:

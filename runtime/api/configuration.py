@@ -11,6 +11,9 @@ from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.rescaling import Redistribution
 from epochgate.runtime.api.restart_strategies import FixedDelay, RestartStrategy
 
+DOUBLINGS_MAX = 32
+"""Of a pause; a float cannot be doubled for ever."""
+
 
 class JobMisconfigured(UsageError):
     """A job's configuration cannot be meant."""
@@ -34,7 +37,9 @@ class JobConfiguration:
     tolerable_checkpoint_failures: int = 3
     restart_strategy: RestartStrategy = field(default_factory=lambda: FixedDelay(10, 1.0))
     commit_retries_max: int = 10
-    commit_retry_delay_s: float = 1.0
+    commit_retry_delay_s: float = 0.2
+    """Before a commit is tried again; twice as long before each further try."""
+    commit_retry_delay_max_s: float = 10.0
     concurrent_attempts_max: int = 1
     """How many processes of one subtask may be attempts of it at once, as Spark's speculation
     starts them; the first to reach the end of its input ends the others. Only without
@@ -75,7 +80,13 @@ class JobConfiguration:
             raise JobMisconfigured(
                 f"allow_dropped_state is {self.allow_dropped_state!r}; give a list of operator ids"
             )
-        for name in ("checkpoint_interval_s", "checkpoint_timeout_s", "coordinator_call_warn_s"):
+        for name in (
+            "checkpoint_interval_s",
+            "checkpoint_timeout_s",
+            "coordinator_call_warn_s",
+            "commit_retry_delay_s",
+            "commit_retry_delay_max_s",
+        ):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise JobMisconfigured(f"{name} is {value}; it must be more than 0 seconds")
@@ -94,6 +105,16 @@ class JobConfiguration:
                 "its lost subtasks from the beginning, and takes a checkpoint when it ends), or "
                 "leave concurrent_attempts_max at 1"
             )
+
+    def commit_pause_s(self, tries: int) -> float:
+        """How long to wait after the `tries`th failure of a commit.
+
+        >>> job = JobConfiguration("job", 1, commit_retry_delay_s=0.5, commit_retry_delay_max_s=3.0)
+        >>> [job.commit_pause_s(tries) for tries in (1, 2, 3, 4, 99)]
+        [0.5, 1.0, 2.0, 3.0, 3.0]
+        """
+        doubled_s = self.commit_retry_delay_s * 2.0 ** min(tries - 1, DOUBLINGS_MAX)
+        return min(doubled_s, max(self.commit_retry_delay_s, self.commit_retry_delay_max_s))
 
     @property
     def operator_ids(self) -> list[str]:

@@ -157,7 +157,8 @@ class SavepointWritten(JobEvent):
 @dataclass(frozen=True)
 class Committed(JobEvent):
     """The committables of these checkpoints have taken effect. committables: how many;
-    figures: the committer's metrics, which count from the start of this run.
+    figures: the committer's metrics, which count from the start of this run; committed_before: the
+    checkpoints of which the committer has found that an earlier commit had taken effect.
     """
 
     topic: ClassVar[str] = "commits"
@@ -167,6 +168,7 @@ class Committed(JobEvent):
     tries: int
     committables: int
     figures: Mapping[str, Number] = field(default_factory=dict)
+    committed_before: tuple[int, ...] = ()
 
     @property
     def level(self) -> int:

@@ -29,6 +29,20 @@ def labelled(label: str, committables: Iterable[Any]) -> list[Any]:
     return [{_LABEL: label, "committable": value} for value in committables]
 
 
+def label_of(committable: Any, first: str) -> tuple[str, Any]:
+    """The name of a committable's sink, and what that sink handed over; without a label it is of
+    `first`.
+
+    >>> label_of({"epochgate.sink": "orders", "committable": [1, 2]}, "rows")
+    ('orders', [1, 2])
+    >>> label_of([1, 2], "rows")
+    ('rows', [1, 2])
+    """
+    if isinstance(committable, dict) and _LABEL in committable:
+        return str(committable[_LABEL]), committable["committable"]
+    return first, committable
+
+
 class CommitterOfSinks(Committer):
     """Commits to several sinks; `committers` has them by the labels of their `SinkOperator`s.
 
@@ -63,10 +77,13 @@ class CommitterOfSinks(Committer):
         for label, part in self._parts(committables).items():
             self.committers[label].check(part)
 
-    def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Commit each part. Raises UnknownSink, and what a committer raises."""
-        for label, part in self._parts(committables).items():
-            self.committers[label].commit(checkpoint_id, part)
+    def commit(self, checkpoint_id: int, committables: Committables) -> bool:
+        """Commit each part; False where that was done for all. Raises UnknownSink, and what a
+        committer raises.
+        """
+        parts = self._parts(committables).items()
+        done = [self.committers[label].commit(checkpoint_id, part) for label, part in parts]
+        return any(one is not False for one in done)
 
     def metrics(self) -> dict[str, int | float]:
         """The figures of each, by its label and their names."""
@@ -85,9 +102,7 @@ class CommitterOfSinks(Committer):
         parts: dict[str, Committables] = {label: {} for label in self.committers}
         for subtask, values in committables.items():
             for value in values:
-                label, own = first, value
-                if isinstance(value, dict) and _LABEL in value:
-                    label, own = value[_LABEL], value["committable"]
+                label, own = label_of(value, first)
                 if label not in parts:
                     raise UnknownSink(
                         f"a committable of subtask {subtask} is for sink {label!r}, and this job "

@@ -27,6 +27,7 @@ from epochgate.runtime.store import (
     CompletedCheckpoint,
     StoredInfo,
 )
+from epochgate.runtime.store.checkpoint import DEBTS, GIVEN_UP, flat_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -60,6 +61,7 @@ class Parts:
     coordinator_versions: dict[str, int] = field(default_factory=dict)
     committables: Committables = field(default_factory=dict)
     uncommitted: dict[int, list[Any]] = field(default_factory=dict)
+    properties: dict[str, Any] = field(default_factory=dict)
     barriers_at_s: float | None = None
     """When the barriers went out; none before."""
     acknowledged_at_s: dict[int, float] = field(default_factory=dict)
@@ -78,6 +80,8 @@ class Checkpoints:
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         self._master = master
         self.latest = restored
+        kept = {} if restored is None else restored.properties
+        self._kept = {name: kept[name] for name in (GIVEN_UP,) if name in kept}
         self._begun_from = "" if restored is None else restored.begun_from
         self._parts: Parts | None = None
         self._saving: CompletedCheckpoint | None = None
@@ -147,7 +151,8 @@ class Checkpoints:
         queue = self._master.queue
         timeout_s = self._master.configuration.checkpoint_timeout_s
         timer = queue.post_later(timeout_s, self._expire, checkpoint)
-        self._parts = Parts(checkpoint, queue.now_s, timer)
+        properties = dict(self._kept)
+        self._parts = Parts(checkpoint, queue.now_s, timer, properties=properties)
 
     def _expire(self, checkpoint: int) -> None:
         timeout_s = self._master.configuration.checkpoint_timeout_s
@@ -198,9 +203,12 @@ class Checkpoints:
 
     def keep_uncommitted(self, checkpoint: int, earlier: int, committables: Committables) -> None:
         """Store what an earlier checkpoint holds too, as plain values: [[subtask, values], ...]."""
-        flat = [[subtask, values] for subtask, values in committables.items()]
-        if flat:
-            self._part(checkpoint).uncommitted[earlier] = flat
+        self._part(checkpoint).uncommitted[earlier] = flat_of(committables)
+
+    def keep_debt(self, checkpoint: int, earlier: int, committables: Committables) -> None:
+        """Store that the work after the commit of an earlier checkpoint is owed."""
+        debts = self._part(checkpoint).properties.setdefault(DEBTS, {})
+        debts[earlier] = flat_of(committables)
 
     def _part(self, checkpoint: int) -> Parts:
         if self._parts is None or self._parts.checkpoint_id != checkpoint:
@@ -219,6 +227,7 @@ class Checkpoints:
             subtasks=parts.subtasks,
             committables=parts.committables,
             uncommitted=parts.uncommitted,
+            properties=parts.properties,
             versions=parts.versions,
             coordinator_versions=parts.coordinator_versions,
             files=[],

@@ -10,10 +10,16 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from epochgate.runtime.api.committer import Committables, Committer, RetryLater
+from epochgate.runtime.api.committer import (
+    CommitImpossible,
+    Committables,
+    Committer,
+    RetryLater,
+)
 from epochgate.runtime.api.job_events import CommitFailed, Committed
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.store import CompletedCheckpoint
+from epochgate.runtime.store.checkpoint import debts_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -36,13 +42,27 @@ class Failure(NamedTuple):
 
 FAILURES: dict[type[BaseException], Failure] = {
     RetryLater: Failure("retry_later", "will be tried again", "failed too often"),
+    CommitImpossible: Failure("impossible", "", "is impossible"),
     BaseException: Failure("refused", "", "failed"),
 }
 """The first class that fits counts; no exception means `committed`."""
 
 
+SUCCESSES: dict[bool, str] = {False: "committed", True: "already_committed"}
+"""Whether an earlier commit had done all of it -> the trigger that says so."""
+
+
 Batch = list[tuple[int, Committables]]
 """What one commit consists of: checkpoints with their committables, oldest first."""
+
+
+class Done(NamedTuple):
+    """What a commit came to: the committer's figures, and the checkpoints that an earlier commit
+    had made visible.
+    """
+
+    figures: dict[str, int | float]
+    before: list[int]
 
 
 class CommitAttempt(NamedTuple):
@@ -65,7 +85,7 @@ class CommitAttempt(NamedTuple):
 
 
 class Commits:
-    """The committables in the ledger, by checkpoint."""
+    """The committables in the ledger, and those of debts, by checkpoint."""
 
     def __init__(
         self, master: JobMaster, committer: Committer | None, restored: CompletedCheckpoint | None
@@ -80,6 +100,8 @@ class Commits:
             self.hold(restored.checkpoint_id, restored.committables)
         if committer is not None:
             self._open(committer)
+        if restored is not None:
+            self._held |= {earlier: dict(flat) for earlier, flat in debts_of(restored).items()}
         master.job.bind("committer", "sink", self)
 
     def _open(self, committer: Committer) -> None:
@@ -92,8 +114,16 @@ class Commits:
             raise
 
     def hold(self, checkpoint: int, committables: Committables) -> None:
-        """Keep a completed checkpoint's committables until they are known to be committed."""
+        """Keep a completed checkpoint's committables until they are released."""
         self._held[checkpoint] = committables
+
+    def committables_of(self, checkpoint: int) -> Committables:
+        """What is kept of this checkpoint."""
+        return self._held[checkpoint]
+
+    def release(self, checkpoint: int) -> None:
+        """Keep them no longer."""
+        del self._held[checkpoint]
 
     def check(self, committables: Committables) -> None:
         """Let the committer refuse what it could never commit; on the store's thread."""
@@ -112,13 +142,12 @@ class Commits:
         """Commit what is covered, after a pause when that has failed before."""
         batch, self._covered = self._covered, []
         if tries:
-            delay_s = self._master.configuration.commit_retry_delay_s
+            delay_s = self._master.configuration.commit_pause_s(tries)
             self._master.queue.post_later(delay_s, self._submit, checkpoint, tries, batch)
         else:
             self._submit(checkpoint, tries, batch)
 
     def settled(self, checkpoint: int) -> None:
-        del self._held[checkpoint]
         self._master.report.committed_upto = checkpoint
 
     def _submit(self, checkpoint: int, tries: int, batch: Batch) -> None:
@@ -127,21 +156,24 @@ class Commits:
             LANE, lambda: self._commit_all(batch), lambda *o: self._done(attempt, *o)
         )
 
-    def _commit_all(self, batch: Batch) -> dict[str, int | float]:
+    def _commit_all(self, batch: Batch) -> Done:
         if self._committer is None:
-            return {}
-        for checkpoint, committables in batch:
-            self._committer.commit(checkpoint, committables)
+            return Done({}, [])
+        before = [
+            checkpoint
+            for checkpoint, committables in batch
+            if self._committer.commit(checkpoint, committables) is False
+        ]
         try:
-            return dict(self._committer.metrics())
+            return Done(dict(self._committer.metrics()), before)
         except Exception:  # noqa: BLE001  # the user's code may raise anything; it is committed
             _log.exception("the committer's metrics could not be read")
-            return {}
+            return Done({}, before)
 
     def _done(
         self,
         attempt: CommitAttempt,
-        figures: dict[str, int | float] | None,
+        done: Done | None,
         error: BaseException | None,
     ) -> None:
         machine, tell = self._master.job.committer, self._master.observers.tell
@@ -152,8 +184,15 @@ class Commits:
             "tries": tries,
         }
         if error is None:
-            tell(Committed, **told, committables=attempt.committables, figures=figures or {})
-            machine.committed(checkpoint, tries)
+            figures, before = done or Done({}, [])
+            tell(
+                Committed,
+                **told,
+                committables=attempt.committables,
+                figures=figures,
+                committed_before=tuple(before),
+            )
+            getattr(machine, SUCCESSES[before == numbers])(checkpoint, tries)
             return
         failure = next(f for kind, f in FAILURES.items() if isinstance(error, kind))
         is_tried_again = bool(failure.warning)

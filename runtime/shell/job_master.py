@@ -43,18 +43,21 @@ from epochgate.runtime.shell.failover import Failover
 from epochgate.runtime.shell.fitting import fitted
 from epochgate.runtime.shell.futures import reject
 from epochgate.runtime.shell.observers import Observers
+from epochgate.runtime.shell.post_commits import AfterCommit, PostCommits
 from epochgate.runtime.shell.savepoints import Savepoints
 from epochgate.runtime.shell.tasks import Tasks
 from epochgate.runtime.store import CheckpointStore
+from epochgate.runtime.store.checkpoint import debts_of
 
 
 class JobMaster:
     """Runs one job. `blocking` is given the queue's post and makes the place where blocking work
-    runs. `batch_states`: operator id -> a snapshot taken without a checkpoint, from which that
-    operator's coordinator begins when there is no checkpoint to go back to. `wall_clock`: seconds
-    since the epoch, for what is stored or told to be read by people. `journal` makes what the
-    events of the machines are recorded in, and is closed with the job. `listeners` hear on the
-    queue's thread what happens, and are closed with the job.
+    runs. `after_commit` is called for each checkpoint that is visible. `batch_states`: operator id
+    -> a snapshot taken without a checkpoint, from which that operator's coordinator begins when
+    there is no checkpoint to go back to. `wall_clock`: seconds since the epoch, for what is stored
+    or told to be read by people. `journal` makes what the events of the machines are recorded in,
+    and is closed with the job. `listeners` hear on the queue's thread what happens, and are closed
+    with the job.
 
     Raises JobMisconfigured when a batch snapshot is of an operator that the job does not have,
     StateWithoutOperator when the store's latest checkpoint holds state of one, NotRescalable when
@@ -72,6 +75,7 @@ class JobMaster:
         clock: Clock,
         blocking: Callable[[Post], BlockingWork],
         committer: Committer | None = None,
+        after_commit: AfterCommit | None = None,
         batch_states: Mapping[str, bytes] | None = None,
         journal: Callable[[Job], Journal] | None = None,
         job: Callable[..., Job] = Job,
@@ -88,7 +92,7 @@ class JobMaster:
         restored = store.latest()
         if restored is not None:
             restored = fitted(restored, configuration)
-        self.job = _made(job, configuration)
+        self.job = _made(job, configuration, has_work=after_commit is not None)
         attempts_max = configuration.concurrent_attempts_max
         self.subtask_of = [place // attempts_max for place in range(len(self.job.attempt))]
         """Place, by which the machines know an attempt -> the subtask that it belongs to."""
@@ -101,6 +105,7 @@ class JobMaster:
         self.checkpoints = Checkpoints(self, restored)
         self.savepoints = Savepoints(self)
         self.commits = Commits(self, committer, restored)
+        self.post_commits = PostCommits(self, after_commit)
         self.restarts = Failover(self)
         self.tasks = (
             ConcurrentTasks(self, self.job) if isinstance(self.job, ConcurrentJob) else Tasks(self)
@@ -124,6 +129,8 @@ class JobMaster:
         if latest is not None:
             newest = max(latest.checkpoint_id, self.store.last_id or 0)
             self.queue.post(self.job.checkpoint.restore, latest.checkpoint_id, newest)
+            for earlier in sorted(debts_of(latest)):
+                self.queue.post(self.job.post_commit.owe, earlier)
             for earlier in sorted(latest.uncommitted):
                 self.queue.post(self.job.committer.adopt, earlier)
         for number, operator_id in enumerate(self.configuration.operator_ids):
@@ -316,7 +323,7 @@ def _known(states: Mapping[str, bytes], operators: list[str]) -> dict[str, bytes
     return dict(states)
 
 
-def _made(job: Callable[..., Job], configuration: JobConfiguration) -> Job:
+def _made(job: Callable[..., Job], configuration: JobConfiguration, *, has_work: bool) -> Job:
     """The machines of one job; with concurrent attempts there is one more for each subtask."""
     constants = {
         "subtasks": configuration.parallelism,
@@ -324,6 +331,7 @@ def _made(job: Callable[..., Job], configuration: JobConfiguration) -> Job:
         "tolerable_failures": configuration.tolerable_checkpoint_failures,
         "commit_retries": configuration.commit_retries_max,
         "periodic": int(configuration.checkpoint_interval_s is not None),
+        "after_commit": int(has_work),
     }
     concurrent = configuration.concurrent_attempts_max
     if concurrent == 1:

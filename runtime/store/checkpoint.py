@@ -19,6 +19,18 @@ PLAIN_DEPTH_MAX = 64
 CHECKPOINT_ID_MAX = 2**63 - 1
 
 
+DEBTS = "epochgate.debts"
+"""The property that holds the work after commits which is not known to be done: earlier checkpoint
+id -> its committables, as in `uncommitted`.
+"""
+
+
+GIVEN_UP = "epochgate.given_up"
+"""The property that keeps what was given up by command: [checkpoint, committables, seconds since
+1970] each.
+"""
+
+
 @dataclass(frozen=True)
 class CompletedCheckpoint:
     """One checkpoint after all coordinators and subtasks have acknowledged it.
@@ -62,6 +74,17 @@ class CompletedCheckpoint:
     files: list[str] | None = field(default_factory=list)
     epoch: int = 0
     begun_from: str = ""
+
+
+def flat_of(committables: dict[int, list[Any]]) -> list[Any]:
+    """Committables by subtask as a list, which `uncommitted` has: [[subtask, values], ...]."""
+    return [[subtask, values] for subtask, values in committables.items()]
+
+
+def debts_of(checkpoint: CompletedCheckpoint) -> dict[int, list[Any]]:
+    """The committables of each earlier checkpoint whose work after its commit is owed."""
+    debts: dict[int, list[Any]] = checkpoint.properties.get(DEBTS, {})
+    return debts
 
 
 def problem_of(checkpoint: CompletedCheckpoint) -> str | None:

@@ -30,6 +30,7 @@ from epochgate.runtime.api.reports import JobResult
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.runtime.testing.faulty_transport import Fault, FaultyTransport
 from epochgate.runtime.testing.in_process import InProcessTransport, Step
@@ -65,6 +66,11 @@ class Prepared(Protocol):
         """The committer, which holds the sink's target."""
         ...
 
+    @property
+    def after_commit(self) -> AfterCommit | None:
+        """What is called with each checkpoint that is visible."""
+        ...
+
 
 class Preparing(Protocol):
     """A `Pipeline`."""
@@ -79,12 +85,12 @@ class SimulatedJob:
 
     `configure` makes the configuration of each start (0, 1, ...) with fresh providers and a fresh
     restart strategy; `program` makes what each process of a subtask runs; `committer` opens the
-    committer of each start. `job` may be a variant of the machines; `prepare` sees each job master
-    before it starts; `retained` is how many checkpoints are kept. `transport` moves the messages of
-    the present start, and `faults` strikes some of them: those that the argument `faults` counts in
-    each start, and those that it is told of meanwhile. `shelf` may have checkpoints already.
-    `listeners` hear at once what happens, in all starts. `journal`: a directory for the traces of
-    driver and processes, in all starts.
+    committer of each start, `after_commit` gives its work after commits. `job` may be a variant of
+    the machines; `prepare` sees each job master before it starts; `retained` is how many
+    checkpoints are kept. `transport` moves the messages of the present start, and `faults` strikes
+    some of them: those that the argument `faults` counts in each start, and those that it is told
+    of meanwhile. `shelf` may have checkpoints already. `listeners` hear at once what happens, in
+    all starts. `journal`: a directory for the traces of driver and processes, in all starts.
     """
 
     def __init__(
@@ -93,6 +99,7 @@ class SimulatedJob:
         program: Callable[[int], Program],
         *,
         committer: Callable[[], Committer] | None = None,
+        after_commit: Callable[[], AfterCommit | None] | None = None,
         job: Callable[..., Job] = Job,
         prepare: Callable[[JobMaster], None] | None = None,
         retained: int = 3,
@@ -103,6 +110,7 @@ class SimulatedJob:
     ) -> None:
         self._configure, self._program, self._job = configure, program, job
         self._committer, self._prepare, self._retained = committer, prepare, retained
+        self._after_commit = after_commit
         self._message_faults, self._listeners = tuple(faults), tuple(listeners)
         self._journal = journal
         self.shelf = CheckpointShelf() if shelf is None else shelf
@@ -138,6 +146,7 @@ class SimulatedJob:
             configure,
             lambda subtask: starts[-1].program(subtask),
             committer=lambda: starts[-1].committer,
+            after_commit=lambda: starts[-1].after_commit,
             listeners=listeners,
             shelf=shelf,
         )
@@ -165,6 +174,7 @@ class SimulatedJob:
             clock=self.clock,
             blocking=SimulatedWork,
             committer=None if self._committer is None else self._committer(),
+            after_commit=None if self._after_commit is None else self._after_commit(),
             job=self._job,
             wall_clock=self.clock.now_s,
             listeners=self._listeners,
@@ -318,6 +328,7 @@ class SimulatedJob:
             and job.checkpoint.is_over()
             and job.request.state == "idle"
             and job.committer.is_settled()
+            and job.post_commit.is_settled()
             and self.master.queue.is_empty
         )
 
@@ -389,5 +400,6 @@ AT_REST = {
     "request": ("idle",),
     "checkpoint": ("none", "completed", "aborted", "unknown"),
     "committer": ("idle",),
+    "post_commit": ("idle", "put_off"),
 }
 """The states in which a machine waits for nothing."""

@@ -46,7 +46,8 @@ from epochgate.spark.parquet_sink.errors import (
 )
 from epochgate.spark.tables.staged import RUNS_REMEMBERED, WORKING, StagedFiles
 
-TRIES_MAX = 5
+CLAIMS_MAX = 5
+"""How often a start looks at the log again that others write to."""
 _WRITABLE = {"appendOnly", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 _FORGETS = "delta.setTransactionRetentionDuration"
 
@@ -154,18 +155,13 @@ class DeltaTarget:
         """Add a completed checkpoint's files to the table, all at once; false if that was done.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
-        CommittableMissing, CommittableDamaged, or RetryLater.
+        CommittableMissing, CommittableDamaged, or RetryLater: who has come before, and whether a
+        commit without an answer took effect, is what the next look tells.
         """
-        for _ in range(TRIES_MAX):
-            try:
-                return self._commit(checkpoint, sorted(committables))
-            except LogOvertaken:
-                continue  # who has come before tells the next look
-            except LogFailed as error:
-                raise RetryLater(str(error)) from error
-        raise RetryLater(
-            f"the Delta table {self.path!r} has changed under each of {TRIES_MAX} tries"
-        )
+        try:
+            return self._commit(checkpoint, sorted(committables))
+        except (LogOvertaken, LogFailed) as error:
+            raise RetryLater(str(error)) from error
 
     def _commit(self, checkpoint: int, files: list[Committable]) -> bool:
         is_there = self._log.read()
@@ -198,7 +194,7 @@ class DeltaTarget:
         return f"{self._job_id}/made-by/{self._run_id}"
 
     def _enter(self, restored_checkpoint: int | None) -> None:
-        for _ in range(TRIES_MAX):
+        for _ in range(CLAIMS_MAX):
             last = self._log.transaction(self._job_id)
             if last is not None and last > (restored_checkpoint or 0):
                 raise TableAhead(self.path, last, restored_checkpoint)

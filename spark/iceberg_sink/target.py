@@ -36,7 +36,8 @@ from epochgate.spark.parquet_sink.committable import Committable, written_schema
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
 from epochgate.spark.tables.staged import RUNS_REMEMBERED, StagedFiles
 
-TRIES_MAX = 5
+CLAIMS_MAX = 5
+"""How often a start looks at the table again that others write to."""
 DATA = "data"
 """The directory of a table's files, below its own."""
 
@@ -127,18 +128,13 @@ class IcebergTarget:
         """Add a completed checkpoint's files to the table, all at once; false if that was done.
 
         A checkpoint without files is recorded too. Raises TableTakenOver, TableBehind,
-        TableRolledBack, CommittableMissing, CommittableDamaged, or RetryLater.
+        TableRolledBack, CommittableMissing, CommittableDamaged, or RetryLater: who has come before,
+        and whether a commit without an answer took effect, is what the next look tells.
         """
-        for _ in range(TRIES_MAX):
-            try:
-                return self._commit(checkpoint, sorted(committables))
-            except TableOvertaken:
-                continue  # who has come before tells the next look
-            except OutcomeUnknown as error:
-                raise RetryLater(str(error)) from error
-        raise RetryLater(
-            f"the Iceberg table {self._table.shown} has changed under each of {TRIES_MAX} tries"
-        )
+        try:
+            return self._commit(checkpoint, sorted(committables))
+        except (TableOvertaken, OutcomeUnknown) as error:
+            raise RetryLater(str(error)) from error
 
     def _commit(self, checkpoint: int, files: list[Committable]) -> bool:
         if not self._table.load() or self._table.identity != self._identity:
@@ -162,7 +158,7 @@ class IcebergTarget:
         return True
 
     def _enter(self, restored_checkpoint: int | None) -> None:
-        for _ in range(TRIES_MAX):
+        for _ in range(CLAIMS_MAX):
             ledger = self._ledger()
             if restored_checkpoint is not None and not ledger.driver:
                 raise TableBehind(self._table.shown, restored_checkpoint)

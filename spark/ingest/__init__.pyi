@@ -1,3 +1,4 @@
+from epochgate.spark.ingest.after_commit import IngestCommit as IngestCommit
 from epochgate.spark.ingest.options import IngestOptions as IngestOptions
 from epochgate.spark.ingest.run import (
     IngestFailed as IngestFailed,

@@ -10,7 +10,7 @@ Decides which figures of a job are shown. Leaves the checks to `plan`, the job t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from typing import Any
@@ -19,6 +19,7 @@ from epochgate.errors import EpochgateError
 from epochgate.runtime import JobListener, JobResult
 from epochgate.runtime.api.reports import JobReport
 from epochgate.spark.files import SkippedFile
+from epochgate.spark.ingest.after_commit import IngestCommit, telling
 from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest, require_stores
 from epochgate.spark.job import JobHandle, JobStatus, run_job
@@ -149,11 +150,17 @@ def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
 
 
 def start_plan(
-    spark: Any, plan: IngestPlan, *, listeners: Sequence[JobListener] = ()
+    spark: Any,
+    plan: IngestPlan,
+    *,
+    after_commit: Callable[[IngestCommit], None] | None = None,
+    listeners: Sequence[JobListener] = (),
 ) -> IngestHandle:
     """Start what was planned; releases it when that fails. `listeners` hear what happens to the
     job. Raises what `run_job` raises.
     """
+    parsed = plan.options.parsed_target
+    target = plan.options.target_path if parsed.is_directory else parsed.database
     try:
         job = run_job(
             spark,
@@ -161,6 +168,7 @@ def start_plan(
             plan.program_factory,
             store=plan.store,
             committer=plan.job_committer,
+            after_commit=None if after_commit is None else telling(after_commit, target),
             port=plan.options.port,
             heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
             heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),
@@ -174,18 +182,33 @@ def start_plan(
     return IngestHandle(plan, job, spark.sparkContext)
 
 
-def start_ingest(spark: Any, options: IngestOptions) -> IngestHandle:
+def start_ingest(
+    spark: Any,
+    options: IngestOptions,
+    *,
+    after_commit: Callable[[IngestCommit], None] | None = None,
+) -> IngestHandle:
     """Start an ingestion on the user's own session; returns once its Spark job is submitted.
 
-    Raises what `validate_session`, `require_stores`, `plan_ingest` and `run_job` raise.
+    `after_commit` is called with each checkpoint that readers can see, in order and at least once,
+    on a thread of its own, for which neither checkpoints nor commits wait. Raises what
+    `validate_session`, `require_stores`, `plan_ingest` and `run_job` raise.
     """
     validate_session(spark)
     require_stores(options)
-    return start_plan(spark, plan_ingest(options))
+    return start_plan(spark, plan_ingest(options), after_commit=after_commit)
 
 
-def ingest(spark: Any, source: str, target: str, **options: Any) -> IngestResult:
-    """Ingest `source` into `target` and wait for the end; `options` are those of `IngestOptions`.
+def ingest(
+    spark: Any,
+    source: str,
+    target: str,
+    *,
+    after_commit: Callable[[IngestCommit], None] | None = None,
+    **options: Any,
+) -> IngestResult:
+    """Ingest `source` into `target` and wait for the end; `options` are those of `IngestOptions`,
+    `after_commit` as for `start_ingest`.
 
     Ctrl-C stops it with a last checkpoint; calling it again goes on from there. Raises IngestFailed
     unless it finishes, IngestMisconfigured for an option that there is not, and what `start_ingest`
@@ -196,7 +219,8 @@ def ingest(spark: Any, source: str, target: str, **options: Any) -> IngestResult
         near = get_close_matches(name, known, 1)
         meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[2:])}"
         raise IngestMisconfigured(f"an ingestion has no option {name!r}; {meant}")
-    with start_ingest(spark, IngestOptions(source, target, **options)) as handle:
+    made = IngestOptions(source, target, **options)
+    with start_ingest(spark, made, after_commit=after_commit) as handle:
         try:
             result = handle.wait()
         except KeyboardInterrupt:

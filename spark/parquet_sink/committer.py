@@ -27,14 +27,17 @@ class ParquetCommitter(CountingCommitter):
         kept = [c for committables in restored.values() for c in parsed(committables)]
         self.target.remove_orphans(kept)
 
-    def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Show the checkpoint's files, all at once; what may pass is tried again later."""
+    def commit(self, checkpoint_id: int, committables: Committables) -> bool:
+        """Show the checkpoint's files, all at once; False if that was done. Raises RetryLater, and
+        what the target's `commit` raises.
+        """
         try:
             result = self.target.commit(checkpoint_id, parsed(committables))
         except (DiskFull, TargetUnreachable) as error:
             raise RetryLater(str(error)) from error
         if not result.already_committed:
             self.count(result.rows, result.files)
+        return not result.already_committed
 
     def close(self) -> None:
         """Let the next run have the target."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 
 from epochgate.errors import EpochgateError, UsageError
-from epochgate.runtime import AheadOfCheckpoint
+from epochgate.runtime import AheadOfCheckpoint, CommitImpossible
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
 
 
@@ -137,7 +137,7 @@ class OtherFileSystem(UsageError):
         )
 
 
-class CommittableMissing(EpochgateError):
+class CommittableMissing(CommitImpossible):
     """A staged file that a checkpoint promised is not there: path, checkpoint."""
 
     def __str__(self) -> str:
@@ -148,7 +148,7 @@ class CommittableMissing(EpochgateError):
         )
 
 
-class CommittableDamaged(EpochgateError):
+class CommittableDamaged(CommitImpossible):
     """A staged file is not what its writer closed: path, expected, found."""
 
     def __str__(self) -> str:
@@ -160,7 +160,7 @@ class CommittableDamaged(EpochgateError):
         )
 
 
-class CommitConflict(EpochgateError):
+class CommitConflict(CommitImpossible):
     """A checkpoint is asked for again with other files: checkpoint, its run, difference."""
 
     def __str__(self) -> str:
@@ -172,7 +172,7 @@ class CommitConflict(EpochgateError):
         )
 
 
-class CommitOutOfOrder(EpochgateError):
+class CommitOutOfOrder(CommitImpossible):
     """A checkpoint older than the last committed one would become visible: checkpoint, last."""
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ No message shows a password.
 from __future__ import annotations
 
 from epochgate.errors import EpochgateError, UsageError
-from epochgate.runtime import AheadOfCheckpoint
+from epochgate.runtime import AheadOfCheckpoint, CommitImpossible
 
 
 class DatabaseUnreachable(UsageError):
@@ -80,7 +80,7 @@ class RowsRefused(EpochgateError):
         )
 
 
-class RowsMissing(EpochgateError):
+class RowsMissing(CommitImpossible):
     """Staged rows that a checkpoint promised are not there: name, checkpoint, expected, found."""
 
     def __str__(self) -> str:

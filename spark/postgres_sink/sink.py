@@ -52,11 +52,15 @@ class PostgresCommitter(CountingCommitter):
         """Remove what dead attempts have staged and no checkpoint refers to."""
         self.target.remove_orphans([one for part in restored.values() for one in _parsed(part)])
 
-    def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Show the checkpoint's rows, all at once; a broken connection is tried again."""
+    def commit(self, checkpoint_id: int, committables: Committables) -> bool:
+        """Show the checkpoint's rows, all at once; False if that was done. Raises RetryLater when
+        the connection breaks.
+        """
         parts = _parsed(committables)
-        if self.target.commit(checkpoint_id, parts):
+        is_new = self.target.commit(checkpoint_id, parts)
+        if is_new:
             self.count(sum(part.rows for part in parts))
+        return is_new
 
 
 @dataclass(frozen=True)

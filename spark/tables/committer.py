@@ -50,11 +50,13 @@ class TableCommitter(CountingCommitter, Generic[Target]):
         """Refuse files whose columns cannot be in one table before their checkpoint is stored."""
         self.target.require_one_schema(parsed(committables))
 
-    def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Show the checkpoint's files, all at once; what may pass is tried again later."""
+    def commit(self, checkpoint_id: int, committables: Committables) -> bool:
+        """Show the checkpoint's files, all at once; False if that was done. Raises RetryLater."""
         files = parsed(committables)
-        if self.target.commit(checkpoint_id, files):
+        is_new = self.target.commit(checkpoint_id, files)
+        if is_new:
             self.count(total_rows(files), len(files))
+        return is_new
 
     def close(self) -> None:
         """Let the next run have the table."""

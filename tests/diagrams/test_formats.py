@@ -15,7 +15,14 @@ import pytest
 from epochgate.diagrams.collection import Collection
 from epochgate.diagrams.mermaid import machine_mermaid, safe
 from epochgate.diagrams.overview import overview_mermaid
-from epochgate.diagrams.picture import machine_dot
+from epochgate.diagrams.picture import (
+    CARD_FILL,
+    INK,
+    SOFT,
+    STATE_FILL,
+    TERMINAL_FILL,
+    machine_dot,
+)
 from epochgate.diagrams.table import machine_table
 from epochgate.fsm import STAY, Ignore, Machine, Row
 from epochgate.models import MACHINES, Job, TaskSystem
@@ -148,3 +155,17 @@ def test_the_same_rows_give_the_same_bytes_in_another_process(tmp_path: Path) ->
     assert names == ["request.dot", "request.md", "request.mmd", "request.png", "request.svg"]
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+def luminance(colour: str) -> float:
+    """Relative, as WCAG 2 defines it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return sum(weight * one for weight, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("ground", [STATE_FILL, TERMINAL_FILL, CARD_FILL, "#ffffff"])
+@pytest.mark.parametrize("ink", [INK, SOFT])
+def test_what_is_written_can_be_read_on_every_ground(ink: str, ground: str) -> None:
+    lighter, darker = sorted((luminance(ground), luminance(ink)), reverse=True)
+    assert (lighter + 0.05) / (darker + 0.05) >= 4.5, "WCAG 2, level AA"

@@ -136,7 +136,7 @@ def test_the_invariants_hold_on_every_interleaving(
     ("system", "states", "transitions"),
     [
         (ClosedJob, 25_391, 169_780),
-        (EndingJob, 18_847, 97_520),
+        (EndingJob, 31_046, 167_606),
         (ResumingJob, 2_570, 11_216),
         (TalkingJob, 30_265, 170_984),
         (LiveJob, 10_636, 63_496),
@@ -149,6 +149,12 @@ def test_at_its_own_bounds_everything_that_can_happen_does(
     result = searched(system, None)
     assert result.verdict is Verdict.PASS
     assert (result.states, result.transitions) == (states, transitions)
+
+
+def test_a_job_without_work_after_its_commits_ends_alike() -> None:
+    result = searched(EndingJob, None, after_commit=0)
+    assert result.counterexample is None
+    assert (result.states, result.transitions) == (18_847, 97_520)
 
 
 def test_every_row_of_the_machines_that_run_is_taken_somewhere_or_excused() -> None:
@@ -164,7 +170,8 @@ def test_every_row_of_the_machines_that_run_is_taken_somewhere_or_excused() -> N
     rows += searched(EndingJob, None, subtasks=2, F=0).coverage
     rows += [*searched(AskedJob, None).coverage, *searched(AskedJob, None, periodic=1).coverage]
     # This has other machines beside the one that runs, under the same names.
-    rows += [row for row in check(CommitJob(), engine=SMALL).coverage if row.machine == "committer"]
+    of_commits = check(CommitJob(subtasks=1, wanted=2), engine=SMALL).coverage
+    rows += [row for row in of_commits if row.machine in ("committer", "post_commit")]
     assert known - {_named(row) for row in rows if row.is_taken} == set(untaken.NOWHERE)
 
 

@@ -48,7 +48,7 @@ def test_the_invariants_hold_at_the_largest_bounds(
 
 LARGER: dict[str, tuple[ClosedJob, int, int]] = {
     "two_subtasks_that_talk": (TalkingJob(subtasks=2), 3_210_773, 26_274_189),
-    "two_subtasks_that_end": (EndingJob(subtasks=2), 588_793, 4_469_467),
+    "two_subtasks_that_end": (EndingJob(subtasks=2), 957_426, 7_469_585),
     "two_subtasks_that_may_be_resumed": (ResumingJob(subtasks=2, F=2), 478_857, 3_375_003),
     "two_failures_and_then_for_ever": (LiveJob(F=2), 98_007, 679_933),
     "two_coordinators_for_ever": (LiveJob(coordinators=2), 231_286, 1_565_737),

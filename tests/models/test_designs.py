@@ -6,11 +6,11 @@ import pytest
 
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.commits import CommitJob, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.studies.acknowledged import Acknowledged
 from epochgate.models.studies.broken.catalogue import BROKEN, Broken
-from epochgate.models.studies.broken.commit import Appending, UnstoredLedger
+from epochgate.models.studies.broken.commit import Appending, KeyOfARun, Unfenced, UnstoredLedger
 from epochgate.models.studies.flink.failover import GlobalFlink, GlobalOnly
 from epochgate.models.studies.flink.hazards import (
     AbandonedFuture,
@@ -41,7 +41,8 @@ SIZES: dict[type[ClosedSystem], Size] = {
     Acknowledged: Size(22043, 81749),
     Flink: Size(266519, 512786),
     GlobalFlink: Size(367959, 674450),
-    CommitJob: Size(23058, 73629),
+    CommitJob: Size(486949, 1637846),
+    HangingWork: Size(486949, 1637846),
     CompactingJob: Size(461860, 1116729),
 }
 
@@ -77,6 +78,8 @@ HOLDING: dict[str, ClosedSystem] = {
     "an_event_is_lost_and_no_checkpoint_was_aborted_before": ForgottenLoss(K=1),
     "a_sink_that_appends_needs_a_commit_that_is_repeated": Appending(F=0),
     "a_ledger_is_needed_only_by_a_driver_that_dies": UnstoredLedger(F=0),
+    "a_number_of_the_run_is_enough_for_one_driver": KeyOfARun(F=0),
+    "a_fence_is_needed_only_against_a_driver_that_was_replaced": Unfenced(F=0),
 }
 
 

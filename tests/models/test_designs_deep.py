@@ -21,7 +21,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "acknowledged_by_three": (Acknowledged(N=3), 1_406_342, 6_310_625),
     "flink_with_two_events": (Flink(E=2), 7_331_400, 14_350_766),
     "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
-    "commit": (CommitJob(items=2, F=3), 432_727, 1_620_822),
+    "commit": (CommitJob(items=2, F=3), 8_816_984, 34_940_647),
     "compacting": (CompactingJob(K=4, F=2), 2_221_181, 5_615_822),
 }
 

@@ -72,17 +72,24 @@ SYSTEMS = (
     bounds(ResumingJob),
     bounds(EndingJob, slow_commits=0),
     bounds(EndingJob),
+    bounds(EndingJob, after_commit=0),
     bounds(LiveJob),
 )
 """Tried in this order."""
 LARGER = (
     bounds(ClosedJob, subtasks=3, wanted=1, F=0),
+    bounds(EndingJob, subtasks=2, F=0, after_commit=0),
     bounds(ClosedJob, subtasks=1, coordinators=2, F=0),
     bounds(ClosedJob, subtasks=1, F=2),
     bounds(TalkingJob),
 )
 """For what none of these comes to, or shows."""
-PARTS = {"committer": (bounds(CommitJob),)}
+COMMITS = (
+    bounds(CommitJob, subtasks=1, wanted=2),
+    bounds(CommitJob, subtasks=1, after_commit=0),
+    bounds(CommitJob, subtasks=1),
+)
+PARTS = {"committer": COMMITS, "post_commit": COMMITS}
 """Systems around some of the job's machines; other names mean other machines in them."""
 OWN: dict[type[System], tuple[Bounds, ...]] = {
     BatchSnapshots: (bounds(BatchJob, R=2, E=2, F=1), bounds(BatchJob)),

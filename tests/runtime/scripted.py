@@ -58,6 +58,8 @@ def simulated(
     coordinator: type[ScriptedCoordinator] = ScriptedCoordinator,
     program: Callable[[Script], ScriptedProgram] = echo_program,
     listeners: Sequence[JobListener] = (),
+    committer: Callable[[], Committer] | None = None,
+    after_commit: Callable[[], Callable[[int, Committables], None] | None] | None = None,
     **settings: Any,
 ) -> SimulatedJob:
     """A job of `subtasks`, not yet up; `settings` go to its configuration."""
@@ -74,6 +76,7 @@ def simulated(
     return SimulatedJob(
         configure,
         lambda _: program(script),
-        committer=lambda: ScriptedCommitter(script),
+        committer=committer or (lambda: ScriptedCommitter(script)),
+        after_commit=after_commit,
         listeners=listeners,
     )

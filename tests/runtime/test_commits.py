@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from epochgate.runtime import RetryLater
+from epochgate.runtime import (
+    CommitImpossible,
+    Committables,
+    Committed,
+    Committer,
+    JobConfiguration,
+    JobEvent,
+    JobListener,
+    RetryLater,
+)
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, simulated
 
@@ -91,3 +100,65 @@ def test_warnings_and_causes_name_what_a_commit_covers() -> None:
     job.settle(until=lambda: job.is_over)
     assert job.master.report.warnings[-1] == "commit of checkpoints [1] will be tried again: busy"
     assert str(job.result.reason) == "commit of checkpoints [1] failed: no table"
+
+
+def test_the_pause_before_a_commit_grows_up_to_a_bound_and_is_never_less_than_asked_for() -> None:
+    job = JobConfiguration("job", 1, commit_retry_delay_s=1.0, commit_retry_delay_max_s=5.0)
+    assert [job.commit_pause_s(tries) for tries in range(1, 5)] == [1.0, 2.0, 4.0, 5.0]
+    job = JobConfiguration("job", 1, commit_retry_delay_s=60.0)
+    assert [job.commit_pause_s(tries) for tries in (1, 2)] == [60.0, 60.0]
+
+
+def test_a_commit_that_is_impossible_is_not_tried_again_and_stays_in_doubt() -> None:
+    script = Script(errors={"committer.commit": [CommitImpossible("part 3 is gone")]})
+    job = simulated(script, commit_retries_max=3)
+    job.flow()
+    job.master.request_checkpoint()
+    job.settle(until=lambda: job.is_over)
+    assert job.result.state == "failed"
+    assert job.result.reason == "commit of checkpoints [1] is impossible: part 3 is gone"
+    assert script.commits == []
+    stored = job.store.load(1)
+    assert (stored.committables, stored.uncommitted) == (ROW, {})
+    job.crash_driver()
+    job.settle()
+    assert script.commits == [(1, ROW)], "the next start asks again: the target may take it by now"
+
+
+class Told(JobListener):
+    """Keeps what it hears of commits."""
+
+    def __init__(self) -> None:
+        self.commits: list[Committed] = []
+
+    def on_event(self, event: JobEvent) -> None:
+        if isinstance(event, Committed):
+            self.commits.append(event)
+
+
+class Numbered(Committer):
+    """A target that keeps the number of its last checkpoint, and loses some answers."""
+
+    def __init__(self, lost: int) -> None:
+        self.last, self.lost = 0, lost
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> bool:
+        is_new = checkpoint_id > self.last
+        self.last = max(self.last, checkpoint_id)
+        if self.lost:
+            self.lost -= 1
+            raise RetryLater("no answer")
+        return is_new
+
+
+def test_a_commit_whose_answer_was_lost_is_told_as_one_that_took_effect_before() -> None:
+    told, target = Told(), Numbered(lost=1)
+    job = simulated(Script(), committer=lambda: target, listeners=[told])
+    job.flow()
+    for _ in range(2):
+        job.master.request_checkpoint()
+        job.flow()
+    job.settle()
+    told_of = [(one.checkpoint_ids, one.committed_before) for one in told.commits]
+    assert told_of == [((1,), (1,)), ((2,), ())]
+    assert job.master.report.committed_upto == 2

@@ -284,7 +284,7 @@ def test_a_commit_that_fails_is_tried_again() -> None:
     job.settle()
     assert len(script.told("committer.commit")) == 3
     assert script.commits == [(1, {0: ["row"]})]
-    assert job.clock.now_s() == 6.0
+    assert job.clock.now_s() == 9.0, "3 s, and then twice as long"
     assert job.master.report.committed_upto == 1
 
 

@@ -73,7 +73,18 @@ def test_a_job_is_played_to_its_end() -> None:
         stage.take(step)
     assert not stage.job.master.is_over
     stage.take("sink.finish")
+    assert not stage.job.master.is_over, "the work after the last commit is under way"
+    stage.take("sink.finish_work")
     assert stage.job.simulated.result.state == "finished"
+
+
+def test_work_after_the_last_commit_that_fails_in_every_try_lets_the_job_finish() -> None:
+    stage = stage_after(EndingJob(), *UP, "person.stop", *TO_THE_STORE, "store.finish_save")
+    for step in ("process[0].tell", "process[0].hear", "process[0].hear", "sink.finish"):
+        stage.take(step)
+    stage.take("sink.fail_work")
+    assert stage.job.simulated.result.state == "finished"
+    assert "in the last of 1 tries" in stage.job.master.report.warnings[-1]
 
 
 @pytest.mark.parametrize("step", ["store.lose_save", "store.lose_answer"])
@@ -89,7 +100,7 @@ def test_a_save_of_unknown_outcome_is_played_to_the_end_of_the_job(step: str) ->
     ("retries", "ends", "state"),
     [
         (0, ["sink.put_off"], "failed"),
-        (1, ["sink.put_off", "sink.finish"], "finished"),
+        (1, ["sink.put_off", "sink.finish", "sink.finish_work"], "finished"),
         (1, ["sink.refuse"], "failed"),
     ],
 )

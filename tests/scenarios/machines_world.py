@@ -62,6 +62,10 @@ PHRASES: dict[str, Callable[..., str | None]] = {
     "committer.sink.cover": lambda n: f"commit: covers {n}",
     "committer.sink.commit": lambda n, t: f"commit: up to {n}, after {t} tries",
     "committer.sink.settled": lambda n: f"checkpoint {n}: committed",
+    "post_commit.worker.work": lambda n, t: f"work: after the commit of {n}, after {t} tries",
+    "post_commit.worker.record": lambda n, e: f"checkpoint {n}: says that the work of {e} is owed",
+    "post_commit.worker.stalled": lambda n, r: f"work: of {n} is put off: {r}",
+    "post_commit.worker.release": lambda n: f"checkpoint {n}: its committables are released",
     "request.requester.chosen": lambda n: None,
     "request.requester.refused": lambda: "requests: refused, the job has ended",
 }
@@ -84,6 +88,7 @@ DEFAULTS: dict[str, str | bool] = {
     "checkpoint.expire": "it took too long",
     "checkpoint.store_failed": "the store has refused it",
     "checkpoint.store_unknown": "the store does not answer",
+    "committer.impossible": "a file of it is gone",
     "committer.refused": "the sink has refused the commit",
     "committer.retry_later": "the sink does not answer",
     "gateway.disconnect": "the connection is cut",
@@ -95,6 +100,7 @@ DEFAULTS: dict[str, str | bool] = {
     "lifecycle.cancel": "the user has canceled it",
     "lifecycle.fail_globally": "the state is wrong",
     "lifecycle.give_up": "there are no tries left",
+    "post_commit.failed": "the work has raised an error",
     "snapshot.fail": "the coordinator has raised an error",
     "snapshot.lose": "an event was lost",
 }

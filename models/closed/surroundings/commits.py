@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import (
     ANY,
-    STAY,
     Array,
     Bool,
-    Channel,
-    Fifo,
     Ignore,
     Int,
     Machine,
@@ -22,6 +19,7 @@ from epochgate.fsm.closed import (
     Environment,
 )
 from epochgate.models.committer import IDLE, GlobalCommitter
+from epochgate.models.post_commit import IDLE as NOTHING_OWED, PostCommit
 
 if TYPE_CHECKING:
     from epochgate.models.closed.commits import CommitJob
@@ -48,6 +46,23 @@ class Committer(GlobalCommitter):
         self.covered.clear()
         self.waiting.clear()
         self.asked = 0
+        self.tries = 0
+
+
+class PostCommitWork(PostCommit):
+    """The work after commits as it runs in production; the next driver has another."""
+
+    restart: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *PostCommit.ROWS,
+        Row("restart", ANY, NOTHING_OWED, None, "forget", "the next driver knows nothing of this one"),
+    )
+    # fmt: on
+
+    def forget(self) -> None:
+        self.owed.clear()
         self.tries = 0
 
 
@@ -78,9 +93,13 @@ class Committable(Environment):
     # fmt: on
 
     def is_next(self) -> bool:
-        return self.system.driver.is_working() and all(
-            self.system.committable[self.subtask, i].state == WRITTEN or i >= self.item
-            for i in range(self.system.items)
+        return (
+            self.system.driver.is_working()
+            and not self.system.checkpoint.is_at_end()
+            and all(
+                self.system.committable[self.subtask, i].state == WRITTEN or i >= self.item
+                for i in range(self.system.items)
+            )
         )
 
     def hand_over(self, checkpoint: int) -> None:
@@ -93,6 +112,7 @@ class Committable(Environment):
 
     def forget(self) -> None:
         self.checkpoint = 0
+        self.effects = 0
 
     def is_in(self, checkpoint: int) -> bool:
         return self.checkpoint == checkpoint
@@ -110,13 +130,46 @@ class Committable(Environment):
 
 
 class Store(Environment):
-    """The newest stored checkpoint."""
+    """The newest stored checkpoint, and the one before it."""
 
     system: CommitJob
 
     completed: int = Int("checkpoints")
     ledger: list[bool] = Array(Bool(), "checkpoints")
     """The earlier checkpoints whose committables it carries."""
+    debts: list[bool] = Array(Bool(), "checkpoints")
+    """The earlier checkpoints whose work it says is owed."""
+    newest: int = Int("checkpoints")
+    """The greatest id that it ever held."""
+    is_stored: list[bool] = Array(Bool(), "checkpoints")
+    """It has held this checkpoint, and has not lost it."""
+    has_earlier: bool = Bool()
+    earlier: int = Int("checkpoints")
+    earlier_ledger: list[bool] = Array(Bool(), "checkpoints")
+    earlier_debts: list[bool] = Array(Bool(), "checkpoints")
+
+    def save(self, checkpoint: int) -> None:
+        self.has_earlier = True
+        self.earlier = self.completed
+        self.completed = checkpoint
+        self.newest = checkpoint
+        self.is_stored[checkpoint - 1] = True
+        for k in range(self.system.checkpoints):
+            self.earlier_ledger[k] = self.ledger[k]
+            self.earlier_debts[k] = self.debts[k]
+            self.ledger[k] = self.system.checkpoint.carried[k]
+            self.debts[k] = self.system.checkpoint.owing[k]
+
+    def lose_newest(self) -> None:
+        self.is_stored[self.completed - 1] = False
+        self.completed = self.earlier
+        self.has_earlier = False
+        self.earlier = 0
+        for k in range(self.system.checkpoints):
+            self.ledger[k] = self.earlier_ledger[k]
+            self.debts[k] = self.earlier_debts[k]
+            self.earlier_ledger[k] = False
+            self.earlier_debts[k] = False
 
 
 class Checkpoint(Environment):
@@ -129,6 +182,7 @@ class Checkpoint(Environment):
 
     number: int = Int("checkpoints")
     carried: list[bool] = Array(Bool(), "checkpoints")
+    owing: list[bool] = Array(Bool(), "checkpoints")
 
     begin: Trigger
     persist: Trigger
@@ -169,13 +223,16 @@ class Checkpoint(Environment):
             for i in range(self.system.items):
                 self.system.committable[s, i].hand_over(self.number)
 
+    def is_at_end(self) -> bool:
+        """Whether the input ended before the last barriers."""
+        return self.number >= self.system.wanted
+
     def save(self) -> None:
         self.system.committer.carry(self.number)
+        self.system.post_commit.carry(self.number)
 
     def store(self) -> None:
-        self.system.store.completed = self.number
-        for k in range(self.system.checkpoints):
-            self.system.store.ledger[k] = self.carried[k]
+        self.system.store.save(self.number)
 
     def abort(self) -> None:
         for s in range(self.system.subtasks):
@@ -191,9 +248,10 @@ class Checkpoint(Environment):
     def clear(self) -> None:
         for k in range(self.system.checkpoints):
             self.carried[k] = False
+            self.owing[k] = False
 
     def go_back(self) -> None:
-        self.number = self.system.store.completed
+        self.number = self.system.store.newest
 
     def is_empty(self, checkpoint: int) -> bool:
         return not any(self.holds(s, checkpoint) for s in range(self.system.subtasks))
@@ -245,6 +303,7 @@ class Driver(Environment):
     end: Trigger
     die: Trigger
     start: Trigger
+    go_back: Trigger
     finish: Trigger
 
     # fmt: off
@@ -252,9 +311,14 @@ class Driver(Environment):
         Row("end",    UP,   DOWN,     "has_given_up and is_settled",
             "forget",                     "the store has reported the checkpoint's outcome"),
         Row("die",    UP,   DOWN,     "may_die",
-            "spend_failure, forget",      "the driver is killed"),
+            "spend_failure, leave, forget",
+                                          "the driver is killed, or taken for dead"),
         Row("start",  DOWN, UP,       None,
-            "adopt_ledger, commit_again", "the next driver begins from the newest stored checkpoint"),
+            "claim, adopt_debts, adopt_ledger, commit_again",
+                                          "the next driver begins from the newest stored checkpoint"),
+        Row("go_back", DOWN, UP,      "may_lose",
+            "spend_failure, lose_newest, claim, withdraw, adopt_debts, adopt_ledger, commit_again",
+                                          "the newest checkpoint is lost, and the start is told so"),
         Row("finish", UP,   FINISHED, "is_done",
             None,                         "the last checkpoint is completed, and everything is committed"),
     )
@@ -272,26 +336,54 @@ class Driver(Environment):
     def may_die(self) -> bool:
         return self.system.budget.has_failures()
 
+    def may_lose(self) -> bool:
+        return self.system.budget.has_failures() and self.system.store.has_earlier
+
     def is_done(self) -> bool:
         return (
             self.is_working()
             and self.system.store.completed >= self.system.wanted
             and self.is_settled()
             and self.system.committer.is_settled()
+            and self.system.post_commit.is_settled()
         )
 
     def spend_failure(self) -> None:
         self.system.budget.failures += 1
 
+    def leave(self) -> None:
+        self.system.zombie.inherit()
+
+    def claim(self) -> None:
+        self.system.zombie.replace()
+
+    def lose_newest(self) -> None:
+        self.system.store.lose_newest()
+
+    def withdraw(self) -> None:
+        self.system.sink.withdraw()
+        self.replay()
+
     def forget(self) -> None:
         self.system.checkpoint.forget()
         self.system.committer.restart()
+        self.system.post_commit.restart()
+        self.system.worker.forget()
         self.system.lifecycle.restart()
         self.system.sink.forget()
+        self.replay()
+
+    def replay(self) -> None:
         for s in range(self.system.subtasks):
             for i in range(self.system.items):
                 if not self.system.committable[s, i].is_completed():
                     self.system.committable[s, i].replay()
+
+    def adopt_debts(self) -> None:
+        for k in range(self.system.checkpoints):
+            if self.system.store.debts[k]:
+                self.system.sink.is_held[k] = True
+                self.system.post_commit.owe(k + 1)
 
     def adopt_ledger(self) -> None:
         for k in range(self.system.checkpoints):
@@ -303,132 +395,6 @@ class Driver(Environment):
         if self.system.store.completed > 0:
             self.system.sink.is_held[self.system.store.completed - 1] = True
             self.system.committer.due(self.system.store.completed)
-
-
-class Sink(Environment):
-    """The shell that holds committables, and the target behind it: port `sink` of the committer."""
-
-    STATES = ("ready", "committing")
-    INITIAL = "ready"
-
-    system: CommitJob
-
-    is_held: list[bool] = Array(Bool(), "checkpoints")
-    """The driver has the committables of this checkpoint."""
-    is_visible: list[bool] = Array(Bool(), "checkpoints")
-    """The target has committed under this key."""
-    batch: Fifo[int] = Channel("checkpoints", "checkpoints")
-    """What the commit under way has not reached."""
-    asked: int = Int("checkpoints")
-    tries: int = Int("commit_retries")
-    answered: int = Int("checkpoints")
-    """The commit that was answered last, and its tries; 0 for none."""
-    answered_tries: int = Int("commit_retries")
-
-    ask: Trigger
-    apply: Trigger
-    answer: Trigger
-    put_off: Trigger
-    refuse: Trigger
-    answer_again: Trigger
-    forget: Trigger
-
-    # fmt: off
-    ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("ask",          "ready",      "committing", None,
-            "note",                                       "the committer asks for a commit"),
-        Row("apply",        "committing", STAY,         "has_batch",
-            "commit_next",                                "the oldest checkpoint of the commit takes effect"),
-        Row("answer",       "committing", "ready",      "not has_batch",
-            "note_answer, report_committed",              "every checkpoint of it has"),
-        Row("put_off",      "committing", "ready",      "may_fail",
-            "spend_failure, note_answer, report_later",   "it fails before, amid or after that"),
-        Row("refuse",       "committing", "ready",      "may_fail",
-            "spend_failure, note_answer, report_refused", "the same, for good"),
-        Row("answer_again", ANY,          STAY,         "has_answered",
-            "repeat",                                     "answers to an earlier commit come too late"),
-        Row("forget",       ANY,          "ready",      None,
-            "lose_memory",                                "the driver is gone"),
-    )
-    # fmt: on
-
-    def has_batch(self) -> bool:
-        return not self.batch.empty()
-
-    def may_fail(self) -> bool:
-        return self.system.budget.has_failures()
-
-    def has_answered(self) -> bool:
-        return self.answered > 0 and self.system.driver.state != FINISHED
-
-    def note(self, checkpoint: int, tries: int) -> None:
-        self.asked = checkpoint
-        self.tries = tries
-
-    def commit_next(self) -> None:
-        checkpoint = self.batch.pop()
-        assert checkpoint <= self.system.store.completed, (
-            "C4: nothing takes effect before its checkpoint is durable"
-        )
-        if not self.is_known(checkpoint):
-            self.is_visible[checkpoint - 1] = True
-            for s in range(self.system.subtasks):
-                for i in range(self.system.items):
-                    self.system.committable[s, i].take_effect(checkpoint)
-
-    def is_known(self, checkpoint: int) -> bool:
-        """Whether the target has committed this checkpoint before."""
-        return self.is_visible[checkpoint - 1]
-
-    def note_answer(self) -> None:
-        self.batch.clear()
-        self.answered = self.asked
-        self.answered_tries = self.tries
-
-    def spend_failure(self) -> None:
-        self.system.budget.failures += 1
-
-    def report_committed(self) -> None:
-        self.system.committer.committed(self.answered, self.answered_tries)
-
-    def report_later(self) -> None:
-        self.system.committer.retry_later(self.answered, self.answered_tries, "the sink is busy")
-
-    def report_refused(self) -> None:
-        self.system.committer.refused(self.answered, self.answered_tries, "the sink refuses it")
-
-    def repeat(self) -> None:
-        self.report_committed()
-        self.report_later()
-        self.report_refused()
-
-    def lose_memory(self) -> None:
-        self.batch.clear()
-        self.asked = 0
-        self.tries = 0
-        self.answered = 0
-        self.answered_tries = 0
-        for k in range(self.system.checkpoints):
-            self.is_held[k] = False
-
-    # port `sink` of the committer
-
-    def carry(self, checkpoint: int, earlier: int) -> None:
-        assert self.is_held[earlier - 1], "the driver has the committables of what it stores"
-        if not self.system.checkpoint.is_empty(earlier):
-            self.system.checkpoint.carried[earlier - 1] = True
-
-    def cover(self, checkpoint: int) -> None:
-        assert self.is_held[checkpoint - 1], "the driver has the committables of what it commits"
-        self.batch.push(checkpoint)
-
-    def commit(self, checkpoint: int, tries: int) -> None:
-        assert tries == 0 or tries == self.answered_tries + 1, "each commit has tries of its own"
-        self.ask(checkpoint, tries)
-
-    def settled(self, checkpoint: int) -> None:
-        assert self.is_visible[checkpoint - 1], "what leaves the ledger has taken effect"
-        self.is_held[checkpoint - 1] = False
 
 
 class Budget(Environment):

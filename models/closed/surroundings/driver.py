@@ -86,6 +86,20 @@ class Sink(Environment):
     def settled(self, checkpoint: int) -> None:
         pass
 
+    # port `worker` of the work after commits, of which there is none
+
+    def work(self, checkpoint: int, tries: int) -> None:
+        pass
+
+    def record(self, checkpoint: int, earlier: int) -> None:
+        pass
+
+    def stalled(self, checkpoint: int, reason: int) -> None:
+        pass
+
+    def release(self, checkpoint: int) -> None:
+        pass
+
 
 class SlowSink(Environment):
     """A sink that takes its time, cannot commit now, or never will: port `sink` of the committer."""
@@ -101,10 +115,17 @@ class SlowSink(Environment):
     """How often that has failed before."""
     visible: int = Int("checkpoints")
     """The one up to which it has committed."""
+    working: int = Int("checkpoints")
+    """The checkpoint whose work after the commit is under way; 0 for none."""
+    worked: int = Int("checkpoints")
+    """The one up to which that is done."""
+    is_stalled: bool = Bool()
 
     finish: Trigger
     put_off: Trigger
     refuse: Trigger
+    finish_work: Trigger
+    fail_work: Trigger
 
     # fmt: off
     ROWS = (
@@ -114,11 +135,18 @@ class SlowSink(Environment):
             "spend_failure, report_later",   "it cannot commit now"),
         Row("refuse",  "ready", STAY, "is_committing and may_fail",
             "spend_failure, report_refused", "it never will"),
+        Row("finish_work", "ready", STAY, "is_working",
+            "report_worked",                 "the work after the commit returns"),
+        Row("fail_work",   "ready", STAY, "is_working and may_fail",
+            "spend_failure, report_failed",  "the work after the commit raises"),
     )
     # fmt: on
 
     def is_committing(self) -> bool:
         return self.asked > 0
+
+    def is_working(self) -> bool:
+        return self.working > 0
 
     def may_fail(self) -> bool:
         return self.system.budget.has_failures()
@@ -142,6 +170,16 @@ class SlowSink(Environment):
         self.asked = 0
         self.system.committer.refused(checkpoint, self.tries, "the sink refuses it")
 
+    def report_worked(self) -> None:
+        self.worked = self.working
+        self.working = 0
+        self.is_stalled = False
+        self.system.post_commit.done()
+
+    def report_failed(self) -> None:
+        self.working = 0
+        self.system.post_commit.failed("the work has failed")
+
     # port `sink` of the committer
 
     def commit(self, checkpoint: int, tries: int) -> None:
@@ -160,6 +198,23 @@ class SlowSink(Environment):
         pass
 
     def settled(self, checkpoint: int) -> None:
+        pass
+
+    # port `worker` of the work after commits
+
+    def work(self, checkpoint: int, tries: int) -> None:
+        assert checkpoint <= self.visible, "the work begins once the checkpoint is visible"
+        self.working = checkpoint
+        if self.system.slow_commits == 0:
+            self.report_worked()
+
+    def record(self, checkpoint: int, earlier: int) -> None:
+        self.system.store.has_debts = True
+
+    def stalled(self, checkpoint: int, reason: int) -> None:
+        self.is_stalled = True
+
+    def release(self, checkpoint: int) -> None:
         pass
 
 

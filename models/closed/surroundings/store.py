@@ -30,6 +30,7 @@ class Store(Environment):
     has_part: list[bool] = Array(Bool(), "subtasks")
     """The subtask's part of the checkpoint under way was kept."""
     has_ledger: bool = Bool()
+    has_debts: bool = Bool()
     """The checkpoint to be stored carries what is not committed; never so between two steps."""
     is_failure_due: bool = Bool()
     """The checkpoint under way has to fail in this step; never so between two steps."""
@@ -109,7 +110,11 @@ class Store(Environment):
         assert self.has_ledger or self.system.committer.state != COMMITTING, (
             "a checkpoint carries what is not known to be committed"
         )
+        assert self.has_debts or self.system.post_commit.owed.empty(), (
+            "a checkpoint says which work after commits is owed"
+        )
         self.has_ledger = False
+        self.has_debts = False
         self.has_work = True
 
     def completed(self, checkpoint: int) -> None:

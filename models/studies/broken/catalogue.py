@@ -150,6 +150,48 @@ BROKEN: dict[str, Broken] = {
         8,
         "sink.apply driver.die driver.start sink.apply",
     ),
+    "commit.key_of_a_run": Broken(
+        commit.KeyOfARun, "I9: a committable takes effect once", 8, "sink.apply driver.die"
+    ),
+    "commit.last_seen": Broken(
+        commit.LastSeen, "I9: a committable takes effect once", 13, "sink.apply driver.die"
+    ),
+    "commit.skipped_empty": Broken(
+        commit.SkippedEmpty,
+        "C5: the target of a job that has finished knows each of its checkpoints",
+        13,
+        "driver.die driver.finish",
+    ),
+    "commit.finished_too_early": Broken(
+        commit.FinishedTooEarly,
+        "the ledger of a job that has finished is empty",
+        9,
+        "checkpoint.hear driver.finish",
+    ),
+    "commit.unfenced": Broken(
+        commit.Unfenced,
+        "a driver that was replaced changes nothing in the target",
+        6,
+        "driver.die driver.start zombie.apply",
+    ),
+    "commit.silently_back": Broken(
+        commit.SilentlyBack,
+        "the target is never ahead of a driver that works",
+        6,
+        "sink.apply driver.die driver.go_back",
+    ),
+    "commit.forgotten_debt": Broken(
+        commit.ForgottenDebt, "C8: the next driver finds what work is owed", 7, "sink.answer"
+    ),
+    "commit.skipped_work": Broken(
+        commit.SkippedWork, "C7: the work of commits is done in their order", 12, "worker.fail"
+    ),
+    "commit.work_in_the_way": Broken(
+        commit.WorkInTheWay,
+        "C9: checkpoints complete",
+        5,
+        "sink.answer",
+    ),
     "concurrent.hasty_reset": Broken(
         concurrent.HastyReset,
         "the record is told of an attempt that another one outlives",

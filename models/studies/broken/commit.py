@@ -6,10 +6,17 @@ from dataclasses import replace
 from typing import ClassVar
 
 from epochgate.fsm.system import machines
-from epochgate.models.closed.commits import CommitJob
-from epochgate.models.closed.surroundings.commits import Checkpoint, Committer, Driver, Sink
+from epochgate.models.closed.commits import CommitJob, HangingWork
+from epochgate.models.closed.surroundings.commits import (
+    Checkpoint,
+    Committer,
+    Driver,
+    PostCommitWork,
+)
+from epochgate.models.closed.surroundings.target import Sink
 
-ONE: dict[str, int] = {"subtasks": 1, "F": 1, "commit_retries": 0}
+ONE: dict[str, int] = {"subtasks": 1, "F": 1, "commit_retries": 0, "after_commit": 0}
+WITH_WORK: dict[str, int] = {**ONE, "after_commit": 1}
 
 
 class SilentCommitter(Committer):
@@ -34,6 +41,7 @@ class GenerousCommitter(Committer):
         self.covered.drain(self.waiting)
         for checkpoint in self.covered.take_all():
             self.sink.settled(checkpoint)
+            self.system.post_commit.owe(checkpoint)
 
 
 class RemovedTooMuch(CommitJob):
@@ -109,3 +117,154 @@ class Appending(CommitJob):
     CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **ONE}
 
     sink: Sink = machines(AppendingSink)
+
+
+class SinkOfARun(Sink):
+    """A sink whose number belongs to a run: the next driver has another."""
+
+    def keep_number(self) -> None:
+        self.last = 0
+
+
+class KeyOfARun(CommitJob):
+    """The next driver commits the restored checkpoint again, and the target does not know it."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **ONE}
+
+    sink: Sink = machines(SinkOfARun)
+
+
+class LastSeenSink(Sink):
+    """A sink that takes the number seen last for the greatest."""
+
+    def is_known(self, checkpoint: int) -> bool:
+        return checkpoint == self.last
+
+
+class LastSeen(CommitJob):
+    """A driver commits two checkpoints, and the next driver the older of them again."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **ONE}
+
+    sink: Sink = machines(LastSeenSink)
+
+
+class ThriftySink(Sink):
+    """A shell that stores no ledger entry without committables."""
+
+    def carry(self, checkpoint: int, earlier: int) -> None:
+        if not self.system.checkpoint.is_empty(earlier):
+            self.system.checkpoint.carried[earlier - 1] = True
+
+
+class SkippedEmpty(CommitJob):
+    """An empty checkpoint is forgotten with the driver that has not committed it."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **ONE}
+
+    sink: Sink = machines(ThriftySink)
+
+
+class HastyDriver(Driver):
+    """A driver whose job has finished once its last checkpoint is completed."""
+
+    def is_done(self) -> bool:
+        return (
+            self.is_working()
+            and self.system.store.completed >= self.system.wanted
+            and self.is_settled()
+        )
+
+
+class FinishedTooEarly(CommitJob):
+    """The last committables come behind the end of the input, and their job has gone by then."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **ONE}
+
+    driver: Driver = machines(HastyDriver)
+
+
+class OpenSink(Sink):
+    """A target that takes a commit of any driver."""
+
+    def refuses(self) -> bool:
+        return False
+
+
+class Unfenced(CommitJob):
+    """A driver that was taken for dead commits after the next one has begun."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **ONE}
+
+    sink: Sink = machines(OpenSink)
+
+
+class KeepingSink(Sink):
+    """A target that keeps what is newer than the restored checkpoint."""
+
+    def withdraw(self) -> None:
+        pass
+
+
+class SilentlyBack(CommitJob):
+    """The newest checkpoint is lost, and what it made visible is written once more."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **ONE, "F": 2}
+
+    sink: Sink = machines(KeepingSink)
+
+
+class SilentWork(PostCommitWork):
+    """Debts that stay in the driver's memory."""
+
+    def record_debts(self, checkpoint: int) -> None:
+        pass
+
+
+class ForgottenDebt(CommitJob):
+    """The driver dies after the work was put off, and a later checkpoint says nothing of it."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **WITH_WORK}
+
+    post_commit: PostCommitWork = machines(SilentWork)
+
+
+class SkippingWork(PostCommitWork):
+    """Work that has failed in every try is left out."""
+
+    def begin(self) -> None:
+        newest = 0
+        for checkpoint in self.owed.take_all():
+            if newest > 0:
+                self.worker.release(newest)
+            newest = checkpoint
+        self.owed.push(newest)
+        self.tries = 0
+        self.worker.work(self.owed.head(), self.tries)
+
+
+class SkippedWork(CommitJob):
+    """The work of a commit has failed, and that of the next is done in its place."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **WITH_WORK}
+
+    post_commit: PostCommitWork = machines(SkippingWork)
+
+
+class WaitingCheckpoint(Checkpoint):
+    """A checkpoint that begins once the work after the last commit is done."""
+
+    def may_begin(self) -> bool:
+        return (
+            self.system.driver.is_working()
+            and self.system.store.completed < self.system.wanted
+            and self.system.post_commit.is_settled()
+        )
+
+
+class WorkInTheWay(HangingWork):
+    """Work that never ends holds up the checkpoints behind it, as after a commit of Flink's."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **WITH_WORK}
+
+    checkpoint: Checkpoint = machines(WaitingCheckpoint)

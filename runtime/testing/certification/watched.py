@@ -151,12 +151,15 @@ class WatchedCommitter(Committer):
     def check(self, committables: Committables) -> None:
         self.real.check(committables)
 
-    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+    def commit(self, checkpoint_id: int, committables: Committables) -> bool | None:
         name = f"commit({checkpoint_id})"
         self._director.note()
-        self._call(name, lambda: self.real.commit(checkpoint_id, committables), _later)
+        done: bool | None = self._call(
+            name, lambda: self.real.commit(checkpoint_id, committables), _later
+        )
         self._director.committed(checkpoint_id)
         self._director.moved(self.actor)
+        return done
 
     def close(self) -> None:
         if self.actor.is_gone:
@@ -171,15 +174,16 @@ class WatchedCommitter(Committer):
             self.actor.kill()  # its process ends
             raise
 
-    def _call(self, name: str, function: Callable[[], Any], error: Callable[[], Exception]) -> None:
+    def _call(self, name: str, function: Callable[[], Any], error: Callable[[], Exception]) -> Any:
         try:
-            _called(self._director, self.actor, name, function, error)
+            result = _called(self._director, self.actor, name, function, error)
         except CallHangs:
             raise
         except BaseException:
             self._director.look(f"after {name} has failed")
             raise
         self._director.look(f"after {name}")
+        return result
 
 
 class WatchedSink(Sink):

@@ -39,6 +39,8 @@ class Orders:
     """(subtask, `open` | `handle` | `snapshot` | `work`) that raises next."""
     commit: list[str] = field(default_factory=list)
     """What the next commits come to: `retry`, `retry_after` (although it was done), `refuse`."""
+    work: list[str] = field(default_factory=list)
+    """What the next work after a commit raises."""
 
 
 class CountingCoordinator(ScriptedCoordinator):
@@ -280,3 +282,15 @@ class TableCommitter(Committer):
             self._record.note_commit(checkpoint_id, committables)
         if order != "do":
             raise RetryLater("by order of the test")
+
+
+class WorkAfterCommits:
+    """What is done once a checkpoint is visible: it notes that."""
+
+    def __init__(self, record: Record, orders: Orders) -> None:
+        self._record, self._orders = record, orders
+
+    def __call__(self, checkpoint_id: int, committables: Committables) -> None:
+        if self._orders.work:
+            raise Poison(self._orders.work.pop(0))
+        self._record.note_work(checkpoint_id, committables)

@@ -14,6 +14,8 @@ I8  who was told that a checkpoint is aborted is never restored from it, and who
     completed never from an older one, over all starts of the driver;
 ledger  a stored checkpoint carries the committables of every earlier one that is not committed, as
     they are in that one;
+work  the work after a commit comes once its checkpoint is committed, with its committables, and
+    after that of every commit before;
 contract  per subtask a coordinator hears ready, failed, reset, ready, and of no other attempt;
 processes  when a job has come to rest, one process lives for each subtask: others were sent away.
 
@@ -67,6 +69,8 @@ class Record:
     stored: dict[int, CompletedCheckpoint] = field(default_factory=dict)
     table: dict[int, Committables] = field(default_factory=dict)
     """What was committed, by checkpoint, as a target would show it."""
+    worked: set[int] = field(default_factory=set)
+    """The checkpoints whose work after the commit was done."""
     told_aborted: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
     """Coordinator or subtask -> the run and the id of each checkpoint that it was told is aborted;
     a later run may use the id again.
@@ -211,6 +215,15 @@ class Record:
                     f"with checkpoint {checkpoint} the output of coordinator {c} and subtask {s} "
                     f"is {rows}, and the state in it reflects {states}",
                 )
+
+    def note_work(self, checkpoint: int, committables: Committables) -> None:
+        """The work after the commit of this checkpoint is done."""
+        if self.table.get(checkpoint) != committables:
+            seen = f"{committables}, and the table has {self.table.get(checkpoint)}"
+            self.note("work", f"that of {checkpoint} has {seen}")
+        if left_out := sorted(n for n in self.table if n < checkpoint and n not in self.worked):
+            self.note("work", f"that of {checkpoint} came before that of {left_out}")
+        self.worked.add(checkpoint)
 
     def rows(self, coordinator: int, subtask: int) -> list[int]:
         """The committed output of one pair, in the order of the commits."""

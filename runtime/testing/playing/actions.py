@@ -414,6 +414,15 @@ ACTIONS: dict[str, Action] = {
         "nothing is being committed",
         is_failure=True,
     ),
+    "sink.finish_work": Action(
+        lambda job: job.end_work(), lambda job: job.is_working(), "no work is under way"
+    ),
+    "sink.fail_work": Action(
+        lambda job: job.end_work("by order of the test"),
+        lambda job: job.is_working(),
+        "no work is under way",
+        is_failure=True,
+    ),
     "backoff.elapse": Action(
         lambda job, s: job.fire(job.timers(job.job.attempt[s], "restart")),
         lambda job, s: job.timers(job.job.attempt[s], "restart"),

@@ -28,7 +28,12 @@ from epochgate.runtime.api.operator import FatalTaskError
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.store import CompletedCheckpoint
-from epochgate.runtime.testing.fuzzing.actors import Orders, TableCommitter, providers_of
+from epochgate.runtime.testing.fuzzing.actors import (
+    Orders,
+    TableCommitter,
+    WorkAfterCommits,
+    providers_of,
+)
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated, Record, operator_id
 from epochgate.runtime.testing.in_process import Process
 from epochgate.runtime.testing.playing.actors import (
@@ -64,6 +69,7 @@ class ScriptedJob:
             self._configuration,
             lambda _: PlayedProgram(self.record, self.constants["said"]),
             committer=lambda: TableCommitter(self.record, self.orders),
+            after_commit=self._work_after_commits,
             job=job,
             retained=NEVER,
         )
@@ -96,6 +102,10 @@ class ScriptedJob:
             restart_strategy=FixedDelay(NEVER, 1.0),
         )
         return made if self.is_periodic else replace(made, checkpoint_interval_s=None)
+
+    def _work_after_commits(self) -> WorkAfterCommits | None:
+        is_there = self.constants["after_commit"]
+        return WorkAfterCommits(self.record, self.orders) if is_there else None
 
     @property
     def is_periodic(self) -> bool:
@@ -254,7 +264,9 @@ class ScriptedJob:
             self.master.queue.hasten(timer)
 
     def is_waiting(self, lane: str) -> bool:
-        """Whether a save (`store`) or a commit (`commit`) waits to be run."""
+        """Whether a save (`store`), a commit (`commit`) or work after one (`after-commit`) waits to
+        be run.
+        """
         return lane in self.simulated.blocking.lanes()
 
     def run(self, lane: str) -> None:
@@ -273,7 +285,7 @@ class ScriptedJob:
     def process_event(self) -> bool:
         """Process one event, and what takes no time in the closed job; False if none waited."""
         has_processed = self.master.queue.step()
-        while self._restore() or self._commit():
+        while self._restore() or self._commit() or self._work():
             has_processed = True
         self._hold_starts()
         return has_processed
@@ -329,6 +341,24 @@ class ScriptedJob:
         is_due = self.is_waiting("commit") and not self.constants.get("slow_commits")
         if is_due:
             self.run("commit")
+        return is_due
+
+    def is_working(self) -> bool:
+        """Whether work after a commit is under way, or waits to be tried again."""
+        return self.is_waiting("after-commit") or bool(self.timers(self.master.post_commits))
+
+    def end_work(self, *orders: str) -> None:
+        """Let the work after a commit come to its end, as ordered or well."""
+        self.orders.work.extend(orders)
+        for timer in self.timers(self.master.post_commits):
+            timer.cancel()
+            timer.trigger(*timer.arguments)  # it makes work, and is no event of a machine
+        self.run("after-commit")
+
+    def _work(self) -> bool:
+        is_due = self.is_waiting("after-commit") and not self.constants.get("slow_commits")
+        if is_due:
+            self.run("after-commit")
         return is_due
 
     def _read_store(self) -> None:

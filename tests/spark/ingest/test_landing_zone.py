@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from epochgate.spark.ingest import ingest
+from epochgate.spark.ingest import IngestCommit, ingest
 from tests.spark.shared import session_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -37,8 +37,22 @@ def test_spark_reads_rows_of_all_schemas_and_the_rejected_ones(spark: Any, tmp_p
     first.parent.mkdir(parents=True)
     first.write_text("id;price\n1;10\nx;y;z\n2;20\n")
     schema = "id INT NOT NULL, price INT"
-    result = ingest(spark, str(source), str(target), schema=schema, **options)
+    seen: list[IngestCommit] = []
+    failures = [OSError("no answer")]
+
+    def look(commit: IngestCommit) -> None:
+        assert all([*target.rglob(file)] for file in commit.files), "readers see them by now"
+        if failures and commit.rows:
+            raise failures.pop()
+        seen.append(commit)
+
+    result = ingest(spark, str(source), str(target), schema=schema, after_commit=look, **options)
     assert (result.rows_committed, result.rows_rejected, result.is_complete()) == (2, 1, False)
+    ids = [commit.checkpoint_id for commit in seen]
+    assert ids == sorted(set(ids))
+    assert ids[-1] == result.last_checkpoint_id
+    assert (sum(one.rows for one in seen), sum(one.rows_rejected for one in seen)) == (2, 1)
+    assert any("OSError: no answer" in warning for warning in result.report.warnings)
 
     second = source / "dt=2024-01-02" / "b.csv"
     second.parent.mkdir()

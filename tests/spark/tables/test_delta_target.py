@@ -13,7 +13,7 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from epochgate.runtime import SinkStart
+from epochgate.runtime import RetryLater, SinkStart
 from epochgate.spark.delta_sink import (
     DeltaLog,
     DeltaSink,
@@ -157,6 +157,8 @@ def test_the_log_refuses_a_driver_that_is_replaced_between_its_look_and_its_comm
     late, successors = stage(table, "r1", [2]), []
     zombie.release()
     OvertakenLog.between = lambda: successors.append(claimed(table, "r2", 1))
+    with pytest.raises(RetryLater, match="has changed"):
+        zombie.commit(2, late)
     with pytest.raises(TableTakenOver):
         zombie.commit(2, late)
     assert rows(table) == [1]

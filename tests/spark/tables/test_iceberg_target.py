@@ -163,6 +163,8 @@ def test_the_table_refuses_a_driver_that_is_replaced_between_its_look_and_its_co
     target.commit(1, stage(tmp_path, "r1", [1]))
     late, successors = stage(tmp_path, "r1", values) if values else [], list[IcebergTarget]()
     TroubledTable.before = lambda: successors.append(claimed(tmp_path, "r2", 1))
+    with pytest.raises(RetryLater, match="branch main has changed"):
+        target.commit(2, late)
     with pytest.raises(TableTakenOver):
         target.commit(2, late)
     assert numbers(tmp_path, CHECKPOINT) == [1]
@@ -172,10 +174,16 @@ def test_the_table_refuses_a_driver_that_is_replaced_between_its_look_and_its_co
     successors[0].release()
 
 
-def test_another_writer_of_the_table_is_no_conflict(target: IcebergTarget, tmp_path: Path) -> None:
+def test_a_commit_that_another_writer_overtakes_is_left_to_the_next_try(
+    target: IcebergTarget, tmp_path: Path
+) -> None:
     target.commit(1, stage(tmp_path, "r1", [1]))
+    files = stage(tmp_path, "r1", [2])
     TroubledTable.before = lambda: library(tmp_path).append(pa.table({"x": [8]}))
-    assert target.commit(2, stage(tmp_path, "r1", [2]))
+    with pytest.raises(RetryLater, match="branch main has changed"):
+        target.commit(2, files)
+    assert rows(tmp_path) == [1, 8]
+    assert target.commit(2, files)
     assert rows(tmp_path) == [1, 2, 8]
     assert target.rows() == 3
 

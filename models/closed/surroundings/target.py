@@ -1,0 +1,329 @@
+"""The target of the closed commits, with the shell that holds committables in front of it; a driver
+that was replaced and still commits; and the work after commits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Ignore, Int, Row, Trigger
+from epochgate.fsm.closed import Environment
+from epochgate.models.closed.surroundings.commits import FINISHED
+
+if TYPE_CHECKING:
+    from epochgate.models.closed.commits import CommitJob
+
+GONE, ALIVE, REPLACED = "gone", "alive", "replaced"
+
+
+class Sink(Environment):
+    """The shell that holds committables, and the target behind it: port `sink` of the committer."""
+
+    STATES = ("ready", "committing")
+    INITIAL = "ready"
+
+    system: CommitJob
+
+    is_held: list[bool] = Array(Bool(), "checkpoints")
+    """The driver has the committables of this checkpoint."""
+    is_visible: list[bool] = Array(Bool(), "checkpoints")
+    """This checkpoint has taken effect, empty or not."""
+    last: int = Int("checkpoints")
+    """The number that the target keeps: of the newest checkpoint that has."""
+    batch: Fifo[int] = Channel("checkpoints", "checkpoints")
+    """What the commit under way has not reached."""
+    asked: int = Int("checkpoints")
+    tries: int = Int("commit_retries")
+    answered: int = Int("checkpoints")
+    """The commit that was answered last, and its tries; 0 for none."""
+    answered_tries: int = Int("commit_retries")
+    has_applied: bool = Bool()
+    """The commit under way has shown something that no commit before had."""
+
+    ask: Trigger
+    apply: Trigger
+    answer: Trigger
+    put_off: Trigger
+    refuse: Trigger
+    rule_out: Trigger
+    answer_again: Trigger
+    forget: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("ask",          "ready",      "committing", None,
+            "note",                                       "the committer asks for a commit"),
+        Row("apply",        "committing", STAY,         "has_batch",
+            "commit_next",                                "the oldest checkpoint of the commit takes effect"),
+        Row("answer",       "committing", "ready",      "not has_batch and has_news",
+            "note_answer, report_committed",              "every checkpoint of it has"),
+        Row("answer",       "committing", "ready",      "not has_batch and not has_news",
+            "note_answer, report_before",                 "every checkpoint of it had before"),
+        Row("put_off",      "committing", "ready",      "may_fail",
+            "spend_failure, note_answer, report_later",   "it fails before, amid or after that"),
+        Row("refuse",       "committing", "ready",      "may_fail",
+            "spend_failure, note_answer, report_refused", "the same, for good"),
+        Row("rule_out",     "committing", "ready",      "may_fail",
+            "spend_failure, note_answer, report_never",   "the same, and it never will take effect, for all it knows"),
+        Row("answer_again", ANY,          STAY,         "has_answered",
+            "repeat",                                     "answers to an earlier commit come too late"),
+        Row("forget",       ANY,          "ready",      None,
+            "lose_memory, keep_number",                   "the driver is gone"),
+    )
+    # fmt: on
+
+    def has_batch(self) -> bool:
+        return not self.batch.empty()
+
+    def has_news(self) -> bool:
+        return self.has_applied
+
+    def may_fail(self) -> bool:
+        return self.system.budget.has_failures()
+
+    def has_answered(self) -> bool:
+        return self.answered > 0 and self.system.driver.state != FINISHED
+
+    def note(self, checkpoint: int, tries: int) -> None:
+        self.asked = checkpoint
+        self.tries = tries
+        self.has_applied = False
+
+    def commit_next(self) -> None:
+        self.take(self.batch.pop())
+
+    def take(self, checkpoint: int) -> None:
+        """Let a checkpoint take effect, unless the target knows it."""
+        assert checkpoint <= self.system.store.completed, (
+            "C4: nothing takes effect before its checkpoint is durable"
+        )
+        if not self.is_known(checkpoint):
+            self.is_visible[checkpoint - 1] = True
+            self.has_applied = True
+            for s in range(self.system.subtasks):
+                for i in range(self.system.items):
+                    self.system.committable[s, i].take_effect(checkpoint)
+            self.number(checkpoint)
+
+    def is_known(self, checkpoint: int) -> bool:
+        """Whether the target has committed this checkpoint before."""
+        return checkpoint <= self.last
+
+    def number(self, checkpoint: int) -> None:
+        """Keep the checkpoint's number, in the step in which it takes effect."""
+        self.last = checkpoint
+
+    def refuses(self) -> bool:
+        """Whether the target knows that the driver which commits was replaced."""
+        return self.system.zombie.state == REPLACED
+
+    def withdraw(self) -> None:
+        """Take out what is newer than the restored checkpoint; `replay` does the rest."""
+        if self.last > self.system.store.completed:
+            self.last = self.system.store.completed
+        for k in range(self.system.checkpoints):
+            if k >= self.system.store.completed:
+                self.is_visible[k] = False
+                self.system.worker.is_done[k] = False
+
+    def note_answer(self) -> None:
+        self.batch.clear()
+        self.answered = self.asked
+        self.answered_tries = self.tries
+        self.has_applied = False
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def report_committed(self) -> None:
+        self.system.committer.committed(self.answered, self.answered_tries)
+
+    def report_before(self) -> None:
+        self.system.committer.already_committed(self.answered, self.answered_tries)
+
+    def report_later(self) -> None:
+        self.system.committer.retry_later(self.answered, self.answered_tries, "the sink is busy")
+
+    def report_refused(self) -> None:
+        self.system.committer.refused(self.answered, self.answered_tries, "the sink refuses it")
+
+    def report_never(self) -> None:
+        self.system.committer.impossible(self.answered, self.answered_tries, "it is impossible")
+
+    def repeat(self) -> None:
+        self.report_committed()
+        self.report_before()
+        self.report_later()
+        self.report_refused()
+        self.report_never()
+
+    def lose_memory(self) -> None:
+        self.batch.clear()
+        self.has_applied = False
+        self.asked = 0
+        self.tries = 0
+        self.answered = 0
+        self.answered_tries = 0
+        for k in range(self.system.checkpoints):
+            self.is_held[k] = False
+
+    def keep_number(self) -> None:
+        """The number is the target's: each driver finds it there."""
+
+    # port `sink` of the committer
+
+    def carry(self, checkpoint: int, earlier: int) -> None:
+        assert self.is_held[earlier - 1], "the driver has the committables of what it stores"
+        self.system.checkpoint.carried[earlier - 1] = True
+
+    def cover(self, checkpoint: int) -> None:
+        assert self.is_held[checkpoint - 1], "the driver has the committables of what it commits"
+        self.batch.push(checkpoint)
+
+    def commit(self, checkpoint: int, tries: int) -> None:
+        assert tries == 0 or tries == self.answered_tries + 1, "each commit has tries of its own"
+        self.ask(checkpoint, tries)
+
+    def settled(self, checkpoint: int) -> None:
+        assert self.is_visible[checkpoint - 1], "what leaves the ledger has taken effect"
+
+
+class Zombie(Environment):
+    """A driver that was taken for dead amid a commit, and goes on with it at any time."""
+
+    STATES = (GONE, ALIVE, REPLACED)
+    INITIAL = GONE
+
+    system: CommitJob
+
+    batch: Fifo[int] = Channel("checkpoints", "checkpoints")
+    """What its commit has not reached."""
+    has_changed: bool = Bool()
+    """It has changed the target after the next driver had claimed that."""
+
+    inherit: Trigger
+    replace: Trigger
+    apply: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("inherit",    ANY,      ALIVE,    "is_committing",
+            "take_over",   "a driver is taken for dead amid a commit"),
+        Ignore("inherit", ANY,                "not is_committing",
+                           "the driver was not amid a commit"),
+        Row("replace",    ALIVE,    REPLACED, None,
+            None,          "the next driver claims the target"),
+        Ignore("replace", (GONE, REPLACED),   None,
+                           "nothing is there that could be replaced"),
+        Row("apply",      ALIVE,    STAY,     "has_batch",
+            "commit_next", "its commit takes effect before the next driver begins"),
+        Row("apply",      REPLACED, STAY,     "has_batch",
+            "try_next",    "its commit comes after the next driver has claimed the target"),
+    )
+    # fmt: on
+
+    def is_committing(self) -> bool:
+        return not self.system.sink.batch.empty()
+
+    def has_batch(self) -> bool:
+        return not self.batch.empty() and self.system.driver.state != FINISHED
+
+    def take_over(self) -> None:
+        self.batch.clear()
+        self.batch.drain(self.system.sink.batch)
+
+    def commit_next(self) -> None:
+        self.system.sink.take(self.batch.pop())
+
+    def try_next(self) -> None:
+        checkpoint = self.batch.pop()
+        if not self.system.sink.refuses():
+            self.has_changed = True
+            self.system.sink.take(checkpoint)
+
+
+class Worker(Environment):
+    """The work after commits, as a user has written it: port `worker`."""
+
+    STATES = ("resting", "busy")
+    INITIAL = "resting"
+
+    system: CommitJob
+
+    is_done: list[bool] = Array(Bool(), "checkpoints")
+    """The work of this checkpoint's commit was done at least once."""
+    number: int = Int("checkpoints")
+    """Whose work is under way."""
+    has_acted: bool = Bool()
+
+    ask: Trigger
+    act: Trigger
+    answer: Trigger
+    fail: Trigger
+    forget: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("ask",    "resting", "busy",    None,
+            "note",                           "the work of a commit is due"),
+        Row("act",    "busy",    STAY,      "not has_done_it",
+            "do_it",                          "the work has its effect"),
+        Row("answer", "busy",    "resting", "has_done_it",
+            "report_done",                    "it returns"),
+        Row("fail",   "busy",    "resting", "may_fail",
+            "spend_failure, report_failed",   "it raises, before or after its effect"),
+        Row("forget", ANY,       "resting", None,
+            "rest",                           "the driver is gone"),
+    )
+    # fmt: on
+
+    def has_done_it(self) -> bool:
+        return self.has_acted
+
+    def may_fail(self) -> bool:
+        return self.system.budget.has_failures()
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def note(self, checkpoint: int) -> None:
+        self.number = checkpoint
+
+    def do_it(self) -> None:
+        assert self.system.sink.is_visible[self.number - 1], (
+            "C7: the work begins once the checkpoint is visible"
+        )
+        for k in range(self.system.checkpoints):
+            assert self.is_done[k] or not self.system.sink.is_visible[k] or k + 1 >= self.number, (
+                "C7: the work of commits is done in their order"
+            )
+        self.is_done[self.number - 1] = True
+        self.has_acted = True
+
+    def rest(self) -> None:
+        self.number = 0
+        self.has_acted = False
+
+    def report_done(self) -> None:
+        self.system.post_commit.done()
+        self.rest()
+
+    def report_failed(self) -> None:
+        self.system.post_commit.failed("the work has failed")
+        self.rest()
+
+    # port `worker` of the work after commits
+
+    def work(self, checkpoint: int, tries: int) -> None:
+        assert self.system.sink.is_held[checkpoint - 1], "the work has the committables"
+        self.ask(checkpoint)
+
+    def record(self, checkpoint: int, earlier: int) -> None:
+        assert self.system.sink.is_held[earlier - 1], "the driver has the committables of a debt"
+        self.system.checkpoint.owing[earlier - 1] = True
+
+    def stalled(self, checkpoint: int, reason: int) -> None:
+        """A person is told."""
+
+    def release(self, checkpoint: int) -> None:
+        self.system.sink.is_held[checkpoint - 1] = False

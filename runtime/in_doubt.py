@@ -1,0 +1,215 @@
+"""Commits in doubt: what the newest checkpoint of a job says is not known to be committed, settled
+while the job does not run.
+
+Decides what becomes the newest checkpoint then: a copy under the next id, without what was settled.
+Committing it is decided by the rows that commit in a job: a job master without tasks adopts the
+ledger, commits it with its retries, and is canceled once that is known. Both take the store as a
+driver does, so that no driver of the job can be at work, and both may be repeated after any death:
+a commit is found to be done, and the copy is made or not. Runs on the caller's thread and on those
+of the job master.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
+
+from epochgate.errors import EpochgateError, UsageError
+from epochgate.runtime.api.committer import Committables, Committer
+from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.job_events import Committed, JobEvent, JobListener
+from epochgate.runtime.api.sink import SinkStart
+from epochgate.runtime.api.transport import Message, TaskInbox, Transport
+from epochgate.runtime.shell.blocking_work import ThreadedWork
+from epochgate.runtime.shell.clock import MonotonicClock
+from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.shell.queue_thread import JobLoop
+from epochgate.runtime.store import CheckpointStore, CompletedCheckpoint
+from epochgate.runtime.store.checkpoint import DEBTS, GIVEN_UP, debts_of, flat_of
+
+
+class NothingInDoubt(UsageError):
+    """There is nothing to settle: the place of the checkpoints."""
+
+    def __str__(self) -> str:
+        return f"{self.args[0]} has no checkpoint with commits in doubt"
+
+
+class NotInDoubt(UsageError):
+    """A checkpoint is to be given up that is not in doubt: its id, those that are."""
+
+    def __str__(self) -> str:
+        number, known = self.args
+        return f"checkpoint {number} is not in doubt; in doubt are {', '.join(map(str, known))}"
+
+
+class CommitsFailed(EpochgateError):
+    """What is in doubt could not be committed: reason."""
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}. It stays in doubt"
+
+
+def in_doubt(checkpoint: CompletedCheckpoint) -> dict[int, Committables]:
+    """What a start from this checkpoint would commit, by checkpoint, oldest first.
+
+    A checkpoint does not know of its own commit, so its own committables are among them.
+    """
+    found: dict[int, Committables] = {
+        earlier: dict(flat) for earlier, flat in sorted(checkpoint.uncommitted.items())
+    }
+    found[checkpoint.checkpoint_id] = checkpoint.committables
+    return {number: held for number, held in found.items() if any(held.values())}
+
+
+def give_up(
+    store: CheckpointStore, numbers: Collection[int] | None, now_s: float
+) -> dict[int, Committables]:
+    """Settle these checkpoints, or all that are in doubt, without committing them; returns what is
+    given up. `now_s`: since 1970. Raises NothingInDoubt, NotInDoubt, and what the store raises.
+    """
+    restored = _restored(store)
+    held = in_doubt(restored)
+    chosen = list(held) if numbers is None else sorted(numbers)
+    for number in chosen:
+        if number not in held:
+            raise NotInDoubt(number, list(held))
+    rest = {number: part for number, part in held.items() if number not in chosen}
+    gone = [*given_up_in(restored), *([n, flat_of(held[n]), now_s] for n in chosen)]
+    properties = {**restored.properties, GIVEN_UP: gone}
+    store.save(_successor(store, restored, rest, properties, now_s))
+    return {number: held[number] for number in chosen}
+
+
+def given_up_in(checkpoint: CompletedCheckpoint) -> list[list[Any]]:
+    """What was given up in the history of this checkpoint: checkpoint, committables, seconds since
+    1970.
+    """
+    found: list[list[Any]] = checkpoint.properties.get(GIVEN_UP, [])
+    return found
+
+
+def commit_in_doubt(
+    store: CheckpointStore,
+    create_committer: Callable[[SinkStart], Committer],
+    wall_clock: Callable[[], float],
+) -> dict[int, Committables]:
+    """Commit what is in doubt, as a start of the job would; returns it. Closes the store.
+
+    Raises NothingInDoubt, CommitsFailed, what `create_committer` and the store raise.
+    """
+    restored = _restored(store)
+    held = in_doubt(restored)
+    run_id = uuid.uuid4().hex
+    committer = create_committer(
+        SinkStart(restored.job_id, run_id, restored.checkpoint_id, epoch=store.epoch)
+    )
+    settling = _Settling(store, restored, wall_clock)
+    try:
+        master = JobMaster(
+            JobConfiguration(
+                restored.job_id,
+                restored.parallelism,
+                run_id=run_id,
+                checkpoint_interval_s=None,
+                allow_dropped_state=[*restored.coordinators],
+            ),
+            transport=_NoTasks(),
+            store=store,
+            clock=MonotonicClock(),
+            blocking=ThreadedWork,
+            committer=committer,
+            listeners=[settling],
+        )
+    except BaseException:
+        committer.close()
+        raise
+    settling.on_settled = lambda: master.cancel("what was in doubt is committed")
+    loop = JobLoop(master)
+    loop.start()
+    result = loop.join()
+    if settling.error is not None:
+        raise settling.error
+    if not settling.is_settled:
+        raise CommitsFailed(result.reason or f"the job is {result.state}")
+    return held
+
+
+class _Settling(JobListener):
+    """Stores the successor of the checkpoint once all that was in doubt is committed; on the
+    queue's thread.
+    """
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        restored: CompletedCheckpoint,
+        wall_clock: Callable[[], float],
+    ) -> None:
+        self._store, self._restored, self._wall_clock = store, restored, wall_clock
+        self.is_settled = False
+        self.error: Exception | None = None
+        self.on_settled: Callable[[], None]
+
+    def on_event(self, event: JobEvent) -> None:
+        if not isinstance(event, Committed):
+            return
+        restored = self._restored
+        debts = {n: flat_of(part) for n, part in in_doubt(restored).items()}
+        properties = {**restored.properties, DEBTS: {**debts_of(restored), **debts}}
+        now_s = self._wall_clock()
+        try:
+            self._store.save(_successor(self._store, restored, {}, properties, now_s))
+            self.is_settled = True
+        except Exception as error:  # noqa: BLE001  # it is raised where the caller waits
+            self.error = error
+        self.on_settled()
+
+
+class _NoTasks(Transport):
+    """Brings no process up."""
+
+    def open(self, inbox: TaskInbox) -> None:
+        """Nothing will be reported."""
+
+    def deploy(self, subtask: int, attempt: int) -> None:
+        """No process comes."""
+
+    def send(self, subtask: int, identity: int, message: Message) -> None:
+        """There is no process to send to."""
+
+    def flush(self) -> None:
+        """Nothing was sent."""
+
+    def end(self, subtask: int, identity: int, reason: str) -> None:
+        """There is no process to end."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _restored(store: CheckpointStore) -> CompletedCheckpoint:
+    restored = store.latest()
+    if restored is None or not in_doubt(restored):
+        raise NothingInDoubt(store.path)
+    return restored
+
+
+def _successor(
+    store: CheckpointStore,
+    restored: CompletedCheckpoint,
+    rest: dict[int, Committables],
+    properties: dict[str, Any],
+    now_s: float,
+) -> CompletedCheckpoint:
+    return replace(
+        restored,
+        checkpoint_id=max(restored.checkpoint_id, store.last_id or 0) + 1,
+        created_at=now_s,
+        committables={},
+        uncommitted={number: flat_of(part) for number, part in rest.items()},
+        properties=properties,
+        epoch=store.epoch,
+    )
