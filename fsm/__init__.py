@@ -2,14 +2,13 @@
 drives them.
 """
 
-from epochgate.fsm.clock import Clock, VirtualClock
 from epochgate.fsm.errors import DeclarationError, ReplayDiverged, TransitionRefused
 from epochgate.fsm.fields import Array, Bool, Channel, Fifo, Int, Opaque
 from epochgate.fsm.journal import Journal, JournalEntry, MemoryJournal, replay
 from epochgate.fsm.machine import Machine, Trigger
 from epochgate.fsm.ports import Effect, Port, output
-from epochgate.fsm.queue import EventQueue, Timer
 from epochgate.fsm.rows import ANY, STAY, Ignore, Row
+from epochgate.fsm.run_to_completion import Clock, EventQueue, Timer, VirtualClock
 from epochgate.fsm.steps import Outcome
 from epochgate.fsm.system import System, machines
 from epochgate.fsm.table import Handling, TableCell, handling_table

@@ -23,7 +23,8 @@ from epochgate.errors import UsageError
 from epochgate.fsm.errors import DeclarationError, EndlessStep
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Emitted
-from epochgate.fsm.system import Call, System, Waiting
+from epochgate.fsm.run_to_completion import Call, Waiting
+from epochgate.fsm.system import System
 
 
 class ConstantRefused(UsageError):

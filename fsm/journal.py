@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace as with_changes
 from typing import Any, Protocol
 
-from epochgate.fsm.clock import Clock
 from epochgate.fsm.errors import ReplayDiverged
 from epochgate.fsm.ports import Effect, Emitted
+from epochgate.fsm.run_to_completion import Clock
 from epochgate.fsm.system import System
 
 

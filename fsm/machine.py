@@ -4,22 +4,20 @@ A subclass states its INDEX sets, STATES, INITIAL state, TERMINAL states, fields
 guards and actions are ordinary methods in the checked subset of Python, to which creating the class
 holds them unless it says `unchecked=True`, as a class typed at a prompt has to. Creating the class
 validates it and gives it one method per trigger. Firing a trigger evaluates guards first, so a
-refused trigger changes nothing; then the state changes, then the actions run. A trigger that an
-action fires waits in the step's inner queue until the actions are over, so no machine is entered
-again while its own actions run; what an action tells the outside waits in the outbox until the step
-is complete. Triggers are fired on the event queue's thread.
+refused trigger changes nothing; then the state changes, then the actions run. What actions fire and
+tell the outside waits, as `run_to_completion` says. Triggers are fired on the event queue's thread.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.declaration import Declaration, expand, parameters
 from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, Fifo, FifoField, IntField
-from epochgate.fsm.ports import Effect, Outlet, PortField, effect_kinds
+from epochgate.fsm.ports import Effect, PortField, effect_kinds
 from epochgate.fsm.rows import Row
+from epochgate.fsm.run_to_completion import Outlet, fired_by
 from epochgate.fsm.steps import Outcome, Steps, Table, steps_of
 from epochgate.fsm.subset import check_machine
 from epochgate.fsm.transitions_backed import dispatch_table
@@ -29,10 +27,6 @@ if TYPE_CHECKING:
 
 
 Trigger = Callable[..., Outcome]
-Observer = Callable[["Machine", str, Row, tuple[Any, ...]], None]
-"""Called after each step with the machine, the state it was in, the row taken, and the trigger's
-arguments.
-"""
 
 
 class Machine:
@@ -160,53 +154,9 @@ def _plain(value: Any) -> Any:
 def _trigger(cls: type[Machine], trigger: str, steps: Steps) -> Callable[..., Outcome]:
     fire = fired_by(steps, trigger, is_environment=cls.IS_ENVIRONMENT)
     fire.is_trigger = True  # type: ignore[attr-defined]  # read by Declaration
+    fire.__module__ = __name__  # like all that is not written in the machine's own class
     fire.__qualname__ = f"{cls.__qualname__}.{trigger}"
     fire.__doc__ = f"Fire {trigger!r}: " + "; ".join(
         dict.fromkeys(row.because for row in cls.ROWS if row.trigger == trigger)
     )
-    return fire
-
-
-def fired_by(steps: Steps, trigger: str, *, is_environment: bool) -> Callable[..., Outcome]:
-    """Make the method that fires a trigger.
-
-    One of the protocol waits inside a step, and else begins a step, which ends when the inner queue
-    is empty. One of the environment is taken at once, and what it fires becomes an event.
-    """
-    waiting = Outcome.WAITING
-    empty: deque[Any] = deque()
-
-    # Each event of a job passes here several times; a function called from here would be paid by
-    # every trigger.
-    def fire(*call: Any) -> Outcome:
-        system = call[0].system
-        queue = system.open_queue
-        if is_environment:
-            system.open_queue, inner = system.outer_queue, empty
-        elif queue is not None:
-            queue.append((steps, call) if queue is system.inner_queue else (fire, call))
-            return waiting
-        else:
-            system.open_queue = inner = system.inner_queue
-            if system.journal is not None:
-                system.journal.record_event((trigger, call))
-        present, observer, first = steps, system.observer, waiting
-        try:
-            while True:
-                source = call[0].state
-                outcome, row = present[source](*call)
-                if observer is not None:
-                    observer(call[0], source, row, call[1:])
-                if first is waiting:
-                    first = outcome
-                if not inner:
-                    return first
-                present, call = inner.popleft()
-        except BaseException:
-            inner.clear()
-            raise
-        finally:
-            system.open_queue = queue
-
-    fire.__name__ = trigger
     return fire

@@ -11,8 +11,6 @@ system to the machines of the environment.
 from __future__ import annotations
 
 import inspect
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, TypeVar, cast
@@ -112,22 +110,3 @@ def effect_kinds(machine: str, index: tuple[str, ...], name: str, port: type[Por
 Kinds = dict[str, type[Effect]]
 Emitted = tuple[type[Effect], tuple[Any, ...]]
 """An effect in the outbox. Making and unpacking an `Effect` would cost 0.3 us for each."""
-
-
-class Outlet:
-    """A port of one machine: calling a message appends its effect to the system's outbox."""
-
-    def __init__(self, kinds: Kinds, index: tuple[int, ...], outbox: deque[Emitted]) -> None:
-        self._kinds, self._index, self._outbox = kinds, index, outbox
-
-    def __getattr__(self, message: str) -> Callable[..., None]:
-        """Make the method of one message when it is first used."""
-        if message.startswith("_") or message not in self._kinds:
-            raise AttributeError(message)
-        kind, index, append = self._kinds[message], self._index, self._outbox.append
-
-        def emit(*arguments: Any) -> None:
-            append((kind, index + arguments))
-
-        setattr(self, message, emit)
-        return emit

@@ -6,36 +6,22 @@ the machine's INDEX; one index gives a list, none a single machine. A production
 one for the checker hold the same machines; they differ in the constants and in the handlers of the
 effects.
 
-One event runs to completion here, in every system alike. Its row runs; then the triggers that
-machines fired meanwhile, in the order of firing (the inner queue); then the effects in the outbox
-are handed to their handlers, in the order of emission. What a handler fires is an event of its own
-and begins when all effects before it were handed over.
+`run_to_completion` says how its events run.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.fields import ArrayField, FieldSpec
-from epochgate.fsm.machine import Machine, Observer
-from epochgate.fsm.ports import Effect, Emitted
-from epochgate.fsm.steps import Outcome, Steps
+from epochgate.fsm.machine import Machine
+from epochgate.fsm.ports import Effect
+from epochgate.fsm.run_to_completion import Running
 from epochgate.fsm.subset import Subset, check_system
-
-if TYPE_CHECKING:
-    from epochgate.fsm.journal import Journal
-
-
-Call = tuple[Callable[..., Outcome], tuple[Any, ...]]
-"""A trigger that a handler has fired: what fires it, with the machine and the arguments."""
-Waiting = tuple[Steps, tuple[Any, ...]]
-"""A trigger that was fired inside a step: what it does, with the machine and the arguments."""
-
 
 INSTANCE_ATTRIBUTES = (
     "constants",
@@ -60,7 +46,7 @@ def machines(machine: type[Machine]) -> Any:
     return MachineField(machine)
 
 
-class System:
+class System(Running):
     """All machines of one protocol instance; INDEX_SETS maps an index name to the constant with its
     size.
     """
@@ -129,26 +115,14 @@ class System:
         self.constants = {**known, **constants}
         for name, value in self.constants.items():
             setattr(self, name, value)
-        self.observer: Observer | None = None
-        self.journal: Journal | None = None
-        self.emitted, self.inner_queue, self.outer_queue = self._queues()
-        self.open_queue: deque[Any] | None = None
-        """Where a trigger that is fired now has to wait; None between events."""
-        self._handlers: dict[type[Effect], Callable[..., None]] = {
-            kind: _drop
+        super().__init__(
+            kind
             for machine in self.MACHINES.values()
             for kinds in machine.EFFECTS.values()
             for kind in kinds.values()
-        }
+        )
         for name, machine in self.MACHINES.items():
             setattr(self, name, self._instances(machine))
-
-    def _queues(self) -> tuple[deque[Emitted], deque[Waiting], deque[Call]]:
-        """Make the outbox, which holds the effects of the step, oldest first, until they are
-        delivered; the inner queue of the triggers that machines have fired inside the step; and the
-        outer queue of those that handlers have fired, each of which becomes an event.
-        """
-        return deque(), deque(), deque()
 
     def _instances(self, machine: type[Machine]) -> Any:
         sizes = [self.constants[self.INDEX_SETS[index]] for index in machine.INDEX]
@@ -203,44 +177,3 @@ class System:
             for name in self.MACHINES
             for machine in self.instances(name)
         }
-
-    @property
-    def effects(self) -> tuple[Effect, ...]:
-        """The effects that wait in the outbox, oldest first."""
-        return tuple(kind(items) for kind, items in self.emitted)
-
-    @property
-    def is_unsettled(self) -> bool:
-        """Whether effects or events of handlers wait, and no step processes them."""
-        return self.open_queue is None and bool(self.emitted or self.outer_queue)
-
-    def settle(self, *, only_effects: bool = False) -> None:
-        """Deliver the effects of the step, then run what their handlers have fired, each as an
-        event with effects of its own, until nothing is left. Inside a step, or while effects are
-        delivered, that is done already. With `only_effects` what the handlers have fired stays in
-        the outer queue.
-
-        An effect whose port was never bound is dropped. An exception of a handler passes; what
-        comes after that effect stays in the outbox.
-        """
-        if self.open_queue is not None:
-            return
-        outbox, handlers, outer = self.emitted, self._handlers, self.outer_queue
-        while True:
-            if self.journal is not None:
-                self.journal.record_effects(outbox)
-            self.open_queue = outer
-            try:
-                while outbox:
-                    kind, items = outbox.popleft()
-                    handlers[kind](*items)
-            finally:
-                self.open_queue = None
-            if only_effects or not outer:
-                return
-            fire, call = outer.popleft()
-            fire(*call)
-
-
-def _drop(*effect: Any) -> None:
-    """Handle an effect of a port that was never bound."""

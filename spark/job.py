@@ -124,7 +124,7 @@ class JobHandle:
             process = processes.get(attempt.identity)
             tasks.append(
                 TaskStatus(
-                    self._master.subtask_of(place),
+                    self._master.subtask_of[place],
                     attempt.number,
                     attempt.state,
                     None if process is None else process.host,

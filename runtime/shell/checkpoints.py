@@ -103,7 +103,7 @@ class Checkpoints:
 
     def subtask_states(self, subtask: int, checkpoint: int) -> dict[str, Versioned] | None:
         """As they travel to the tasks."""
-        latest, subtask = self._restored(checkpoint), self._master.subtask_of(subtask)
+        latest, subtask = self._restored(checkpoint), self._master.subtask_of[subtask]
         if latest is None or subtask not in latest.subtasks:
             return None
         versions = latest.versions.get(subtask, {})
@@ -152,7 +152,7 @@ class Checkpoints:
         timeout_s = self._master.configuration.checkpoint_timeout_s
         timer = queue.post_later(timeout_s, self._expire, checkpoint)
         properties = dict(self._kept)
-        self._parts = Parts(checkpoint, queue.clock.now_s(), timer, properties=properties)
+        self._parts = Parts(checkpoint, queue.now_s, timer, properties=properties)
 
     def _expire(self, checkpoint: int) -> None:
         timeout_s = self._master.configuration.checkpoint_timeout_s
@@ -178,7 +178,7 @@ class Checkpoints:
     def note_barriers(self) -> None:
         """The coordinators' parts are complete, and the barriers on their way."""
         if self._parts is not None and self._parts.barriers_at_s is None:
-            self._parts.barriers_at_s = self._master.queue.clock.now_s()
+            self._parts.barriers_at_s = self._master.queue.now_s
 
     def keep_coordinator(
         self, operator_id: str, checkpoint: int, state: bytes | None, version: int
@@ -191,12 +191,12 @@ class Checkpoints:
     def keep(
         self, checkpoint: int, subtask: int, parts: tuple[dict[str, Versioned], list[Any]]
     ) -> None:
-        subtask = self._master.subtask_of(subtask)
+        subtask = self._master.subtask_of[subtask]
         whole = self._part(checkpoint)
         whole.subtasks[subtask], versions = parted(parts[0])
         if versions:
             whole.versions[subtask] = versions
-        whole.acknowledged_at_s[subtask] = self._master.queue.clock.now_s()
+        whole.acknowledged_at_s[subtask] = self._master.queue.now_s
         whole.figures[subtask] = self._master.report.metrics.get(subtask, {})
         if parts[1]:
             whole.committables[subtask] = parts[1]
@@ -292,7 +292,7 @@ class Checkpoints:
         parts.timer.cancel()
         self._parts = None
         report, is_completed = self._master.report, outcome == "completed"
-        duration_s = self._master.queue.clock.now_s() - parts.triggered_at_s
+        duration_s = self._master.queue.now_s - parts.triggered_at_s
         stored_bytes = 0 if parts.stored is None else parts.stored.size_bytes
         report.checkpoints_completed += is_completed
         report.checkpoints_aborted += not is_completed

@@ -66,7 +66,7 @@ class Done(NamedTuple):
 
 
 class CommitAttempt(NamedTuple):
-    """One try of a commit; began_s: by the job's clock."""
+    """One try of a commit; began_s: the time of the event with which it began."""
 
     checkpoint: int
     tries: int
@@ -151,7 +151,7 @@ class Commits:
         self._master.report.committed_upto = checkpoint
 
     def _submit(self, checkpoint: int, tries: int, batch: Batch) -> None:
-        attempt = CommitAttempt(checkpoint, tries, batch, self._master.queue.clock.now_s())
+        attempt = CommitAttempt(checkpoint, tries, batch, self._master.queue.now_s)
         self._master.blocking.submit(
             LANE, lambda: self._commit_all(batch), lambda *o: self._done(attempt, *o)
         )
@@ -180,7 +180,7 @@ class Commits:
         checkpoint, tries, numbers = attempt.checkpoint, attempt.tries, attempt.numbers
         told = {
             "checkpoint_ids": tuple(numbers),
-            "duration_s": self._master.queue.clock.now_s() - attempt.began_s,
+            "duration_s": self._master.queue.now_s - attempt.began_s,
             "tries": tries,
         }
         if error is None:

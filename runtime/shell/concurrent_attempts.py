@@ -69,7 +69,7 @@ class ConcurrentTasks(Tasks):
             place
             for place, attempt in enumerate(self._attempts)
             if attempt.is_running()
-            or self._vertices[self._master.subtask_of(place)].is_leading(place)
+            or self._vertices[self._master.subtask_of[place]].is_leading(place)
         ]
 
     def restore(self, subtask: int, identity: int, attempt: int, checkpoint: int) -> None:

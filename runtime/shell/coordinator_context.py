@@ -29,7 +29,7 @@ class BoundGateway:
     __slots__ = ("_post", "_send", "attempt", "subtask")
 
     def __init__(self, master: JobMaster, coordinator: int, place: int, attempt: int) -> None:
-        self.subtask, self.attempt = master.subtask_of(place), attempt
+        self.subtask, self.attempt = master.subtask_of[place], attempt
         self._post = master.queue.post
         self._send = master.job.gateway[coordinator, place].send
 

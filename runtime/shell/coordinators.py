@@ -305,16 +305,16 @@ class Coordinators:
 
     def failed(self, number: int, place: int, attempt: int, reason: str) -> None:
         failed = self._coordinators[number].execution_attempt_failed
-        self.guarded(number, failed, self._subtask_of(place), attempt, reason)
+        self.guarded(number, failed, self._subtask_of[place], attempt, reason)
 
     def subtask_reset(self, number: int, place: int, checkpoint: int) -> None:
         reset = self._coordinators[number].subtask_reset
-        self.guarded(number, reset, self._subtask_of(place), checkpoint)
+        self.guarded(number, reset, self._subtask_of[place], checkpoint)
 
     def event(self, number: int, place: int, attempt: int, event: Any) -> None:
         handle, subtask = (
             self._coordinators[number].handle_event_from_operator,
-            self._subtask_of(place),
+            self._subtask_of[place],
         )
         if not isinstance(event, RegisteredEvent):
             self.guarded(number, handle, subtask, attempt, event)
@@ -380,18 +380,18 @@ class Coordinators:
         on_wire = self.on_wire[number, place]
         for _ in range(count):
             future = on_wire.popleft()
-            future.complete(_lost(future.event, self._subtask_of(place), reason))
+            future.complete(_lost(future.event, self._subtask_of[place], reason))
 
     def lose_all(self, reason: str) -> None:
         """No process is left: what was on the wire, after a crash of the queue, will not arrive."""
         for (_, place), on_wire in self.on_wire.items():
             while on_wire:
                 future = on_wire.popleft()
-                future.complete(_lost(future.event, self._subtask_of(place), reason))
+                future.complete(_lost(future.event, self._subtask_of[place], reason))
 
     def turned_away(self, number: int, place: int, future: SendFuture) -> None:
         self.release(number, place, future)
-        subtask = self._subtask_of(place)
+        subtask = self._subtask_of[place]
         future.complete(_lost(future.event, subtask, "its attempt is not running"))
 
 

@@ -42,7 +42,7 @@ class Failover:
     def note_healthy(self) -> None:
         """A checkpoint was completed: the job makes progress."""
         self._told.clear()
-        self._strategy.notify_healthy(self._master.queue.clock.now_s())
+        self._strategy.notify_healthy(self._master.queue.now_s)
 
     # what is told
 
@@ -50,13 +50,13 @@ class Failover:
         """Every subtask is to get a process from now on."""
         self._down.clear()
         self._awaited = set(range(self._master.configuration.parallelism))
-        self._awaited_since_s = self._master.queue.clock.now_s()
+        self._awaited_since_s = self._master.queue.now_s
 
     def note_restored(self, place: int, identity: int, attempt: int, checkpoint: int) -> None:
         """A process begins as this attempt; say so where one was awaited."""
         if not self._master.observers.are_there:
             return
-        subtask, now_s = self._master.subtask_of(place), self._master.queue.clock.now_s()
+        subtask, now_s = self._master.subtask_of[place], self._master.queue.now_s
         tell = self._master.observers.tell
         if (since_s := self._down.pop(subtask, None)) is not None:
             host, pid = self._master.transport.process_of(identity) or (None, None)
@@ -79,9 +79,9 @@ class Failover:
     # port `driver` of the lifecycle
 
     def restart_one(self, place: int, attempt: int, reason: str) -> None:
-        subtask = self._master.subtask_of(place)
+        subtask = self._master.subtask_of[place]
         self._master.note_failure(subtask, attempt, reason)
-        now_s = self._master.queue.clock.now_s()
+        now_s = self._master.queue.now_s
         delay_s = self._strategy.next_delay_s(now_s)
         self._tell(SubtaskFailed, reason, delay_s, subtask=subtask, attempt=attempt)
         self._down[subtask] = now_s
@@ -94,7 +94,7 @@ class Failover:
 
     def restart_all(self, restarts: int, reason: str) -> None:
         self._master.note_failure(None, None, reason)
-        delay_s = self._strategy.next_delay_s(self._master.queue.clock.now_s())
+        delay_s = self._strategy.next_delay_s(self._master.queue.now_s)
         self._tell(JobRestarts, reason, delay_s)
         self.await_all()
         if delay_s is None:

@@ -93,6 +93,9 @@ class JobMaster:
         if restored is not None:
             restored = fitted(restored, configuration)
         self.job = _made(job, configuration, has_work=after_commit is not None)
+        attempts_max = configuration.concurrent_attempts_max
+        self.subtask_of = [place // attempts_max for place in range(len(self.job.attempt))]
+        """Place, by which the machines know an attempt -> the subtask that it belongs to."""
         self.journal = None if journal is None else journal(self.job)
         self.queue = EventQueue(self.job, clock, self.journal)
         self._began_s = clock.now_s()
@@ -210,10 +213,6 @@ class JobMaster:
 
     # for the shells, on the queue's thread
 
-    def subtask_of(self, place: int) -> int:
-        """Which subtask what the machines know by this number belongs to."""
-        return place // self.configuration.concurrent_attempts_max
-
     def note_cause(self, reason: str) -> None:
         """Why the job goes down."""
         self._cause = shortened(reason, 8000)
@@ -227,7 +226,7 @@ class JobMaster:
 
     def elapsed_s(self) -> float:
         """Seconds since the start."""
-        return self.queue.clock.now_s() - self._began_s
+        return self.queue.now_s - self._began_s
 
     def last_failure(self) -> str:
         """The most recent reason why something failed."""

@@ -101,7 +101,7 @@ class Tasks:
         self._transport.end(subtask, identity, "a newer process speaks for this subtask")
 
     def metrics(self, subtask: int, counters: dict[str, Any]) -> None:
-        self._master.report.metrics[self._master.subtask_of(subtask)] = counters
+        self._master.report.metrics[self._master.subtask_of[subtask]] = counters
 
     # the transport's inbox; any thread
 
@@ -116,7 +116,7 @@ class Tasks:
     def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
         """Enqueue what each message means."""
         post, attempt, read = self._post, self._attempts[subtask], self._read
-        sender = self._master.subtask_of(subtask)
+        sender = self._master.subtask_of[subtask]
         for message in messages:
             try:
                 trigger, arguments = read(sender, message)

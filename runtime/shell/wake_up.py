@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from epochgate.fsm.clock import Clock
+from epochgate.fsm import Clock
 
 
 class WakeUp:

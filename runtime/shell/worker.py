@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from epochgate.errors import EpochgateError
-from epochgate.fsm import EventQueue, Journal
-from epochgate.fsm.clock import Clock
+from epochgate.fsm import Clock, EventQueue, Journal
 from epochgate.models.task import Task, TaskSystem
 from epochgate.runtime.api.dropped_state import insist_on_operators
 from epochgate.runtime.api.operator import FatalTaskError, OperatorContext, Program, Work

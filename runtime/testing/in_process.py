@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from epochgate.fsm import VirtualClock
-from epochgate.fsm.clock import Clock
+from epochgate.fsm import Clock, VirtualClock
 from epochgate.runtime.api.operator import Program, Work
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.runtime.shell.worker import Worker

@@ -321,7 +321,7 @@ class SimulatedJob:
         job, subtask_of = self.master.job, self.master.subtask_of
         if self.is_over:
             return True
-        running = {subtask_of(p) for p, attempt in enumerate(job.attempt) if attempt.is_running()}
+        running = {subtask_of[p] for p, attempt in enumerate(job.attempt) if attempt.is_running()}
         return (
             job.lifecycle.state == "running"
             and len(running) == self.master.configuration.parallelism

@@ -24,8 +24,7 @@ from typing import Any, BinaryIO, Final
 
 from epochgate import __version__
 from epochgate.errors import UsageError
-from epochgate.fsm import System
-from epochgate.fsm.clock import Clock
+from epochgate.fsm import Clock, System
 from epochgate.fsm.ports import Emitted
 from epochgate.fsm.traces.encoding import Encoder, Entry
 from epochgate.fsm.traces.lines import FORMAT, sealed

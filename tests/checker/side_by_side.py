@@ -16,7 +16,7 @@ from epochgate.fsm.checker.compiler.python_target import PythonTarget
 from epochgate.fsm.checker.engines.functions import Functions, Worker, address, compiled_target
 from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.machine import fired_by
+from epochgate.fsm.run_to_completion import fired_by
 from epochgate.fsm.transitions_backed import LibraryTwin
 
 Words = tuple[int, ...]

@@ -207,3 +207,59 @@ def test_a_clock_does_not_go_back(clock: VirtualClock) -> None:
     with pytest.raises(ValueError, match="cannot go back by 1 s"):
         clock.advance(-1)
     assert clock.now_s() == 1.5
+
+
+class TickingClock:
+    """A clock that goes on by a second with each look at it."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def now_s(self) -> float:
+        self.looks += 1
+        return float(self.looks)
+
+
+def test_an_event_has_one_time_and_the_next_event_another() -> None:
+    station, clock = Station(), TickingClock()
+    queue, times = EventQueue(station, clock), list[float]()
+
+    class Guard(Log):
+        def passed(self, gate: int, count: int) -> None:
+            times.append(queue.now_s)
+
+    station.bind("turnstile", "guard", Guard())
+
+    def event() -> None:
+        times.append(queue.now_s)
+        station.turnstile[0].pay(2)
+        station.turnstile[0].push("a")
+        times.append(queue.now_s)
+
+    queue.post(event)
+    queue.post(lambda: times.append(queue.now_s))
+    queue.drain()
+    assert times == [1.0, 1.0, 1.0, 2.0]
+    assert clock.looks == 2
+
+
+def test_the_clock_is_not_read_for_an_event_that_asks_for_no_time() -> None:
+    clock = TickingClock()
+    queue = EventQueue(Station(), clock)
+    queue.post(note([], 1))
+    queue.drain()
+    assert clock.looks == 0
+
+
+def test_between_events_and_after_one_that_has_failed_the_time_is_the_clocks() -> None:
+    clock = TickingClock()
+    queue = EventQueue(Station(), clock)
+
+    def failing() -> None:
+        raise ValueError(queue.now_s)
+
+    assert (queue.now_s, queue.now_s) == (1.0, 2.0)
+    queue.post(failing)
+    with pytest.raises(ValueError, match=r"3\.0"):
+        queue.drain()
+    assert queue.now_s == 4.0

@@ -28,7 +28,7 @@ from collections import deque
 from epochgate.fsm.checker.engines.interpreted import FAULTS
 from epochgate.fsm.checker.schedule import ClaimBroken, told
 from epochgate.fsm.machine import Machine
-from epochgate.fsm.system import Call
+from epochgate.fsm.run_to_completion import Call
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.holder import BROKEN
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated
