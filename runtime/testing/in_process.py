@@ -143,6 +143,18 @@ class InProcessTransport(Transport):
             process.is_cut = True
             process.loss_reason = reason
 
+    def living(self, is_connected: bool = False) -> list[int]:
+        """The identities of the processes that live and can be reached, or only of those whose
+        connection stands.
+        """
+        return [
+            identity
+            for identity, process in self.processes.items()
+            if process.is_alive
+            and not process.is_cut
+            and (process.is_connected or not is_connected)
+        ]
+
     def close(self) -> None:
         """End everything."""
         for process in self.processes.values():

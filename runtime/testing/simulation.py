@@ -49,7 +49,7 @@ class Stuck(EpochgateError):
 
 
 class Prepared(Protocol):
-    """One start of a pipeline."""
+    """One start of a job: what it is made of."""
 
     @property
     def configuration(self) -> JobConfiguration:
@@ -62,8 +62,8 @@ class Prepared(Protocol):
         ...
 
     @property
-    def committer(self) -> Committer:
-        """The committer, which holds the sink's target."""
+    def committer(self) -> Committer | None:
+        """The committer, if there is one."""
         ...
 
     @property
@@ -98,7 +98,7 @@ class SimulatedJob:
         configure: Callable[[int], JobConfiguration],
         program: Callable[[int], Program],
         *,
-        committer: Callable[[], Committer] | None = None,
+        committer: Callable[[], Committer | None] | None = None,
         after_commit: Callable[[], AfterCommit | None] | None = None,
         job: Callable[..., Job] = Job,
         prepare: Callable[[JobMaster], None] | None = None,

@@ -123,16 +123,6 @@ class FuzzedJob:
         """
         return [(c.number, checkpoint) for c in self.coordinators for checkpoint in c.results]
 
-    def living(self, is_connected: bool = False) -> list[int]:
-        """The identities of the processes that live, or only of those whose connection stands."""
-        return [
-            identity
-            for identity, process in self.simulated.transport.processes.items()
-            if process.is_alive
-            and not process.is_cut
-            and (process.is_connected or not is_connected)
-        ]
-
     def moves(self) -> list[Step]:
         """The single steps that are not idle."""
         return [step for step in self.simulated.steps() if step[0] != "work"]
@@ -415,7 +405,9 @@ class FuzzedJob:
             raise InvariantViolated("I5", f"{shut} should have reopened")
 
     def _expect_one_process_each(self) -> None:
-        speakers = [self.simulated.transport.processes[i].subtask for i in self.living()]
+        speakers = [
+            self.simulated.transport.processes[i].subtask for i in self.simulated.transport.living()
+        ]
         if sorted(speakers) != list(range(self.shape.subtasks)):
             account = f"of {self.shape.subtasks} subtasks processes of {sorted(speakers)} live"
             raise InvariantViolated("processes", account)

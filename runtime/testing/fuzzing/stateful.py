@@ -217,7 +217,9 @@ class JobUnderFuzzing(RuleBasedStateMachine):
             self.under.intrude(some_subtask)
         elif how == "overtake":
             self._try(self.under.overtake, some_subtask)
-        elif (who := self._pick(index, self.under.living(how == "cut"))) is not None:
+        elif (
+            who := self._pick(index, self.under.simulated.transport.living(how == "cut"))
+        ) is not None:
             self._try(self.under.kill if how == "kill" else self.under.cut, who)
         self._did(at_once)
 

@@ -44,6 +44,10 @@ def _lane(rig: Rig, identity: int) -> str:
 # processes
 
 
+def _living(rig: Rig) -> list[int]:
+    return rig.simulated.transport.living()
+
+
 def _die(rig: Rig, line: Line, identity: int) -> tuple[str, str]:
     lane = _lane(rig, identity)
     rig.simulated.transport.kill(identity, INJECTED)
@@ -181,18 +185,18 @@ def _jump(rig: Rig, line: Line, target: Any) -> tuple[str, str]:
 
 
 FAULTS: Final[dict[str, Fault]] = {
-    "die": Fault("a process of a task dies", Rig.living, _die),
+    "die": Fault("a process of a task dies", _living, _die),
     "lose-connection": Fault(
         "a process loses its connection and lives on, so that its words come late",
-        lambda rig: rig.living(is_connected=True),
+        lambda rig: rig.simulated.transport.living(is_connected=True),
         _lose_connection,
     ),
     "usurp": Fault(
         "a process comes up that was not asked for, as Spark tries a task again",
-        lambda rig: range(rig.setup.subtasks) if rig.living() else (),
+        lambda rig: range(rig.setup.subtasks) if _living(rig) else (),
         _usurp,
     ),
-    "slow": Fault("a process stands still for a while", Rig.living, _slow),
+    "slow": Fault("a process stands still for a while", _living, _slow),
     "hear-late": Fault(
         "an acknowledgement or confirmation comes late", _repeatable, _fated("late")
     ),

@@ -121,13 +121,13 @@ class WorldJob:
 
     def kill(self, subtask: int) -> None:
         """The process of a subtask dies, if it has one at this moment; raises NoSuchSubtask."""
-        self._strike("die", subtask, self.rig.living())
+        self._strike("die", subtask, self.simulated.transport.living())
 
     def cut(self, subtask: int) -> None:
         """The process of a subtask loses its connection and lives on, if one is connected; raises
         NoSuchSubtask.
         """
-        self._strike("lose-connection", subtask, self.rig.living(is_connected=True))
+        self._strike("lose-connection", subtask, self.simulated.transport.living(is_connected=True))
 
     def _strike(self, fault: str, subtask: int, processes: list[int]) -> None:
         if not 0 <= subtask < self.rig.setup.subtasks:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from epochgate.errors import UsageError
 from epochgate.fsm import Machine, Row
@@ -25,8 +25,11 @@ from epochgate.runtime.api.coordinator import (
 from epochgate.runtime.api.operator import Operator, Program, Work
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.store import CheckpointShelf
-from epochgate.runtime.testing.simulation import SimulatedJob
+from epochgate.runtime.testing.simulation import Prepared, SimulatedJob
+
+Commit: TypeAlias = Callable[[int, Committables], bool | None]
 
 INJECTED: Final = "a fault of the simulation"
 """What every error says that is no fault of user code."""
@@ -57,25 +60,6 @@ class RowTaken:
         return f"{self.instance}.{self.trigger}: {self.source}{arrow} ({self.because})"
 
 
-class Prepared(Protocol):
-    """One start of a job: what it is made of."""
-
-    @property
-    def configuration(self) -> JobConfiguration:
-        """The job's configuration."""
-        ...
-
-    @property
-    def program(self) -> Callable[[int], Program]:
-        """What makes the programs of the subtasks."""
-        ...
-
-    @property
-    def committer(self) -> Committer | None:
-        """The committer, if there is one."""
-        ...
-
-
 @dataclass(frozen=True)
 class Parts:
     """The parts of one start."""
@@ -83,6 +67,7 @@ class Parts:
     configuration: JobConfiguration
     program: Callable[[int], Program]
     committer: Committer | None = None
+    after_commit: AfterCommit | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +76,6 @@ class Setup:
 
     subtasks: int
     prepare: Callable[[SinkStart], Prepared]
-    has_committer: bool
 
 
 class PlainProgram(Program):
@@ -137,7 +121,8 @@ class Rig:
         self.simulated = SimulatedJob(
             self._configure,
             lambda subtask: self._parts.program(subtask),
-            committer=self._committer if setup.has_committer else None,
+            committer=self._committer,
+            after_commit=lambda: self._parts.after_commit,
             prepare=self._prepare,
             shelf=self.shelf,
         )
@@ -162,21 +147,21 @@ class Rig:
         _Snapshots(coordinator, context, self.strikes)
         return coordinator
 
-    def _committer(self) -> Committer:
+    def _committer(self) -> Committer | None:
         committer = self._parts.committer
-        assert committer is not None
-        _lead(committer, "commit", self._commit)
-        self.committers.append(committer)
+        if committer is not None:
+            _lead(committer, "commit", self._commit)
+            self.committers.append(committer)
         return committer
 
-    def _commit(
-        self, commit: Callable[[int, Committables], None], checkpoint: int, values: Committables
-    ) -> None:
+    def _commit(self, commit: Commit, checkpoint: int, values: Committables) -> bool | None:
         fate = self.strikes.commits.popleft() if self.strikes.commits else ""
-        if fate != "before":
-            commit(checkpoint, values)
+        if fate == "before":
+            raise RetryLater(INJECTED)
+        answer = commit(checkpoint, values)
         if fate:
             raise RetryLater(INJECTED)
+        return answer
 
     # what the machines do
 
@@ -215,22 +200,9 @@ class Rig:
 
     def process_of(self, subtask: int) -> int | None:
         """The process of a subtask that lives and can be reached; the newest one of several."""
-        found = [
-            identity
-            for identity, process in self.simulated.transport.processes.items()
-            if process.subtask == subtask and process.is_alive and not process.is_cut
-        ]
+        transport = self.simulated.transport
+        found = [one for one in transport.living() if transport.processes[one].subtask == subtask]
         return found[-1] if found else None
-
-    def living(self, is_connected: bool = False) -> list[int]:
-        """The processes that live and can be reached."""
-        return [
-            identity
-            for identity, process in self.simulated.transport.processes.items()
-            if process.is_alive
-            and not process.is_cut
-            and (process.is_connected or not is_connected)
-        ]
 
     def operators(self, subtask: int) -> Mapping[str, Operator] | None:
         """The operators of a subtask's process, once they were opened."""

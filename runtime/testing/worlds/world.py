@@ -17,7 +17,8 @@ from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import Operator, Program
 from epochgate.runtime.api.sink import SinkStart
-from epochgate.runtime.testing.simulation import Preparing
+from epochgate.runtime.shell.post_commits import AfterCommit
+from epochgate.runtime.testing.simulation import Prepared, Preparing
 from epochgate.runtime.testing.worlds.claims import Claim, ClaimBroken, caller
 from epochgate.runtime.testing.worlds.faults import FAULTS, doom, known
 from epochgate.runtime.testing.worlds.job import WorldJob
@@ -26,7 +27,6 @@ from epochgate.runtime.testing.worlds.rig import (
     NotSimulated,
     Parts,
     PlainProgram,
-    Prepared,
     Rig,
     Setup,
 )
@@ -59,6 +59,7 @@ class World(Motion):
         program: Callable[[int], Program] | None = None,
         subtasks: int = 1,
         committer: Callable[[], Committer] | None = None,
+        after_commit: AfterCommit | None = None,
         checkpoint_every_s: float | None = None,
         **configuration: Any,
     ) -> WorldJob:
@@ -66,7 +67,8 @@ class World(Motion):
 
         `operators` is what makes the operator of the one provider (its class), or a dict from
         operator ids to what makes each; `program` makes what a subtask runs, where operators that
-        wait for events are not enough. `committer` makes the committer of each start of the driver.
+        wait for events are not enough. `committer` makes the committer of each start of the driver,
+        and `after_commit` is called with each checkpoint that is visible.
         `configuration` are further fields of `JobConfiguration`. Raises WorldMisused for a second
         job, NotSimulated for what makes no job.
         """
@@ -80,9 +82,10 @@ class World(Motion):
                 JobConfiguration(start.job_id, subtasks, given, start.run_id, **settings),
                 made,
                 None if committer is None else committer(),
+                after_commit,
             )
 
-        return self._start(Setup(subtasks, prepare, committer is not None))
+        return self._start(Setup(subtasks, prepare))
 
     def pipeline(
         self,
@@ -100,7 +103,7 @@ class World(Motion):
         def prepare(start: SinkStart) -> Prepared:
             return pipeline.prepared(start, subtasks, **settings)
 
-        return self._start(Setup(subtasks, prepare, has_committer=True))
+        return self._start(Setup(subtasks, prepare))
 
     def _start(self, setup: Setup) -> WorldJob:
         if self._job is not None:
