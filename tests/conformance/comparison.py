@@ -63,11 +63,15 @@ def first_difference(flink: Lines, ours: Lines) -> tuple[int, list[str], list[st
     return next(((i, f, o) for i, (f, o) in enumerate(pairs) if f != o), None)
 
 
+Explain = Callable[[Sequence[str], Lines, Lines], frozenset[str] | None]
+"""What names the differences of a schedule, as `explanation` does."""
+
+
 @dataclass
 class Comparison:
     """The outcomes of many schedules; `explain` names what they differ by."""
 
-    explain: Callable[[Sequence[str], Lines, Lines], frozenset[str] | None] = explanation
+    explain: Explain = explanation
     compared: int = 0
     commands: int = 0
     same: int = 0

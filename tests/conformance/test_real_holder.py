@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.conformance.account import NAMES
+from tests.conformance.against import Against
 from tests.conformance.comparison import (
     Comparison,
     comparable,
     explanation,
-    shrunk,
-    transcript,
 )
 from tests.conformance.differences import DIFFERENCES, Difference
 from tests.conformance.oracle.oracle import FlinkOracle
@@ -25,9 +24,6 @@ from tests.scenarios.test_scenarios import DASHES, FILES, World, run
 pytestmark = pytest.mark.conformance
 
 WILD, ORDERLY = 20_000, 8_000
-FIRST_SEED = 1_000_000
-"""Other seeds than those of the golden traces."""
-BATCH = 200
 
 
 @pytest.fixture(scope="module")
@@ -36,65 +32,27 @@ def flink() -> Iterator[FlinkOracle]:
         yield oracle
 
 
-def compared(flink: FlinkOracle, kind: str, count: int) -> Comparison:
-    comparison = Comparison()
-    for first in range(FIRST_SEED, FIRST_SEED + count, BATCH):
-        made = [
-            schedule(seed, kind) for seed in range(first, min(first + BATCH, FIRST_SEED + count))
-        ]
-        answers = iter(flink.run([command for commands in made for command in commands]))
-        for commands in made:
-            theirs = [next(answers) for _ in commands]
-            comparison.add(commands, theirs, Shell().run(commands))
-    return comparison
-
-
-def shortest(flink: FlinkOracle, found: Comparison) -> str:
-    """The example of a comparison, shrunk while it stays explained, or unexplained, as it is."""
-
-    def sign(commands: Sequence[str]) -> object:
-        if not commands[0].startswith("new"):
-            return None
-        names = explanation(commands, flink.run(commands), Shell().run(commands))
-        return "unexplained" if names is None else names or None
-
-    if not found.example:
-        return ""
-    commands = shrunk(found.example, sign)
-    return "\n" + transcript(commands, flink.run(commands), Shell().run(commands))
-
-
-@pytest.fixture
-def tell(
-    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> Callable[[str, Comparison], None]:
-    """Print the figures although pytest captures."""
-
-    def told(kind: str, found: Comparison) -> None:
-        reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-        assert reporter is not None
-        with capsys.disabled():
-            reporter.write_line(f"\n{kind}: {found}")
-
-    return told
+@pytest.fixture(scope="module")
+def both(flink: FlinkOracle) -> Against:
+    return Against(flink, Shell, schedule, explanation)
 
 
 def test_wild_schedules_differ_only_as_listed(
-    flink: FlinkOracle, tell: Callable[[str, Comparison], None]
+    both: Against, tell: Callable[[str, Comparison], None]
 ) -> None:
-    found = compared(flink, "wild", WILD)
+    found = both.compared("wild", WILD)
     tell("wild", found)
     assert found.compared == WILD
-    assert not found.unexplained, shortest(flink, found)
+    assert not found.unexplained, both.shortest(found)
     assert set(found.explained) == NAMES
 
 
 def test_orderly_schedules_do_not_differ(
-    flink: FlinkOracle, tell: Callable[[str, Comparison], None]
+    both: Against, tell: Callable[[str, Comparison], None]
 ) -> None:
-    found = compared(flink, "orderly", ORDERLY)
+    found = both.compared("orderly", ORDERLY)
     tell("orderly", found)
-    assert found.same == found.compared == ORDERLY, shortest(flink, found)
+    assert found.same == found.compared == ORDERLY, both.shortest(found)
 
 
 def spoken(scenario: str) -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.conformance.against import Against
 from tests.conformance.committing.account import NAMES
 from tests.conformance.committing.differences import DIFFERENCES
 from tests.conformance.committing.schedules import schedule
@@ -14,20 +15,16 @@ from tests.conformance.committing.traces import (
     COUNTS,
     FOLDER,
     PROGRAM,
-    comparison,
     explained,
     recorded,
 )
-from tests.conformance.comparison import Comparison, shrunk, transcript
+from tests.conformance.comparison import Comparison
 from tests.conformance.differences import Difference
 from tests.conformance.oracle.oracle import FlinkOracle
 
 pytestmark = pytest.mark.conformance
 
 WILD, ORDERLY = 20_000, 4_000
-FIRST_SEED = 1_000_000
-"""Other seeds than those of the golden traces."""
-BATCH = 200
 
 
 @pytest.fixture(scope="module")
@@ -36,64 +33,29 @@ def flink() -> Iterator[FlinkOracle]:
         yield oracle
 
 
-def compared(flink: FlinkOracle, kind: str, count: int) -> Comparison:
-    found = comparison()
-    for first in range(FIRST_SEED, FIRST_SEED + count, BATCH):
-        made = [schedule(seed, kind) for seed in range(first, first + BATCH)]
-        answers = iter(flink.run([command for commands in made for command in commands]))
-        for commands in made:
-            found.add(commands, [next(answers) for _ in commands], Shell().run(commands))
-    return found
-
-
-def shortest(flink: FlinkOracle, found: Comparison) -> str:
-    """The example of a comparison, shrunk while it stays explained, or unexplained, as it is."""
-
-    def sign(commands: Sequence[str]) -> object:
-        if not commands[0].startswith("new"):
-            return None
-        names = explained(commands, flink.run(commands), Shell().run(commands))
-        return "unexplained" if names is None else names or None
-
-    if not found.example:
-        return ""
-    commands = shrunk(found.example, sign)
-    return "\n" + transcript(commands, flink.run(commands), Shell().run(commands))
-
-
-@pytest.fixture
-def tell(
-    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> Callable[[str, Comparison], None]:
-    """Print the figures although pytest captures."""
-
-    def told(kind: str, found: Comparison) -> None:
-        reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-        assert reporter is not None
-        with capsys.disabled():
-            reporter.write_line(f"\ncommitters, {kind}: {found}")
-
-    return told
+@pytest.fixture(scope="module")
+def both(flink: FlinkOracle) -> Against:
+    return Against(flink, Shell, schedule, explained)
 
 
 @pytest.mark.timeout(1800)
 def test_wild_schedules_of_committers_differ_only_as_listed(
-    flink: FlinkOracle, tell: Callable[[str, Comparison], None]
+    both: Against, tell: Callable[[str, Comparison], None]
 ) -> None:
-    found = compared(flink, "wild", WILD)
-    tell("wild", found)
+    found = both.compared("wild", WILD)
+    tell("committers, wild", found)
     assert found.compared == WILD
-    assert not found.unexplained, shortest(flink, found)
+    assert not found.unexplained, both.shortest(found)
     assert set(found.explained) == NAMES
 
 
 @pytest.mark.timeout(1800)
 def test_orderly_schedules_of_committers_do_not_differ(
-    flink: FlinkOracle, tell: Callable[[str, Comparison], None]
+    both: Against, tell: Callable[[str, Comparison], None]
 ) -> None:
-    found = compared(flink, "orderly", ORDERLY)
-    tell("orderly", found)
-    assert found.same == found.compared == ORDERLY, shortest(flink, found)
+    found = both.compared("orderly", ORDERLY)
+    tell("committers, orderly", found)
+    assert found.same == found.compared == ORDERLY, both.shortest(found)
 
 
 @pytest.mark.parametrize("entry", DIFFERENCES, ids=lambda entry: entry.name)
