@@ -58,7 +58,7 @@ class Driver:
     def __init__(self, name: str, folder: Path) -> None:
         command = [sys.executable, "-m", "epochgate.benchmarks.crash", name, str(folder)]
         self._name = name
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  it is closed with the process
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # `kill` closes it
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -67,6 +67,9 @@ class Driver:
             text=True,
             start_new_session=True,
         )
+
+    def wait_until_ready(self) -> None:
+        """Wait for its session. Raises RowsMissing when it has ended instead."""
         self._answer()
 
     def _say(self, word: str) -> None:
@@ -112,6 +115,7 @@ def driver_of(name: str, folder: Path) -> Iterator[Driver]:
     """Start one that is killed at the end of the block, if it was not before."""
     driver = Driver(name, folder)
     try:
+        driver.wait_until_ready()
         yield driver
     finally:
         driver.kill()
@@ -202,12 +206,16 @@ def serve(name: str, folder: Path) -> None:
     run = CONTENDERS[name].run
     with bench_session(f"local[{PARALLELISM}]") as spark:
         run(spark, folder / "small", folder / f"warm-{os.getpid()}")
-        print("ready", flush=True)  # noqa: T201  for the parent
+        _tell("ready")
         for _ in sys.stdin:
             started_s = time.perf_counter()
             run(spark, folder / "source", folder / "target")
             seconds = time.perf_counter() - started_s
-            print(seconds, *sums_in(spark, folder / "target"), flush=True)  # noqa: T201  likewise
+            _tell(seconds, *sums_in(spark, folder / "target"))
+
+
+def _tell(*words: object) -> None:
+    print(*words, flush=True)  # noqa: T201  # the `Driver` reads it
 
 
 if __name__ == "__main__":
