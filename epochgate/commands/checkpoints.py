@@ -73,7 +73,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it; 1 when a checkpoint is damaged."""
-    stored = _stored(arguments.place)
+    stored = stored_at(_looked_into(arguments.place))
     if arguments.action in ("show", "export"):
         chosen = _chosen(stored, arguments.place, arguments.id)
         checkpoint = chosen.load()
@@ -94,17 +94,29 @@ def run(arguments: argparse.Namespace) -> int:
     return int(any(one["state"] == DAMAGED for one in found))
 
 
-def _stored(place: str) -> list[StoredCheckpoint]:
+def checkpoints_of(place: str) -> str:
+    """The directory or URL of the checkpoints that belong to `place`. Raises NothingToSee."""
     from epochgate.runtime.objects.client import is_url
     from epochgate.runtime.observing.status import checkpoint_directory_in
-    from epochgate.runtime.store.inspection import SAVEPOINT_NAME, stored_checkpoints
 
-    is_itself = is_url(place) or os.path.exists(os.path.join(place, SAVEPOINT_NAME))
-    where = place if is_itself else checkpoint_directory_in(place)
+    return place if is_url(place) else checkpoint_directory_in(place)
+
+
+def stored_at(where: str) -> list[StoredCheckpoint]:
+    """The checkpoints in a directory or at a URL, oldest first. Raises NoCheckpoint."""
+    from epochgate.runtime.store.inspection import stored_checkpoints
+
     stored = stored_checkpoints(where)
     if not stored:
         raise NoCheckpoint(f"{where} holds no checkpoint: its job has completed none so far")
     return stored
+
+
+def _looked_into(place: str) -> str:
+    from epochgate.runtime.store.inspection import SAVEPOINT_NAME
+
+    is_savepoint = os.path.exists(os.path.join(place, SAVEPOINT_NAME))
+    return place if is_savepoint else checkpoints_of(place)
 
 
 def _chosen(

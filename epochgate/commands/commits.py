@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.checkpoints import NoCheckpoint, checkpoints_of, stored_at
 from epochgate.commands.status import aligned, clock
 from epochgate.errors import UsageError
 
@@ -110,27 +111,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _newest(place: str) -> CompletedCheckpoint:
-    from epochgate.commands.checkpoints import NoCheckpoint
-    from epochgate.runtime.store.inspection import stored_checkpoints
-
-    where = _where(place)
-    whole = [one for one in stored_checkpoints(where) if not one.is_aside]
+    where = checkpoints_of(place)
+    whole = [one for one in stored_at(where) if not one.is_aside]
     if not whole:
-        raise NoCheckpoint(f"{where} holds no checkpoint: its job has completed none so far")
+        raise NoCheckpoint(f"{where} holds no checkpoint that can be read back to")
     return whole[-1].load()
-
-
-def _where(place: str) -> str:
-    from epochgate.runtime.objects.client import is_url
-    from epochgate.runtime.observing.status import checkpoint_directory_in
-
-    return place if is_url(place) else checkpoint_directory_in(place)
 
 
 def _store(place: str, newest: CompletedCheckpoint) -> CheckpointStore:
     from epochgate.spark.pipeline import open_checkpoints
 
-    return open_checkpoints(_where(place), newest.job_id)
+    return open_checkpoints(checkpoints_of(place), newest.job_id)
 
 
 def _commit(arguments: argparse.Namespace, newest: CompletedCheckpoint) -> dict[int, Committables]:
@@ -188,7 +179,7 @@ def _is_target(place: str) -> bool:
     from epochgate.spark.parquet_sink import working_directory_of
 
     beside = os.path.join(working_directory_of(os.path.abspath(place)), "checkpoints")
-    return _where(place) == beside
+    return checkpoints_of(place) == beside
 
 
 def _of_ingest(target: str, newest: CompletedCheckpoint) -> Callable[[SinkStart], Committer]:

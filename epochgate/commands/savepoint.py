@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 
+from epochgate.commands.checkpoints import checkpoints_of
 from epochgate.commands.status import aligned
 from epochgate.errors import EpochgateError
 
@@ -80,12 +81,11 @@ def run(arguments: argparse.Namespace) -> int:
     from epochgate.runtime.api.reports import size
     from epochgate.runtime.durations import parse_duration_s
     from epochgate.runtime.objects.client import is_url
-    from epochgate.runtime.observing.status import checkpoint_directory_in
     from epochgate.runtime.savepoints.asking import ask_savepoint, copy_retained
 
     timeout_s = parse_duration_s(arguments.timeout)
     place, to = arguments.place, arguments.to
-    where = place if is_url(place) else checkpoint_directory_in(place)
+    where = checkpoints_of(place)
     if to is not None and not is_url(to):
         to = os.path.abspath(to)
     try:
