@@ -67,13 +67,15 @@ def connected_workers(driver: psutil.Process) -> list[psutil.Process]:
 
 
 def kill_workers(driver: subprocess.Popen[str], seed: int, kills: int) -> int:
-    """Kill workers at moments drawn from the seed, each once three work; how many were hit."""
+    """Kill workers at moments drawn from the seed, once three work; how many were hit. The next
+    ones are hit while the first come up again, since a job waits for no killer.
+    """
     choice, hit = random.Random(seed), 0
     deadline_s = time.monotonic() + WAIT_S
     while hit < kills and driver.poll() is None and time.monotonic() < deadline_s:
         with contextlib.suppress(psutil.NoSuchProcess):
             up = connected_workers(psutil.Process(driver.pid))
-            if len(up) < 3:
+            if len(up) < (1 if hit else 3):
                 time.sleep(0.02)
                 continue
             time.sleep(choice.uniform(0.1, 0.7))  # the moment is the seed's
@@ -122,7 +124,7 @@ def test_all_tasks_change_the_rule_at_the_same_checkpoint_while_workers_are_kill
     finally:
         driver.kill()
     assert driver.returncode == 0, errors
-    assert hit >= 2, "on a busy machine the job may be over before the third"
+    assert hit == 3
 
     dumped = json.loads(dump.read_text(encoding="utf-8"))
     tasks = rows_by_task(dumped["pages"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import re
 import signal
 import socket
 import threading
@@ -57,6 +59,13 @@ def test_a_job_without_failures_ends_with_everything_committed_once(spark: Any) 
     assert result.report.metrics == {subtask: {"number": 50} for subtask in range(4)}
 
 
+def attempts_that_ran(traces: Path) -> int:
+    """As the driver has written; each of them had begun a trace of its own before."""
+    [driver] = traces.glob("*/driver.000001.jsonl")
+    told = [json.loads(line) for line in driver.read_text(encoding="utf-8").splitlines()]
+    return sum(re.fullmatch(r"attempt\[\d+\]\.run", one.get("do", "")) is not None for one in told)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_workers_killed_at_random_moments_lose_and_repeat_nothing(
     spark: Any, seed: int, tmp_path: Path
@@ -71,8 +80,7 @@ def test_workers_killed_at_random_moments_lose_and_repeat_nothing(
     assert result.report.global_restarts == 0
     validation = validated([tmp_path])
     assert validation.is_accepted(), validation.to_json()
-    # A process that is killed in its first moments has written nothing.
-    assert validation.joined >= 6
+    assert validation.joined >= attempts_that_ran(tmp_path) >= 4
     assert sum(not verdict.is_closed for verdict in validation.verdicts) >= 4
 
 
