@@ -25,9 +25,11 @@ from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from tests.mutation.explored import Explored
@@ -108,6 +110,11 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(Sources, subtasks=1, S=2),
     ),
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
+    QueryBatches: (
+        bounds(StreamingQuery),
+        bounds(RecordedAfterwards),
+        bounds(StreamingQuery, accepts=3),
+    ),
 }
 """Around the machines of other systems than the job and its task."""
 

@@ -8,9 +8,11 @@ from epochgate.fsm import Machine, System
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.streaming import StreamingQuery
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -23,11 +25,13 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     ConcurrentJob,
     SplitAssignments,
     Compactions,
+    QueryBatches,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
     SplitAssignments: Sources,
     Compactions: CompactingJob,
+    QueryBatches: StreamingQuery,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

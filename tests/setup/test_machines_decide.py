@@ -14,6 +14,7 @@ from epochgate.fsm import Machine, System
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -27,6 +28,7 @@ SYSTEMS: tuple[type[System], ...] = (
     BatchSnapshots,
     Recreations,
     SplitAssignments,
+    QueryBatches,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 

@@ -1,0 +1,1 @@
+"""The names of `epochgate.spark.streaming`, and where they are defined."""
