@@ -117,7 +117,7 @@ class DeltaTarget:
 
     def share(self, restored_checkpoint: int | None) -> None:
         """Instead of `claim`: take part in the table, and keep no other driver of this job from it;
-        each of its checkpoints has the same rows, whichever driver commits it; the first commit counts.
+        each of its checkpoints has the same rows, whichever driver commits it first.
 
         Raises TargetNotEmpty, TableUnusable or TableAhead; the table is not changed then.
         """

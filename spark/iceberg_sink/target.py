@@ -92,7 +92,7 @@ class IcebergTarget:
 
     def share(self, restored_checkpoint: int | None) -> None:
         """Instead of `claim`: take part in the table, and keep no other driver of this job from it;
-        each of its checkpoints has the same rows, whichever driver commits it; the first commit counts.
+        each of its checkpoints has the same rows, whichever driver commits it first.
 
         Raises TableUnusable, TableAhead, TableBehind, TableTakenOver or TableRolledBack.
         """
