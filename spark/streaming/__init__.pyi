@@ -1,6 +1,11 @@
 """The names of `epochgate.spark.streaming`, and where they are defined."""
 
-<<<<<<< HEAD
+from epochgate.runtime.steering.deciding import Decision as Decision
+from epochgate.runtime.steering.history import Update as Update
+from epochgate.spark.streaming.control import (
+    Control as Control,
+    ControlMetrics as ControlMetrics,
+)
 from epochgate.spark.streaming.errors import (
     BatchesAhead as BatchesAhead,
     BatchesMissing as BatchesMissing,
@@ -22,11 +27,3 @@ from epochgate.spark.streaming.ledgers import (
 )
 from epochgate.spark.streaming.registration import register as register
 from epochgate.spark.streaming.sink import Sink as Sink
-=======
-from epochgate.runtime.steering.deciding import Decision as Decision
-from epochgate.runtime.steering.history import Update as Update
-from epochgate.spark.streaming.control import (
-    Control as Control,
-    ControlMetrics as ControlMetrics,
-)
->>>>>>> main
