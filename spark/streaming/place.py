@@ -130,8 +130,8 @@ class QueryPlace:
 
 
 class WritePlace:
-    """The place of what a DataFrame's write has staged. Spark calls its commit once, so that nothing
-    has to be noted; a try whose outcome is not known is looked for by its run.
+    """The place of what a DataFrame's write has staged. Spark calls its commit once: nothing has to
+    be noted, and a try whose outcome is not known is looked for by its run.
     """
 
     def __init__(self, target: BatchTarget, staged: Staged, replaces: bool) -> None:
