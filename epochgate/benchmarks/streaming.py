@@ -2,8 +2,8 @@
 
 One session. The contenders run in turn, several rounds of them, each a query that reads the same
 files, one in each batch, into a target of its own. Spark says how long each batch took; the first
-of a query is left out, in which processes start and code is compiled. Spark counts the rows that are
-there in the end.
+one of a query is left out, in which processes start and code is compiled. What is there in the end
+is counted.
 """
 
 from __future__ import annotations
