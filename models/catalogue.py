@@ -21,12 +21,14 @@ from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
+from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -40,6 +42,7 @@ RUNNING: tuple[type[System], ...] = (
     Compactions,
     BatchDecisions,
     ControlUpdates,
+    QueryBatches,
 )
 """The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`."""
 
@@ -55,6 +58,8 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "compacting": CompactingJob,
     "steering": SteeredQuery,
     "updating": UpdatedControl,
+    "streaming": StreamingQuery,
+    "recording": RecordedAfterwards,
     "recreation": RecreatedJob,
     "sources": Sources,
     "readers": ConcurrentSources,
@@ -100,7 +105,6 @@ CONSTANTS: dict[str, str] = {
     "S": "splits",
     "G": "resets of the whole source",
     "compaction_retries": "how often a target that has changed is looked at again",
-    "drivers": "drivers of a query, at the same time",
     "batches": "batches of a query",
     "versions": "updates of a control",
     "tasks": "tasks of a batch",
@@ -112,5 +116,12 @@ CONSTANTS: dict[str, str] = {
     "kept": "the newest checkpoints, which are not merged",
     "W": "checkpoints that the job may withdraw",
     "P": "assignments that no reader has asked for",
+    "drivers": "drivers of a streaming query that may live at the same time",
+    "locations": "checkpoint locations: the query's own, and one that it is copied or moved to",
+    "queries": "ids of the query: another one where its checkpoint location is emptied",
+    "acts": "1: people copy, move, empty or set back a checkpoint location, or drop a table",
+    "carried": "1: a batch takes effect with its number; 0: the number is recorded afterwards",
+    "accepts": "what the options accept: 2 an emptied location, 3 a late start",
+    "batch_retries": "how often a commit of a batch looks at its target again",
 }
 """What each constant of these systems means."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -29,8 +31,16 @@ IO = "py-io-impl"
 WAREHOUSE = "warehouse"
 _LOCAL = "file://"
 _OF_NO_ARROW_TYPE = re.compile("fixed|uuid|timestamp(tz)?_ns|unknown|variant|geo")
-_OF_A_NEW_TABLE = {"write.metadata.delete-after-commit.enabled": "true"}
-"""Of the metadata before, the last hundred files stay: one for each checkpoint would not do."""
+MAX_AGE_MS = "history.expire.max-snapshot-age-ms"
+MIN_KEPT = "history.expire.min-snapshots-to-keep"
+_OF_A_NEW_TABLE = {
+    "write.metadata.delete-after-commit.enabled": "true",
+    MAX_AGE_MS: str(24 * 3600 * 1000),
+    MIN_KEPT: "100",
+}
+"""Of the metadata before, the last hundred files stay, and snapshots for a day: one of each for
+every checkpoint would not do.
+"""
 
 
 class IcebergTable:
@@ -172,6 +182,26 @@ class IcebergTable:
             transaction.set_properties({**properties, snapshot_property: str(new)})
             transaction.commit_transaction()
 
+    def expire(self, at_most: int) -> None:
+        """Expire the `at_most` oldest snapshots of those that are older than the table's property
+        says, if it has one, except the newest ones that another property keeps, and heads of
+        branches and tags. Data files stay. Raises TableOvertaken, also for a snapshot that has
+        gone meanwhile and for a property that is no number, or OutcomeUnknown.
+        """
+        if MAX_AGE_MS not in self.properties:
+            return
+        with self._unless_overtaken(ValueError), self._failing():
+            whole = self._catalog.load_table(self.name)
+            kept = max(1, int(whole.properties.get(MIN_KEPT, 1)))
+            made_ms = sorted(one.timestamp_ms for one in whole.snapshots())
+            until_ms = int(time.time() * 1000) - int(whole.properties[MAX_AGE_MS])
+            # The library asks of each snapshot whether it is in a list of all that go.
+            old_ms = [at_ms for at_ms in made_ms[:-kept] if at_ms < until_ms][:at_most]
+            if old_ms:
+                before_ms = min(old_ms[-1] + 1, made_ms[-kept])
+                before = datetime.fromtimestamp(before_ms / 1000, UTC)
+                whole.maintenance.expire_snapshots().older_than(before).commit()
+
     def close(self) -> None:
         """Close the catalog's connections."""
         self._catalog.close()
@@ -201,10 +231,10 @@ class IcebergTable:
             raise OutcomeUnknown(self.shown, f"{type(error).__name__}: {error}") from error
 
     @contextlib.contextmanager
-    def _unless_overtaken(self) -> Iterator[None]:
+    def _unless_overtaken(self, *also: type[Exception]) -> Iterator[None]:
         try:
             yield
-        except self._errors.CommitFailedException as error:
+        except (self._errors.CommitFailedException, *also) as error:
             raise TableOvertaken(self.shown, str(error)) from error
 
 

@@ -12,6 +12,7 @@ are properties and not only in the snapshots' summaries, since snapshots expire.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,8 +37,14 @@ from epochgate.spark.parquet_sink.committable import Committable, written_schema
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
 from epochgate.spark.tables.staged import RUNS_REMEMBERED, StagedFiles
 
+_log = logging.getLogger(__name__)
+
 CLAIMS_MAX = 5
 """How often a start looks at the table again that others write to."""
+EXPIRE_EVERY = 50
+"""Commits after which old snapshots are expired, of which twice as many go at a time at most: a
+commit reads and writes an entry of each snapshot.
+"""
 DATA = "data"
 """The directory of a table's files, below its own."""
 
@@ -69,6 +76,7 @@ class IcebergTarget:
         self._files: FileSystem = LocalFileSystem() if files is None else files
         self._key = f"epochgate.{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
         self._driver, self._runs, self._identity = 0, tuple[str, ...](), ""
+        self._commits = 0
         self._staged: StagedFiles
         self.directory = ""
 
@@ -155,7 +163,22 @@ class IcebergTarget:
             self._summary() | {"epochgate.checkpoint": str(checkpoint)},
             f"{self._key}.snapshot",
         )
+        self._commits += 1
+        if self._commits % EXPIRE_EVERY == 0:
+            self._expire()
         return True
+
+    def _expire(self) -> None:
+        """Let old snapshots go; what hinders it is no matter of the commit, which has been made."""
+        try:
+            self._table.expire(2 * EXPIRE_EVERY)
+        except (TableOvertaken, OutcomeUnknown) as error:
+            _log.warning(
+                "old snapshots of %s were not expired, which %d commits later is tried again: %s",
+                self._table.shown,
+                EXPIRE_EVERY,
+                error,
+            )
 
     def _enter(self, restored_checkpoint: int | None) -> None:
         for _ in range(CLAIMS_MAX):

@@ -221,8 +221,7 @@ class ObjectTarget:
             if self.last_committed is not None and checkpoint < self.last_committed:
                 raise CommitOutOfOrder(checkpoint, self.last_committed)
             self._require_one_schema(wanted)
-            for one in wanted:
-                self._require_intact(one, checkpoint)
+            self._require_intact(wanted, checkpoint)
             files = {
                 c.path: [checkpoint, c.rows, c.size_bytes, c.schema_id, c.directory] for c in wanted
             }
@@ -295,14 +294,15 @@ class ObjectTarget:
             self._agreed = merged([agreed, found], "widen")
             expected = schema_id(self._agreed)
 
-    def _require_intact(self, one: Committable, checkpoint: int) -> None:
+    def _require_intact(self, wanted: list[Committable], checkpoint: int) -> None:
         try:
-            size_bytes = self._objects.size(one.path)
-        except FileNotFoundError:
-            raise CommittableMissing(f"{self.path}/{one.path}", checkpoint) from None
-        if size_bytes != one.size_bytes:
-            found, expected = f"{size_bytes} bytes", f"{one.size_bytes} bytes"
-            raise CommittableDamaged(f"{self.path}/{one.path}", expected, found)
+            sizes = self._objects.sizes([one.path for one in wanted])
+        except FileNotFoundError as error:
+            raise CommittableMissing(f"{self.path}/{error.filename}", checkpoint) from None
+        for one, size_bytes in zip(wanted, sizes, strict=True):
+            if size_bytes != one.size_bytes:
+                found, expected = f"{size_bytes} bytes", f"{one.size_bytes} bytes"
+                raise CommittableDamaged(f"{self.path}/{one.path}", expected, found)
 
 
 def schema_of(objects: ObjectStore, files: Mapping[str, Sequence[Any]]) -> pa.Schema | None:

@@ -9,6 +9,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.commits import CommitJob, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.steering import SteeredQuery
+from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.studies.acknowledged import Acknowledged
 from epochgate.models.studies.broken.catalogue import BROKEN, Broken
@@ -48,6 +49,8 @@ SIZES: dict[type[ClosedSystem], Size] = {
     CompactingJob: Size(461860, 1116729),
     SteeredQuery: Size(723096, 2505197),
     UpdatedControl: Size(140101, 347224),
+    StreamingQuery: Size(38696, 110228),
+    RecordedAfterwards: Size(71791, 191825),
 }
 
 

@@ -9,6 +9,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.commits import CommitJob
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.steering import SteeredQuery
+from epochgate.models.closed.streaming import StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.studies.acknowledged import Acknowledged
 from epochgate.models.studies.flink.hazards import TimedFlink
@@ -27,6 +28,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 1_244_041, 4_563_467),
     "updating": (UpdatedControl(updates=5), 744_485, 1_835_956),
     "compacting": (CompactingJob(K=4, F=2), 2_221_181, 5_615_822),
+    "streaming": (StreamingQuery(K=3, F=3), 293_570, 975_773),
 }
 
 

@@ -21,6 +21,7 @@ from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -64,6 +65,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     Compactions: ("tests/spark/compaction/test_steps.py",),
     BatchDecisions: ("tests/runtime/steering/test_deciding.py",),
     ControlUpdates: ("tests/runtime/steering/test_updating.py",),
+    QueryBatches: ("tests/spark/streaming/test_steps.py",),
 }
 """System -> the tests of its machines where they run."""
 

@@ -27,11 +27,13 @@ from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
+from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from tests.mutation.explored import Explored
@@ -114,6 +116,11 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
     BatchDecisions: (bounds(SteeredQuery, batches=2, F=1), bounds(SteeredQuery)),
     ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
+    QueryBatches: (
+        bounds(StreamingQuery),
+        bounds(RecordedAfterwards),
+        bounds(StreamingQuery, accepts=3),
+    ),
 }
 """Around the machines of other systems than the job and its task."""
 

@@ -10,11 +10,13 @@ from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
+from epochgate.models.closed.streaming import StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -29,6 +31,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     Compactions,
     BatchDecisions,
     ControlUpdates,
+    QueryBatches,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
@@ -36,6 +39,7 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     Compactions: CompactingJob,
     BatchDecisions: SteeredQuery,
     ControlUpdates: UpdatedControl,
+    QueryBatches: StreamingQuery,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

@@ -26,6 +26,7 @@ from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 from epochgate.runtime import JobConfiguration
@@ -44,7 +45,7 @@ from tests.runtime import test_receipts as receipts
 from tests.runtime.letters import WritingProgram, archive
 from tests.scenarios import test_scenarios as scenarios
 
-OF_NO_SCENARIO = (SplitAssignments, Compactions, BatchDecisions, ControlUpdates)
+OF_NO_SCENARIO = (SplitAssignments, Compactions, QueryBatches, BatchDecisions, ControlUpdates)
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))
 REPEATED = {("repeat", tag): tag for tag in ("acknowledge", "confirm")}

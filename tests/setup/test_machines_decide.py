@@ -16,6 +16,7 @@ from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -31,6 +32,7 @@ SYSTEMS: tuple[type[System], ...] = (
     SplitAssignments,
     BatchDecisions,
     ControlUpdates,
+    QueryBatches,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 

@@ -13,6 +13,7 @@ from epochgate.models.studies.broken import (
     in_doubt,
     sources,
     steering,
+    streaming,
 )
 from epochgate.models.studies.cases import hudi, iceberg, paimon, risingwave, sinkv2
 from epochgate.models.studies.flink import hazards
@@ -324,6 +325,48 @@ BROKEN: dict[str, Broken] = {
         "an update that is done has a version of its own",
         7,
         "client.begin client.begin client.answer client.answer",
+    ),
+    "streaming.appending": Broken(
+        streaming.Appending,
+        "Q2: rows are in the table once at most",
+        10,
+        "driver.plan driver.run driver.step driver.lose driver.step",
+    ),
+    "streaming.skipping": Broken(
+        streaming.Skipping,
+        "Q2: what Spark has logged as committed is in the table",
+        14,
+        "driver.die user.set_back driver.start driver.plan driver.log",
+    ),
+    "streaming.undoing": Broken(
+        streaming.Undoing,
+        "Q3: what counts as committed is in the table, and stays",
+        8,
+        "driver.step driver.fail driver.abort",
+    ),
+    "streaming.one_note": Broken(
+        streaming.OneNote,
+        "Q2: what Spark has logged as committed is in the table",
+        21,
+        "driver.log driver.plan driver.die user.set_back driver.start driver.log",
+    ),
+    "streaming.notes_overwritten": Broken(
+        streaming.NotesOverwritten,
+        "Q2: what Spark has logged as committed is in the table",
+        28,
+        "driver.run driver.step user.copy driver.start_copy driver.log driver.log",
+    ),
+    "streaming.listed_files": Broken(
+        streaming.ListedFiles,
+        "Q4: what an attempt that failed has staged is never shown",
+        7,
+        "driver.spill driver.run driver.step",
+    ),
+    "streaming.recorded_before": Broken(
+        streaming.RecordedBefore,
+        "Q3: what counts as committed is in the table, and stays",
+        6,
+        "driver.run driver.step driver.step",
     ),
     "paimon.two_messages": Broken(
         paimon.TwoMessages,
