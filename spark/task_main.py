@@ -55,7 +55,8 @@ class AttemptOver(EpochgateError):
 def run_task(settings: Mapping[str, Any], *, subtask: int, identity: int) -> None:
     """Connect, do as the driver says, and return once it says that the job is over.
 
-    `settings`: "host", "port", "key", "run_id", "parallelism", "coordinators" (operator ids),
+    `settings`: "host", "port", "key", "certificate" (of a private wire, or None), "run_id",
+    "parallelism", "coordinators" (operator ids),
     "program" (a pickled callable from the subtask to its `Program`; it came with Spark's own task,
     never over our socket), "heartbeat_interval_s", "silence_timeout_s", "frame_bytes_max", and
     perhaps "tracing" (the fields of a `Tracing`, where the trace is written). Raises AttemptOver,
@@ -98,6 +99,7 @@ def _connected(settings: Mapping[str, Any], subtask: int, identity: int) -> Task
                 (settings["host"], settings["port"]),
                 settings["key"],
                 hello,
+                certificate=settings["certificate"],
                 heartbeat_interval_s=settings["heartbeat_interval_s"],
                 silence_timeout_s=settings["silence_timeout_s"],
                 frame_bytes_max=settings["frame_bytes_max"],

@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from epochgate.runtime.api.reports import counted
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
@@ -32,6 +32,9 @@ from epochgate.spark.resident_job import ResidentJob, TaskFailure
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 from epochgate.spark.slots import task_slots, why_none_came
 from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, WireError, new_key
+
+if TYPE_CHECKING:
+    from epochgate.spark.wire.certificate import Credentials
 
 CLOSE_AFTER_KILL_S: Final = 0.02
 """For Spark's kill to arrive, which is not confirmed: what leaves before counts as a failure."""
@@ -73,6 +76,7 @@ class SparkTransport(Transport):
 
     `on_broken(reason)` is called, on any of the threads, when no process can be expected any more
     or one does not come within `process_timeout_s`: the job must then end as failed.
+    `is_private`: whether all that tasks and driver say to each other is encrypted.
     `heartbeat_timeout_s`: a process that is silent for so long is lost. `tracing`: where each task
     writes its trace.
     """
@@ -88,6 +92,7 @@ class SparkTransport(Transport):
         job_id: str = "",
         bind_host: str,
         advertised_host: str,
+        is_private: bool = False,
         port: int = 0,
         heartbeat_interval_s: float = 1.0,
         heartbeat_timeout_s: float = 10.0,
@@ -98,12 +103,12 @@ class SparkTransport(Transport):
         self.on_broken: Callable[[str], None] = lambda reason: _log.error("%s", reason)
         self._context = context
         self._run_id, self._job_id, self._parallelism = run_id, job_id, parallelism
-        self._advertised_host = advertised_host
-        self._process_timeout_s = process_timeout_s
+        self._advertised_host, self._process_timeout_s = advertised_host, process_timeout_s
         self._silence_s = process_timeout_s + JVM_PATIENCE_S
-        key = new_key()
+        key, credentials = new_key(), _new_credentials() if is_private else None
         self._server = TaskServer(
             key=key,
+            credentials=credentials,
             host=bind_host,
             port=port,
             listener=self,
@@ -113,6 +118,7 @@ class SparkTransport(Transport):
         )
         self._settings: dict[str, Any] = {
             "key": key,
+            "certificate": None if credentials is None else credentials.certificate,
             "run_id": run_id,
             "parallelism": parallelism,
             "coordinators": list(coordinators),
@@ -403,6 +409,13 @@ class SparkTransport(Transport):
             f"({shown(sorted(late))}) within {self._process_timeout_s:g} s. {cause}"
         )
         return text + (f". The last failure of a task: {failures[-1].reason}" if failures else "")
+
+
+def _new_credentials() -> Credentials:
+    # TLS is imported where it is wanted: its libraries take a tenth of a second.
+    from epochgate.spark.wire.certificate import new_credentials
+
+    return new_credentials()
 
 
 def shown(numbers: list[int], most: int = 10) -> str:

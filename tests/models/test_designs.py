@@ -47,10 +47,10 @@ SIZES: dict[type[ClosedSystem], Size] = {
     CommitJob: Size(486949, 1637846),
     HangingWork: Size(486949, 1637846),
     CompactingJob: Size(461860, 1116729),
-    SteeredQuery: Size(723096, 2505197),
-    UpdatedControl: Size(140101, 347224),
     StreamingQuery: Size(38696, 110228),
     RecordedAfterwards: Size(71791, 191825),
+    SteeredQuery: Size(723096, 2505197),
+    UpdatedControl: Size(140101, 347224),
 }
 
 

@@ -63,9 +63,9 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     ),
     SplitAssignments: OF_SOURCES,
     Compactions: ("tests/spark/compaction/test_steps.py",),
+    QueryBatches: ("tests/spark/streaming/test_steps.py",),
     BatchDecisions: ("tests/runtime/steering/test_deciding.py",),
     ControlUpdates: ("tests/runtime/steering/test_updating.py",),
-    QueryBatches: ("tests/spark/streaming/test_steps.py",),
 }
 """System -> the tests of its machines where they run."""
 

@@ -114,13 +114,13 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(Sources, subtasks=1, S=2),
     ),
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
-    BatchDecisions: (bounds(SteeredQuery, batches=2, F=1), bounds(SteeredQuery)),
-    ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
     QueryBatches: (
         bounds(StreamingQuery),
         bounds(RecordedAfterwards),
         bounds(StreamingQuery, accepts=3),
     ),
+    BatchDecisions: (bounds(SteeredQuery, batches=2, F=1), bounds(SteeredQuery)),
+    ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
 }
 """Around the machines of other systems than the job and its task."""
 

@@ -29,17 +29,17 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     ConcurrentJob,
     SplitAssignments,
     Compactions,
+    QueryBatches,
     BatchDecisions,
     ControlUpdates,
-    QueryBatches,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
     SplitAssignments: Sources,
     Compactions: CompactingJob,
+    QueryBatches: StreamingQuery,
     BatchDecisions: SteeredQuery,
     ControlUpdates: UpdatedControl,
-    QueryBatches: StreamingQuery,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

@@ -30,9 +30,9 @@ SYSTEMS: tuple[type[System], ...] = (
     BatchSnapshots,
     Recreations,
     SplitAssignments,
+    QueryBatches,
     BatchDecisions,
     ControlUpdates,
-    QueryBatches,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -155,7 +156,7 @@ class LargeSender:
         while len(self._rest) > leaving:
             try:
                 sent = self.sock.send(self._rest[: len(self._rest) - leaving])
-            except BlockingIOError:
+            except (BlockingIOError, ssl.SSLWantWriteError):
                 return False
             self._rest = self._rest[sent:]
         return True

@@ -46,7 +46,7 @@ from tests.spark.wire.harness import (
 def test_a_wrong_key_fails_on_both_sides_and_reaches_no_listener() -> None:
     with running_wire() as wire:
         with pytest.raises(AuthenticationFailed, match="check that this task belongs to this run"):
-            TaskChannel.connect(wire.server.address, new_key(), {})
+            TaskChannel.connect(wire.server.address, new_key(), {}, certificate=wire.certificate)
         assert isinstance(wire.recorder.next_refusal(), AuthenticationFailed)
         assert wire.recorder.no_task_came_in()
 
@@ -122,14 +122,14 @@ def test_a_driver_that_is_not_there_is_explained() -> None:
 
 @pytest.mark.parametrize("beginning", [b"", b"EGW", b"EGWIRE\0\1" + bytes(63)])
 def test_a_half_open_handshake_ends_with_its_time(beginning: bytes) -> None:
-    with running_wire(handshake_timeout_s=0.2) as wire, wire.stranger() as sock:
+    with running_wire(handshake_timeout_s=0.4) as wire, wire.greeted() as sock:
         sock.sendall(beginning)
         assert len(read_to_the_end(sock)) == GREETING_BYTES
         assert isinstance(wire.recorder.next_refusal(), HandshakeTimedOut)
 
 
 def test_an_authenticated_peer_that_never_says_hello_ends_with_its_time() -> None:
-    with running_wire(handshake_timeout_s=0.2) as wire:
+    with running_wire(handshake_timeout_s=0.4) as wire:
         sock, _ = wire.authenticated()
         with sock:
             read_to_the_end(sock)
@@ -160,7 +160,7 @@ def test_a_hello_under_another_sessions_key_is_forged() -> None:
 
 def test_strangers_beyond_the_limit_push_out_the_oldest_and_tasks_still_come_in() -> None:
     with running_wire(arrivals_max=5) as wire, ExitStack() as strangers:
-        socks = [strangers.enter_context(wire.stranger()) for _ in range(20)]
+        socks = [strangers.enter_context(wire.greeted()) for _ in range(20)]
         for sock in socks:
             read_exactly(sock, GREETING_BYTES)
         with wire.pair() as (connection, channel):
@@ -312,7 +312,7 @@ def test_closing_the_server_frees_everything() -> None:
     threads, descriptors = threading.active_count(), open_descriptors()
     with running_wire() as wire, ExitStack() as channels:
         held = [channels.enter_context(wire.channel()) for _ in range(10)]
-        stranger = channels.enter_context(wire.stranger())
+        stranger = channels.enter_context(wire.greeted())
         read_exactly(stranger, GREETING_BYTES)
         address = wire.server.address
         for _ in held:
