@@ -79,7 +79,8 @@ class BatchEnumerator:
         self._is_over = self._has_no_more = self._has_asked = False
         state = None
         if begun is not None:
-            version, state = begun
+            version, (state, rest) = begun
+            self._given.extend(SourceSplit(*plain) for plain in rest)
             if version != source.state_version:
                 state = source.upgrade_state(version, state)
         self._enumerator: SplitEnumerator = source.create_enumerator(self, state)
@@ -93,14 +94,19 @@ class BatchEnumerator:
         self.look()
         taken: list[SourceSplit] = []
         while not self._is_full(taken):
-            if not self._given and not self._has_asked and not self._has_no_more:
-                self._has_asked = True
-                self._enumerator.handle_split_request(READER)
-                self._run_posted()
+            if not self._given and not self._has_asked:
+                self._ask()
             if not self._given:
                 break
             taken.append(self._given.popleft())
         return taken
+
+    def _ask(self) -> None:
+        """Once, and again when it was given something; not after it has said that it has none."""
+        if not self._has_no_more:
+            self._has_asked = True
+            self._enumerator.handle_split_request(READER)
+            self._run_posted()
 
     def look(self) -> None:
         """Do the work that is due: once each, and what is to be repeated each time."""

@@ -1,9 +1,9 @@
-"""Where controls and plans are kept: each version, decision and plan is a file or an object that is created
-once, by its number, and never written again.
+"""Where controls and plans are kept: each version, decision and plan is a file or an object that is
+created once, by its number, and never written again.
 
-    STORE/pricing/versions/000000000000005.json               the fifth update, and what it comes to
-    STORE/pricing/queries/QUERY ID/000000000000041.json       what batch 41 of this query runs with
-    STATE/STREAM ID/plans/000000000000042.json                the splits of the 42nd batch of a source
+    STORE/pricing/versions/000000000000005.json            the fifth update, and what it comes to
+    STORE/pricing/queries/QUERY ID/000000000000041.json    what batch 41 of this query runs with
+    STATE/STREAM ID/plans/000000000000042.json             the splits of the 42nd batch of a source
 
 Decides how an entry is created as a whole in a directory, and which error says that it was not
 created. Leaves to the machines what is created, and to others what entries mean. In a directory the

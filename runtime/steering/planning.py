@@ -83,6 +83,8 @@ class Planning:
         found: list[SourceSplit] = []
         for batch in range(after + 1, through + 1):
             try:
+                if self._later(batch) >= RETAINED:  # it may be one that came late
+                    raise PlanForgotten(self._place, batch)
                 found.extend(unpack_splits(base64.b64decode(self._plans.get(batch)["splits"])))
             except FileNotFoundError as error:
                 raise PlanForgotten(self._place, batch) from error
@@ -140,7 +142,7 @@ class Planning:
                 "version": version,
                 "state": base64.b64encode(packed).decode(),
             }
-        except Exception as error:  # the user's code has no root for what it raises
+        except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
             self._error = error
             self._machine.broken()
             return
@@ -185,7 +187,7 @@ class Planning:
     def _answered(self) -> Iterator[BatchPlan]:
         try:
             yield self._machine
-        except Exception as error:  # the user's code has no root for what it raises
+        except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
             self._error = error
             self._machine.broken()
 

@@ -113,10 +113,12 @@ class Stream(Environment):
     def see(self, batch: int) -> None:
         """The tasks of a batch read what its plan names."""
         if self.is_seen[batch]:
-            assert (
-                self.seen_first[batch] == self.first[batch]
-                and self.seen_last[batch] == self.last[batch]
-            ), "two runs of one batch read the same splits"
+            assert self.seen_first[batch] == self.first[batch], (
+                "two runs of one batch begin with the same split"
+            )
+            assert self.seen_last[batch] == self.last[batch], (
+                "two runs of one batch end with the same split"
+            )
             self.replays = 1
         self.is_seen[batch] = True
         self.seen_first[batch] = self.first[batch]
@@ -414,9 +416,8 @@ class Client(Environment):
         self.system.stream.remove(batch)
 
     def tell(self, batch: int) -> None:
-        assert self.system.stream.is_planned[batch] and not self.system.stream.is_stray[batch], (
-            "what Spark is told of can be read, and is not forgotten"
-        )
+        assert self.system.stream.is_planned[batch], "what Spark is told of can be read"
+        assert not self.system.stream.is_stray[batch], "what Spark is told of is not forgotten"
         self.system.driver[self.driver].tell()
 
     def tell_none(self, batch: int) -> None:

@@ -329,9 +329,9 @@ BROKEN: dict[str, Broken] = {
     ),
     "planning.nothing_written": Broken(
         planning.NothingWritten,
-        "what is logged and not committed can be read",
-        7,
-        "stream.appear driver.ask client.answer driver.log",
+        "what Spark is told of can be read",
+        6,
+        "stream.appear driver.ask client.answer client.answer",
     ),
     "planning.splits_forgotten": Broken(
         planning.SplitsForgotten,
@@ -341,7 +341,7 @@ BROKEN: dict[str, Broken] = {
     ),
     "planning.forgotten_batch_planned": Broken(
         planning.ForgottenBatchPlanned,
-        "what Spark is told of can be read, and is not forgotten",
+        "what Spark is told of can be read",
         21,
         "driver.ask driver.ask driver.commit driver.ask client.answer",
     ),
