@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from epochgate.fsm import Machine, System
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import StreamingQuery
@@ -32,6 +34,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     QueryBatches,
     BatchDecisions,
     ControlUpdates,
+    BatchPlans,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
@@ -40,6 +43,7 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     QueryBatches: StreamingQuery,
     BatchDecisions: SteeredQuery,
     ControlUpdates: UpdatedControl,
+    BatchPlans: PlannedQuery,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 
