@@ -23,6 +23,21 @@ def task_slots(context: Any) -> int | None:
         return None
 
 
+def hosts_with_room(context: Any) -> set[str] | None:
+    """The hosts whose executors have a free slot; None when Spark cannot be asked."""
+    try:
+        executors = context._jsc.sc().statusStore().executorList(True)
+        found = set()
+        for number in range(executors.size()):
+            executor = executors.apply(number)
+            if executor.activeTasks() < executor.maxTasks():
+                found.add(str(executor.hostPort()).rpartition(":")[0])
+        return found
+    except Exception as error:  # noqa: BLE001  the next look asks again
+        _log.info("Spark did not tell its executors: %r", error)
+        return None
+
+
 def too_few_slots(
     slots: int, parallelism: int, *, master: str, driver: str, waited_s: float
 ) -> str:

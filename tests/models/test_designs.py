@@ -8,6 +8,7 @@ from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.commits import CommitJob, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.studies.acknowledged import Acknowledged
 from epochgate.models.studies.broken.catalogue import BROKEN, Broken
@@ -45,6 +46,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     CommitJob: Size(486949, 1637846),
     HangingWork: Size(486949, 1637846),
     CompactingJob: Size(461860, 1116729),
+    PlacedTask: Size(19914, 70347),
     StreamingQuery: Size(38696, 110228),
     RecordedAfterwards: Size(71791, 191825),
 }

@@ -19,6 +19,7 @@ from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -62,6 +63,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     SplitAssignments: OF_SOURCES,
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),
+    Placements: ("tests/spark/test_placing.py",),
 }
 """System -> the tests of its machines where they run."""
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from epochgate.fsm import Machine, System
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.streaming import StreamingQuery
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -26,12 +28,14 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     SplitAssignments,
     Compactions,
     QueryBatches,
+    Placements,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
     SplitAssignments: Sources,
     Compactions: CompactingJob,
     QueryBatches: StreamingQuery,
+    Placements: PlacedTask,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

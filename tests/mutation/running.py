@@ -24,6 +24,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models import Job
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.compaction import Compactions
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -53,7 +54,7 @@ HELD = ((), ("lose",), ("blocking",))
 
 def found_by_the_runtime(mutant: AnyMutant, found: Found | None) -> Seen | None:
     """Play what the checker has found, disturb jobs, run tests; None if the mutant survives."""
-    if mutant.home.system in (SplitAssignments, Compactions, QueryBatches):
+    if mutant.home.system in (SplitAssignments, Compactions, QueryBatches, Placements):
         return None  # it runs in none of the scenarios, and in no job without a source
     looks: list[Callable[[], Seen | None]]
     looks = [lambda: _told(mutant)]

@@ -14,6 +14,7 @@ from epochgate.fsm import Machine, System
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -29,6 +30,7 @@ SYSTEMS: tuple[type[System], ...] = (
     Recreations,
     SplitAssignments,
     QueryBatches,
+    Placements,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 
