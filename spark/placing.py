@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from epochgate.models.placement import Placements
 from epochgate.spark.resident_job import ResidentJob, TaskRun
-from epochgate.spark.slots import hosts_with_room
+from epochgate.spark.slots import Executor, executors
 
 HOSTS_MAX: Final = 1024
 """Hosts that are told apart; those that come later count as one."""
@@ -30,8 +30,8 @@ class Cluster(Protocol):
     def runs(self, skipped: int) -> list[TaskRun] | None:
         """Attempts, oldest first, without the first ones; None: not known."""
 
-    def hosts_with_room(self) -> set[str] | None:
-        """Hosts with a free slot; None: not known."""
+    def executors(self) -> dict[str, Executor] | None:
+        """Those that there are and were, by their ids; None: not known."""
 
     def kill(self, task_attempt_id: int, reason: str) -> None:
         """End this attempt; Spark starts the next."""
@@ -47,9 +47,9 @@ class SparkCluster(Cluster):
         """Ask the status store."""
         return self._job.runs(skipped)
 
-    def hosts_with_room(self) -> set[str] | None:
+    def executors(self) -> dict[str, Executor] | None:
         """Ask the status store."""
-        return hosts_with_room(self._context)
+        return executors(self._context)
 
     def kill(self, task_attempt_id: int, reason: str) -> None:
         """Ask the scheduler; blocks for a call into the JVM."""
@@ -101,24 +101,27 @@ class Placing:
         """Look after the subtasks in `wanted`, each with the moment since when a process is."""
         if self._is_over:
             return
-        runs, rooms = self._cluster.runs(self._skipped), self._cluster.hosts_with_room()
-        if runs is None or rooms is None:
+        runs, executors = self._cluster.runs(self._skipped), self._cluster.executors()
+        if runs is None or executors is None:
             return
-        for host in sorted(rooms - self._hosts.keys()):
-            self._index(host)
-        for host, index in self._hosts.items():
-            self._placement.room(index, host in rooms)
+        rooms = dict.fromkeys(self._hosts, False)
+        for executor in executors.values():
+            rooms[executor.host] = executor.has_room or rooms.get(executor.host, False)
+        for host, has_room in rooms.items():
+            self._placement.room(self._index(host), has_room)
         for run in runs:
             if run.task_attempt_id not in self._settled and not self._is_over:
-                self._tell(run, is_wanted=run.subtask in wanted)
+                known = executors.get(run.executor)
+                host = self._index(run.executor if known is None else known.host)
+                self._tell(run, host, is_wanted=run.subtask in wanted)
                 self._system.settle()
         self._skip(runs)
         for subtask, since_s in wanted.items():
             if not self._is_over:
                 self._tell_time(now_s, subtask, max(since_s, self._asked_at_s.get(subtask, 0.0)))
 
-    def _tell(self, run: TaskRun, *, is_wanted: bool) -> None:
-        host, attempt = self._index(run.host), run.task_attempt_id
+    def _tell(self, run: TaskRun, host: int, *, is_wanted: bool) -> None:
+        attempt = run.task_attempt_id
         if attempt in self._spoken:
             self._spoken.discard(attempt)
             self._failures.pop(run.subtask, None)
@@ -174,7 +177,9 @@ class Placing:
     def avoid(self, host: int) -> None:
         """Say why no task runs there any more."""
         failures = [run for runs in self._failures.values() for run in runs]
-        reason = next((f": {run.reason}" for run in reversed(failures) if run.reason), "")
+        reason = next(
+            (f": {run.reason.rstrip('.')}" for run in reversed(failures) if run.reason), ""
+        )
         self._on_warning(
             f"a task on {self._name(host)} failed before it could speak to the driver at "
             f"{self._driver}{reason}. While another host has a free slot, tasks go there"

@@ -33,7 +33,7 @@ class TaskRun(NamedTuple):
 
     subtask: int
     task_attempt_id: int
-    host: str
+    executor: str
     status: str
     reason: str
 
@@ -125,7 +125,7 @@ class ResidentJob:
 def _run_of(task: Any) -> TaskRun:
     has_reason = task.status() == "FAILED" and task.errorMessage().isDefined()
     reason = telling_line(task.errorMessage().get()) if has_reason else ""
-    return TaskRun(task.index(), task.taskId(), task.host(), task.status(), reason)
+    return TaskRun(task.index(), task.taskId(), task.executorId(), task.status(), reason)
 
 
 def _why(context: Any, error: Exception) -> str:

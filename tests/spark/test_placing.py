@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from epochgate.spark.placing import FAILURES_BEFORE_HELLO_MAX, Placing
 from epochgate.spark.resident_job import TaskRun
+from epochgate.spark.slots import Executor
 
 TIMEOUT_S = 60.0
 REFUSED = "CannotConnect: connection refused"
@@ -16,6 +17,7 @@ class ScriptedSpark:
 
     def __init__(self, *hosts: str) -> None:
         self.rooms: set[str] | None = set(hosts)
+        self.hosts = {*hosts}
         self.attempts: list[TaskRun] = []
         self.killed: list[int] = []
         self.asked_behind: list[int] = []
@@ -36,8 +38,11 @@ class ScriptedSpark:
         self.asked_behind.append(skipped)
         return self.attempts[skipped:]
 
-    def hosts_with_room(self) -> set[str] | None:
-        return self.rooms
+    def executors(self) -> dict[str, Executor] | None:
+        if self.rooms is None:
+            return None
+        self.hosts |= self.rooms
+        return {f"of {host}": Executor(host, host in self.rooms) for host in self.hosts}
 
     def kill(self, task_attempt_id: int, reason: str) -> None:
         self.killed.append(task_attempt_id)
@@ -45,7 +50,7 @@ class ScriptedSpark:
 
     def begins(self, host: str, subtask: int = 0) -> int:
         """The next attempt of a subtask, on a host; returns its id."""
-        self.attempts.append(TaskRun(subtask, len(self.attempts), host, "RUNNING", ""))
+        self.attempts.append(TaskRun(subtask, len(self.attempts), f"of {host}", "RUNNING", ""))
         return len(self.attempts) - 1
 
     def becomes(self, attempt: int, status: str, reason: str = "") -> None:
