@@ -1,6 +1,10 @@
 """The names of `epochgate.models`, and where they are defined."""
 
 from epochgate.models.attempt import Attempt as Attempt
+from epochgate.models.batch_decision import (
+    BatchDecision as BatchDecision,
+    BatchDecisions as BatchDecisions,
+)
 from epochgate.models.batch_snapshot import (
     BatchSnapshot as BatchSnapshot,
     BatchSnapshots as BatchSnapshots,
@@ -9,6 +13,10 @@ from epochgate.models.catalogue import MACHINES as MACHINES, RUNNING as RUNNING
 from epochgate.models.checkpoint import Checkpoint as Checkpoint
 from epochgate.models.committer import GlobalCommitter as GlobalCommitter
 from epochgate.models.compaction import Compaction as Compaction, Compactions as Compactions
+from epochgate.models.control_update import (
+    ControlUpdate as ControlUpdate,
+    ControlUpdates as ControlUpdates,
+)
 from epochgate.models.gateway import Gateway as Gateway
 from epochgate.models.holder import Holder as Holder
 from epochgate.models.job import Job as Job

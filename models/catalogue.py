@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from epochgate.fsm import Machine, System
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
@@ -20,10 +21,13 @@ from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
@@ -39,6 +43,8 @@ RUNNING: tuple[type[System], ...] = (
     SplitAssignments,
     Compactions,
     QueryBatches,
+    BatchDecisions,
+    ControlUpdates,
     Placements,
 )
 """The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`."""
@@ -56,6 +62,8 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "placing": PlacedTask,
     "streaming": StreamingQuery,
     "recording": RecordedAfterwards,
+    "steering": SteeredQuery,
+    "updating": UpdatedControl,
     "recreation": RecreatedJob,
     "sources": Sources,
     "readers": ConcurrentSources,
@@ -101,11 +109,19 @@ CONSTANTS: dict[str, str] = {
     "S": "splits",
     "G": "resets of the whole source",
     "compaction_retries": "how often a target that has changed is looked at again",
+    "drivers": "drivers of a query, at the same time",
+    "batches": "batches of a query",
+    "versions": "updates of a control",
+    "tasks": "tasks of a batch",
+    "retained": "the newest decisions, or versions, that count",
+    "decision_retries": "how often a decision without an answer is tried again",
+    "updaters": "processes that update a control",
+    "updates": "updates of a control",
+    "update_retries": "how often an update without an answer is tried again",
     "kept": "the newest checkpoints, which are not merged",
     "W": "checkpoints that the job may withdraw",
     "P": "assignments that no reader has asked for",
     "hosts": "hosts on which a task may run",
-    "drivers": "drivers of a streaming query that may live at the same time",
     "locations": "checkpoint locations: the query's own, and one that it is copied or moved to",
     "queries": "ids of the query: another one where its checkpoint location is emptied",
     "acts": "1: people copy, move, empty or set back a checkpoint location, or drop a table",

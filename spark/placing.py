@@ -112,8 +112,8 @@ class Placing:
         for run in runs:
             if run.task_attempt_id not in self._settled and not self._is_over:
                 known = executors.get(run.executor)
-                host = self._index(run.executor if known is None else known.host)
-                self._tell(run, host, is_wanted=run.subtask in wanted)
+                index = self._index(run.executor if known is None else known.host)
+                self._tell(run, index, is_wanted=run.subtask in wanted)
                 self._system.settle()
         self._skip(runs)
         for subtask, since_s in wanted.items():
@@ -177,9 +177,8 @@ class Placing:
     def avoid(self, host: int) -> None:
         """Say why no task runs there any more."""
         failures = [run for runs in self._failures.values() for run in runs]
-        reason = next(
-            (f": {run.reason.rstrip('.')}" for run in reversed(failures) if run.reason), ""
-        )
+        told = [run.reason.rstrip(".") for run in failures if run.reason]
+        reason = f": {told[-1]}" if told else ""
         self._on_warning(
             f"a task on {self._name(host)} failed before it could speak to the driver at "
             f"{self._driver}{reason}. While another host has a free slot, tasks go there"

@@ -182,6 +182,16 @@ class IcebergTable:
             transaction.set_properties({**properties, snapshot_property: str(new)})
             transaction.commit_transaction()
 
+    def begin(self) -> Any:
+        """A transaction of the library on the snapshot that was read, for another one to fill."""
+        return self._table.transaction()
+
+    def end(self, transaction: Any, properties: Mapping[str, str]) -> None:
+        """Commit it, with these properties. Raises TableOvertaken or OutcomeUnknown."""
+        with self._unless_overtaken(), self._failing():
+            transaction.set_properties(dict(properties))
+            transaction.commit_transaction()
+
     def expire(self, at_most: int) -> None:
         """Expire the `at_most` oldest snapshots of those that are older than the table's property
         says, if it has one, except the newest ones that another property keeps, and heads of

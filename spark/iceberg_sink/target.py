@@ -87,6 +87,25 @@ class IcebergTarget:
         TableBehind, TableRolledBack, OutcomeUnknown, and TableTakenOver where others claim it all
         the time; nothing of the job is changed then.
         """
+        self._open(restored_checkpoint)
+        self._enter(restored_checkpoint)
+
+    def share(self, restored_checkpoint: int | None) -> None:
+        """Instead of `claim`: take part in the table, and keep no other driver of this job from it;
+        each of its checkpoints has the same rows, whichever driver commits it first.
+
+        Raises TableUnusable, TableAhead, TableBehind, TableTakenOver or TableRolledBack.
+        """
+        self._open(restored_checkpoint)
+        ledger = self._ledger()
+        if restored_checkpoint is not None and ledger.checkpoint is None:
+            raise TableBehind(self._table.shown, restored_checkpoint)
+        if (ledger.checkpoint or 0) > (restored_checkpoint or 0):
+            raise TableAhead(self._table.shown, ledger.checkpoint, restored_checkpoint)
+        self._require_whole(ledger)
+        self._driver, self._runs = ledger.driver, ledger.runs
+
+    def _open(self, restored_checkpoint: int | None) -> None:
         if not self._table.load():
             if restored_checkpoint is not None:
                 raise TableBehind(self._table.shown, restored_checkpoint)
@@ -99,7 +118,20 @@ class IcebergTarget:
         data = os.path.join(self.directory, DATA)
         self._staged = StagedFiles(self._files, self.directory, data)
         self._files.make_directory(data)
-        self._enter(restored_checkpoint)
+
+    def last_committed(self) -> int | None:
+        """The job's newest checkpoint, without a claim; none if there is none, or no table."""
+        return self._ledger().checkpoint if self._table.load() else None
+
+    def prepare(self) -> None:
+        """Make the table if there is none, for tasks that stage files before the claim.
+
+        Raises TableUnusable or OutcomeUnknown.
+        """
+        if not self._table.load():
+            self._table.create()
+            self._table.load()
+        self.directory = self._table.directory
 
     def release(self) -> None:
         """Close what is open; the next claim stops this one."""

@@ -24,8 +24,8 @@ class LocationMoved(BatchRefused):
             f"location {before!r}, and commits batch {batch} from {now!r} now. If that is a copy, "
             "both would give the same numbers to different rows, so nothing was committed. For a "
             "query of its own, give an empty checkpoint location. If the location was moved, set "
-            f'.option("movedFrom", {before!r}): the query then goes on with batch {number}, and is '
-            "refused at the location of before."
+            f'.option("movedFrom", {before!r}) (moved_from of `once`): the query then goes on with '
+            f"batch {number}, and is refused at the location of before."
         )
 
 
@@ -42,7 +42,7 @@ class LocationEmptied(BatchRefused):
             "which would read its sources from the beginning and write these rows again. Nothing "
             "was committed. Bring the contents of the location back to go on; or give another "
             "checkpoint location or another target. If the rows are meant to be written again, "
-            f'set .option("replaces", "{before}").'
+            f'set .option("replaces", "{before}") (replaces of `once`).'
         )
 
 
@@ -52,16 +52,15 @@ class BatchesMissing(BatchRefused):
     def __str__(self) -> str:
         target, query, batch, number = self.args
         has = "no batch" if number == 0 else f"{number} batches"
-        way = (
-            ' If earlier batches went elsewhere on purpose, set .option("lateStart", "true").'
-            if number == 0
-            else ""
+        late = (
+            ' If earlier batches went elsewhere on purpose, set .option("lateStart", "true") '
+            "(late_start of `once`)."
         )
         return (
             f"query {query} commits batch {batch} to {target}, which has {has} of it: the rows in "
             "between would be missing. Was the target dropped, emptied or restored from a backup, "
             "or is it another one? Nothing was committed. Bring it back, or start a new query with "
-            f"an empty checkpoint location.{way}"
+            f"an empty checkpoint location.{late if number == 0 else ''}"
         )
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from epochgate.fsm import System
+from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
@@ -63,6 +65,8 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     SplitAssignments: OF_SOURCES,
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),
+    BatchDecisions: ("tests/runtime/steering/test_deciding.py",),
+    ControlUpdates: ("tests/runtime/steering/test_updating.py",),
     Placements: ("tests/spark/test_placing.py",),
 }
 """System -> the tests of its machines where they run."""

@@ -12,6 +12,7 @@ from epochgate.fsm import System
 from epochgate.fsm.checker import Result, check
 from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
@@ -26,10 +27,13 @@ from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.control_update import ControlUpdates
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
@@ -118,6 +122,8 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(RecordedAfterwards),
         bounds(StreamingQuery, accepts=3),
     ),
+    BatchDecisions: (bounds(SteeredQuery, batches=2, F=1), bounds(SteeredQuery)),
+    ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
 }
 """Around the machines of other systems than the job and its task."""
 

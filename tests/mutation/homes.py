@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from epochgate.fsm import Machine, System
+from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import StreamingQuery
+from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
@@ -28,6 +32,8 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     SplitAssignments,
     Compactions,
     QueryBatches,
+    BatchDecisions,
+    ControlUpdates,
     Placements,
 )
 
@@ -35,6 +41,8 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     SplitAssignments: Sources,
     Compactions: CompactingJob,
     QueryBatches: StreamingQuery,
+    BatchDecisions: SteeredQuery,
+    ControlUpdates: UpdatedControl,
     Placements: PlacedTask,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""

@@ -22,8 +22,10 @@ from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.checker.schedule import ClaimBroken, play_on
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models import Job
+from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.compaction import Compactions
+from epochgate.models.control_update import ControlUpdates
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.split_assignment import SplitAssignments
@@ -44,6 +46,14 @@ from tests.runtime import test_receipts as receipts
 from tests.runtime.letters import WritingProgram, archive
 from tests.scenarios import test_scenarios as scenarios
 
+OF_NO_SCENARIO = (
+    SplitAssignments,
+    Compactions,
+    QueryBatches,
+    Placements,
+    BatchDecisions,
+    ControlUpdates,
+)
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))
 REPEATED = {("repeat", tag): tag for tag in ("acknowledge", "confirm")}
@@ -54,7 +64,7 @@ HELD = ((), ("lose",), ("blocking",))
 
 def found_by_the_runtime(mutant: AnyMutant, found: Found | None) -> Seen | None:
     """Play what the checker has found, disturb jobs, run tests; None if the mutant survives."""
-    if mutant.home.system in (SplitAssignments, Compactions, QueryBatches, Placements):
+    if mutant.home.system in OF_NO_SCENARIO:
         return None  # it runs in none of the scenarios, and in no job without a source
     looks: list[Callable[[], Seen | None]]
     looks = [lambda: _told(mutant)]

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from epochgate.fsm import Machine, System
+from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
@@ -30,6 +32,8 @@ SYSTEMS: tuple[type[System], ...] = (
     Recreations,
     SplitAssignments,
     QueryBatches,
+    BatchDecisions,
+    ControlUpdates,
     Placements,
 )
 """The systems that run; each machine goes by the same name in all of them."""

@@ -12,6 +12,7 @@ from epochgate.models.studies.broken import (
     concurrent,
     in_doubt,
     sources,
+    steering,
     streaming,
 )
 from epochgate.models.studies.cases import hudi, iceberg, paimon, risingwave, sinkv2
@@ -324,6 +325,48 @@ BROKEN: dict[str, Broken] = {
         "Q3: what counts as committed is in the table, and stays",
         6,
         "driver.run driver.step driver.step",
+    ),
+    "steering.nothing_durable": Broken(
+        steering.NothingDurable,
+        "the decision of the newest batch is kept once a task has seen it",
+        5,
+        "driver.start driver.plan client.answer client.answer driver.work",
+    ),
+    "steering.looked_up_by_tasks": Broken(
+        steering.LookedUpByTasks,
+        "two runs of one batch see one version",
+        9,
+        "driver.plan driver.work user.update driver.work",
+    ),
+    "steering.zombie_overwrites": Broken(
+        steering.ZombieOverwrites,
+        "from when on a version is in force stays as it was answered",
+        13,
+        "driver.plan driver.start user.update client.answer asker.ask driver.work",
+    ),
+    "steering.forgotten_batch_decided": Broken(
+        steering.ForgottenBatchDecided,
+        "two runs of one batch see one version",
+        20,
+        "driver.plan driver.start user.update driver.work driver.commit driver.plan driver.work",
+    ),
+    "updating.second_number": Broken(
+        steering.SecondNumber,
+        "no update takes two versions",
+        6,
+        "client.begin client.answer client.lose client.arrive client.answer client.answer",
+    ),
+    "updating.removed_number": Broken(
+        steering.RemovedNumber,
+        "no update takes two versions",
+        15,
+        "client.lose client.arrive client.lose client.arrive client.answer",
+    ),
+    "updating.last_writer_wins": Broken(
+        steering.LastWriterWins,
+        "an update that is done has a version of its own",
+        7,
+        "client.begin client.begin client.answer client.answer",
     ),
     "paimon.two_messages": Broken(
         paimon.TwoMessages,

@@ -1,0 +1,109 @@
+"""The sink of streaming queries and DataFrames, as a data source of Spark: `format("epochgate")`.
+
+Puts together what the other modules decide. Spark makes its objects for each batch: one in a
+process beside the driver, which travels to the tasks, and another one there for `commit` and
+`abort`. None of them lives in the user's driver, and none is kept.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import datasource
+
+from epochgate.spark.streaming.batch_commit import BatchCommit
+from epochgate.spark.streaming.errors import OptionsWrong
+from epochgate.spark.streaming.identity import BatchIdentity, offsets_of
+from epochgate.spark.streaming.options import SinkOptions, parse
+from epochgate.spark.streaming.place import QueryPlace
+from epochgate.spark.streaming.rows import as_batches
+from epochgate.spark.streaming.targets.target import Agreed, Staged
+from epochgate.spark.streaming.tasks import StagedPart, stage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import Row, StructType
+
+NAME = "epochgate"
+Messages = Sequence[datasource.WriterCommitMessage | None]
+_HAS_ARROW = hasattr(datasource, "DataSourceStreamArrowWriter")
+_StreamWriter: Any = getattr(
+    datasource, "DataSourceStreamArrowWriter", datasource.DataSourceStreamWriter
+)
+
+
+class Sink(datasource.DataSource):
+    """`df.writeStream.format("epochgate")`, once registered; the options stand in
+    `epochgate.spark.streaming.options`.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format(...)` is given."""
+        return NAME
+
+    def streamWriter(  # noqa: N802  # Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> StreamWriter:
+        """Of one batch. Raises OptionsWrong."""
+        options = parse(self.options)
+        if overwrite:
+            raise OptionsWrong(
+                "outputMode('complete') replaces the whole table with each batch, and this sink "
+                "adds rows; use append or update, or foreachBatch with `once`"
+            )
+        if not options.location:
+            raise OptionsWrong(
+                'the sink needs .option("checkpointLocation", ...): a query without one gets a new '
+                "id at each start, and would write its rows again"
+            )
+        return StreamWriter(options, schema)
+
+
+class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is depends on Spark
+    """One try of one batch: `write` in tasks, `commit` or `abort` beside the driver."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._options, self._schema = options, schema
+        self._nonce = secrets.token_hex(4)
+        self._agreed: Agreed | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to the tasks: also what they agree on, which is looked up once."""
+        if self._agreed is None:
+            self._agreed = self._options.target.prepare()
+        return dict(self.__dict__)
+
+    def write(self, iterator: Iterator[pa.RecordBatch] | Iterator[Row]) -> StagedPart:
+        """In a task: stage its rows."""
+        batches: Any = iterator if _HAS_ARROW else as_batches(iterator, self._schema)
+        return stage(self._options.target, self._agreed or Agreed(), self._nonce, batches)
+
+    def commit(self, messages: Messages, batch: int) -> None:
+        """Show the batch, unless that was done. Raises BatchRefused, and what the target raises."""
+        parts = [one for one in messages if isinstance(one, StagedPart)]
+        if not parts or len(parts) != len(messages):
+            raise ValueError(
+                f"batch {batch} has {len(parts)} messages of tasks, and {len(messages)} tasks: "
+                "this is no commit of this sink"
+            )
+        first = parts[0]
+        committables = {one.task: one.committables for one in parts}
+        staged = Staged(first.query, batch, first.run, committables)
+        accepts = self._options.accepted.code(
+            self._options.target.notes().read(), first.query, self._options.location
+        )
+        BatchCommit(self._place(staged)).commit(batch, accepts)
+
+    def abort(self, messages: Messages, batch: int) -> None:
+        """What the machine says of it: nothing, since the batch may have taken effect."""
+        BatchCommit(self._place(Staged("", batch, "", {}))).abort()
+
+    def _place(self, staged: Staged) -> QueryPlace:
+        target, location = self._options.target, self._options.location
+        identity = BatchIdentity(
+            staged.query, staged.batch, location, offsets_of(location, staged.batch)
+        )
+        return QueryPlace(target, target.notes(), identity, lambda own: target.apply(staged, own))
