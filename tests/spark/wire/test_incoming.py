@@ -86,7 +86,7 @@ def test_a_frame_that_would_expand_is_refused_before_anything_is_built(name: str
 
 
 MESSAGE = b"\x91\x92\xa1m"
-WORST = {
+WORST: dict[str, Callable[[], bytes]] = {
     **EXPANDING,
     "as many values as may be": lambda: (
         b"\x91\x92\xa1m" + array_32(VALUES_MAX - 4) + b"\x90" * VALUES_MAX
