@@ -19,6 +19,7 @@ from epochgate.spark.streaming.identity import BatchIdentity, offsets_of
 from epochgate.spark.streaming.options import SinkOptions, parse
 from epochgate.spark.streaming.place import QueryPlace, WritePlace
 from epochgate.spark.streaming.rows import as_batches
+from epochgate.spark.streaming.source import ReadsStreams
 from epochgate.spark.streaming.targets.target import Agreed, Staged
 from epochgate.spark.streaming.tasks import StagedPart, stage
 
@@ -35,7 +36,7 @@ _StreamWriter: Any = getattr(
 )
 
 
-class Sink(datasource.DataSource):
+class Sink(ReadsStreams, datasource.DataSource):
     """`df.writeStream.format("epochgate")`, once registered; the options stand in
     `epochgate.spark.streaming.options`.
     """
