@@ -49,7 +49,19 @@ DOWN = (
 )
 NONE_LOST = "the surroundings do not count what is lost; a scenario shows that 0 are"
 
+IN_ORDER = "the rows ask in order where the number lies, and a number lies in one place"
+
 EQUIVALENT: dict[str, str] = {
+    "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
+    "regardless of is_behind": IN_ORDER,
+    "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
+    "is_there and is_other: regardless of is_behind": IN_ORDER,
+    "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
+    "is_there and is_other: regardless of is_ahead": IN_ORDER,
+    "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
+    "is_there and not is_other: regardless of is_behind": IN_ORDER,
+    "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
+    "is_there and not is_other: regardless of is_ahead": IN_ORDER,
     "checkpoint.forget_parts: `self.subtasks_due = 0` -> `self.subtasks_due = 1`": (
         "the count is set with each checkpoint, and read while it is pending"
     ),
