@@ -38,13 +38,15 @@ def measure(
 ) -> Table:
     """Measure both kinds in turn, `pairs` times, in one session."""
     samples = {name: Samples() for name in NAMES}
-    with tempfile.TemporaryDirectory(prefix="epochgate-bench-") as folder:
-        with local_session("local[2]") as spark:
-            _run(spark, Path(folder) / "warm", NAMES[1], batches, Samples())
-            for pair in range(pairs):
-                note(f"pair {pair + 1} of {pairs}")
-                for name in NAMES if pair % 2 else reversed(NAMES):
-                    _run(spark, Path(folder) / f"{pair}-{name}", name, batches, samples[name])
+    with (
+        tempfile.TemporaryDirectory(prefix="epochgate-bench-") as folder,
+        local_session("local[2]") as spark,
+    ):
+        _run(spark, Path(folder) / "warm", NAMES[1], batches, Samples())
+        for pair in range(pairs):
+            note(f"pair {pair + 1} of {pairs}")
+            for name in NAMES if pair % 2 else reversed(NAMES):
+                _run(spark, Path(folder) / f"{pair}-{name}", name, batches, samples[name])
     return _table(samples, pairs, batches)
 
 
