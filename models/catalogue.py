@@ -17,6 +17,7 @@ from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
@@ -30,6 +31,7 @@ from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -46,6 +48,7 @@ RUNNING: tuple[type[System], ...] = (
     BatchDecisions,
     ControlUpdates,
     BatchPlans,
+    Placements,
 )
 """The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`."""
 
@@ -59,6 +62,7 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "hanging": HangingWork,
     "batch": BatchJob,
     "compacting": CompactingJob,
+    "placing": PlacedTask,
     "streaming": StreamingQuery,
     "recording": RecordedAfterwards,
     "steering": SteeredQuery,
@@ -122,6 +126,7 @@ CONSTANTS: dict[str, str] = {
     "kept": "the newest checkpoints, which are not merged",
     "W": "checkpoints that the job may withdraw",
     "P": "assignments that no reader has asked for",
+    "hosts": "hosts on which a task may run",
     "locations": "checkpoint locations: the query's own, and one that it is copied or moved to",
     "queries": "ids of the query: another one where its checkpoint location is emptied",
     "acts": "1: people copy, move, empty or set back a checkpoint location, or drop a table",

@@ -22,6 +22,7 @@ from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -68,6 +69,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     BatchDecisions: ("tests/runtime/steering/test_deciding.py",),
     BatchPlans: ("tests/runtime/steering/test_planning.py",),
     ControlUpdates: ("tests/runtime/steering/test_updating.py",),
+    Placements: ("tests/spark/test_placing.py",),
 }
 """System -> the tests of its machines where they run."""
 

@@ -23,6 +23,7 @@ from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
@@ -35,6 +36,7 @@ from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -116,6 +118,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(Sources, subtasks=1, S=2),
     ),
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
+    Placements: (bounds(PlacedTask, hosts=2, F=2), bounds(PlacedTask)),
     QueryBatches: (
         bounds(StreamingQuery),
         bounds(RecordedAfterwards),

@@ -9,6 +9,7 @@ from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
@@ -18,6 +19,7 @@ from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -35,6 +37,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     BatchDecisions,
     ControlUpdates,
     BatchPlans,
+    Placements,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
@@ -44,6 +47,7 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     BatchDecisions: SteeredQuery,
     ControlUpdates: UpdatedControl,
     BatchPlans: PlannedQuery,
+    Placements: PlacedTask,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

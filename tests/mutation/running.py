@@ -27,6 +27,7 @@ from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -53,6 +54,7 @@ OF_NO_SCENARIO = (
     BatchDecisions,
     ControlUpdates,
     BatchPlans,
+    Placements,
 )
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))

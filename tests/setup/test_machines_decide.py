@@ -17,6 +17,7 @@ from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -35,6 +36,7 @@ SYSTEMS: tuple[type[System], ...] = (
     BatchDecisions,
     ControlUpdates,
     BatchPlans,
+    Placements,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 
