@@ -5,6 +5,7 @@ from epochgate.models.batch_decision import (
     BatchDecision as BatchDecision,
     BatchDecisions as BatchDecisions,
 )
+from epochgate.models.batch_plan import BatchPlan as BatchPlan, BatchPlans as BatchPlans
 from epochgate.models.batch_snapshot import (
     BatchSnapshot as BatchSnapshot,
     BatchSnapshots as BatchSnapshots,

@@ -7,6 +7,7 @@ from __future__ import annotations
 from epochgate.fsm import Machine, System
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
@@ -17,6 +18,7 @@ from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
 from epochgate.models.closed.placing import PlacedTask
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
@@ -45,6 +47,7 @@ RUNNING: tuple[type[System], ...] = (
     QueryBatches,
     BatchDecisions,
     ControlUpdates,
+    BatchPlans,
     Placements,
 )
 """The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`."""
@@ -63,6 +66,7 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "streaming": StreamingQuery,
     "recording": RecordedAfterwards,
     "steering": SteeredQuery,
+    "planning": PlannedQuery,
     "updating": UpdatedControl,
     "recreation": RecreatedJob,
     "sources": Sources,
@@ -114,6 +118,7 @@ CONSTANTS: dict[str, str] = {
     "versions": "updates of a control",
     "tasks": "tasks of a batch",
     "retained": "the newest decisions, or versions, that count",
+    "plan_retries": "how often a plan without an answer is tried again",
     "decision_retries": "how often a decision without an answer is tried again",
     "updaters": "processes that update a control",
     "updates": "updates of a control",

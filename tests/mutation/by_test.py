@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from epochgate.fsm import System
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
@@ -66,6 +67,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),
     BatchDecisions: ("tests/runtime/steering/test_deciding.py",),
+    BatchPlans: ("tests/runtime/steering/test_planning.py",),
     ControlUpdates: ("tests/runtime/steering/test_updating.py",),
     Placements: ("tests/spark/test_placing.py",),
 }

@@ -13,6 +13,7 @@ from epochgate.fsm.checker import Result, check
 from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
@@ -23,6 +24,7 @@ from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
 from epochgate.models.closed.placing import PlacedTask
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
@@ -123,6 +125,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(StreamingQuery, accepts=3),
     ),
     BatchDecisions: (bounds(SteeredQuery, batches=2, F=1), bounds(SteeredQuery)),
+    BatchPlans: (bounds(PlannedQuery, F=1), bounds(PlannedQuery)),
     ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
 }
 """Around the machines of other systems than the job and its task."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from epochgate.fsm import Machine, System
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.placing import PlacedTask
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import StreamingQuery
@@ -34,6 +36,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     QueryBatches,
     BatchDecisions,
     ControlUpdates,
+    BatchPlans,
     Placements,
 )
 
@@ -43,6 +46,7 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     QueryBatches: StreamingQuery,
     BatchDecisions: SteeredQuery,
     ControlUpdates: UpdatedControl,
+    BatchPlans: PlannedQuery,
     Placements: PlacedTask,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""

@@ -23,6 +23,7 @@ from epochgate.fsm.checker.schedule import ClaimBroken, play_on
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models import Job
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
@@ -50,9 +51,10 @@ OF_NO_SCENARIO = (
     SplitAssignments,
     Compactions,
     QueryBatches,
-    Placements,
     BatchDecisions,
     ControlUpdates,
+    BatchPlans,
+    Placements,
 )
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))

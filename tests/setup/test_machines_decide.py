@@ -12,6 +12,7 @@ import pytest
 
 from epochgate.fsm import Machine, System
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
@@ -34,6 +35,7 @@ SYSTEMS: tuple[type[System], ...] = (
     QueryBatches,
     BatchDecisions,
     ControlUpdates,
+    BatchPlans,
     Placements,
 )
 """The systems that run; each machine goes by the same name in all of them."""
