@@ -15,7 +15,6 @@ from typing import Any, Final
 from epochgate.runtime.api.committer import Committables, Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import Operator
-from epochgate.runtime.api.plain_values import PLAIN_TYPES
 from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.pipeline.program import SINK, SOURCE, PipelineProgram
 from epochgate.runtime.pipeline.record_sink import RecordSink
@@ -49,10 +48,6 @@ def agree(
     world.eventually(
         "coordinator and tasks agree",
         lambda: len(job.operators) == subtasks and agrees(job.coordinator, job.operators),
-        shows=lambda: (
-            f"coordinator: {_state(job.coordinator)}\n"
-            + "\n".join(f"task {n}: {_state(each)}" for n, each in enumerate(job.operators))
-        ),
     )
     drawn = values if isinstance(values, Sequence) else world.draw(values, "values")
     for value in drawn:
@@ -105,12 +100,6 @@ def read_once(
         world.move()
         job.checkpoint()
     return job
-
-
-def _state(user_code: Any) -> str:
-    """The plain values that an object of the user has."""
-    plain = {name: value for name, value in vars(user_code).items() if type(value) in PLAIN_TYPES}
-    return ", ".join(f"{name} = {value!r}" for name, value in plain.items())
 
 
 def _told(records: Counter[str]) -> str:
