@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from epochgate.runtime.api.committer import Committables, Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
-from epochgate.runtime.api.operator import Operator
+from epochgate.runtime.api.operator import Operator, Work
 from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.pipeline.program import SINK, SOURCE, PipelineProgram
 from epochgate.runtime.pipeline.record_sink import RecordSink
@@ -25,6 +25,11 @@ from epochgate.runtime.testing.worlds.world import World
 SHOWN_MAX: Final = 20
 LOOKS: Final = 4
 """How often a source's job is looked at, and asked for a checkpoint, while it reads."""
+PACED: Final = 6
+"""How many pieces of records an attempt reads one after the other, `PACE_S` apart, before it reads
+as fast as it can: so that checkpoints and failures come between any two of them.
+"""
+PACE_S: Final = 1.0
 
 
 def agree(
@@ -82,7 +87,7 @@ def read_once(
     )
     job = world.job(
         SourceProvider(SOURCE, source),
-        program=lambda subtask: PipelineProgram(
+        program=lambda subtask: PacedProgram(
             SourceOperator(source), None, SinkOperator(RecordSink(None))
         ),
         subtasks=subtasks,
@@ -97,9 +102,29 @@ def read_once(
         shows=lambda: f"missing: {_told(due - committed())}",
     )
     for _ in range(LOOKS):
-        world.move()
+        world.move(PACE_S)
         job.checkpoint()
     return job
+
+
+class PacedProgram(PipelineProgram):
+    """A pipeline that reads its first pieces of records slowly."""
+
+    pieces = 0
+    due_s = 0.0
+
+    def work(self) -> Work:
+        """Read, or wait until the next piece is due."""
+        context = self.operators[SOURCE].context
+        wait_s = self.due_s - context.now_s()
+        if wait_s > 0:
+            context.wake_after(wait_s)
+            return Work.IDLE
+        outcome = super().work()
+        if outcome is Work.DONE and self.pieces < PACED:
+            self.pieces += 1
+            self.due_s = context.now_s() + PACE_S
+        return outcome
 
 
 def _told(records: Counter[str]) -> str:
