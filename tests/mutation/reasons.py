@@ -139,7 +139,18 @@ EQUIVALENT: dict[str, str] = {
         "the count is 0 whenever no snapshot waits: `count_down` and `stop_waiting` leave it so"
     ),
 }
+REFUSED_ANYWAY = "it is refused either way, and the closed system does not look at the reason"
+    "the batch is refused either way, and the closed system does not look at the reason"
+)
+
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
+    "query_batch: looked from looking when not is_strange and is_behind: regardless of is_strange": (
+        REFUSED_ANYWAY
+    ),
+    "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
+    "regardless of is_strange": REFUSED_ANYWAY,
+    "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
+    "is_there and is_other: regardless of is_strange": REFUSED_ANYWAY,
     "post_commit.begin: `self.tries = 0` -> `pass`": (
         "the work of the closed system fails whatever its tries; a scenario shows that the work of "
         "each commit has tries of its own"
