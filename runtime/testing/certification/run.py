@@ -289,6 +289,11 @@ class Run:
             finding = f"no driver can start: {type(error).__name__}: {error}"
             raise GuaranteeBroken(self._stuck(finding))
 
+    def failed_to_close(self, error: Exception) -> None:
+        self._raise_found()
+        finding = f"close raises {type(error).__name__}: {error}, after open has failed"
+        raise GuaranteeBroken(self._stuck(finding))
+
     def look(self, moment: str) -> None:
         """Let a reader look, and remember what is broken."""
         if self._found is not None:
