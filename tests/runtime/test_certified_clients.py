@@ -23,6 +23,8 @@ from epochgate.runtime import (
     SinkWriter,
 )
 from epochgate.runtime.testing.certification import Guarantee, UnknownClient, certify, report
+from epochgate.runtime.testing.certification.clients import watched_clients
+from epochgate.runtime.testing.certification.points import Actor, Fault, Kind, Stage
 from epochgate.testing import SinkCase
 from tests.runtime.broken_sinks import InlineWriter, all_rows
 
@@ -153,6 +155,58 @@ def test_a_transaction_that_does_not_ask_whose_the_table_is_fails_in_fencing() -
     assert list(found.failures) == [Guarantee.FENCING], report(found)
     (failure,) = found.failures.values()
     assert "that the job has left behind" in failure.broken.finding
+
+
+@pytest.fixture
+def actor() -> Iterator[Actor]:
+    """Its fourth point is struck: connect, begin and select come before it."""
+    stage = Stage(Fault(3, Kind.FAIL), error=Lost, look=lambda point: None, looks_always=False)
+    with watched_clients(stage, ["sqlite3:connect"], []):
+        yield Actor(stage, "driver run-0")
+
+
+class Lost(Exception):
+    pass
+
+
+def select_at_fault(actor: Actor, path: Path) -> Any:
+    """Leave a transaction in which a row was about to be fetched; the error is kept."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("create table one (a); insert into one values (1), (2)")
+    with actor._stage.acting(actor):
+        connection = sqlite3.connect(path)
+        connection.execute("begin immediate")
+        with pytest.raises(Lost) as raised:
+            connection.execute("select a from one").fetchone()
+        return connection, raised
+
+
+def write(path: Path) -> None:
+    with closing(sqlite3.connect(path, timeout=0)) as other:
+        other.execute("begin exclusive")
+
+
+def test_a_call_that_fails_keeps_no_cursor_whose_connection_was_closed(
+    actor: Actor, tmp_path: Path
+) -> None:
+    connection, error = select_at_fault(actor, tmp_path / "db")
+    with actor._stage.acting(actor):
+        connection.close()
+    write(tmp_path / "db")
+    assert error.type is Lost
+
+
+def test_a_connection_that_is_closed_ends_the_cursors_that_the_sink_still_has(
+    actor: Actor, tmp_path: Path
+) -> None:
+    connection, _ = select_at_fault(actor, tmp_path / "db")
+    with actor._stage.acting(actor):
+        cursor = connection.execute("select a from one")
+        assert cursor.fetchone() == (1,)
+        connection.close()
+        write(tmp_path / "db")
+        with pytest.raises(sqlite3.ProgrammingError):
+            cursor.fetchone()
 
 
 def test_a_client_that_is_not_there_is_refused() -> None:
