@@ -127,6 +127,24 @@ def test_a_reader_that_fails_is_a_finding_and_no_crash() -> None:
     assert found.failures[Guarantee.ATOMIC].broken.seen == "ValueError: half a line"
 
 
+def test_rows_that_raise_on_an_empty_place_are_told_as_a_mistake_of_the_case() -> None:
+    broken = certify(ReaderThatFails()).failures[Guarantee.ATOMIC].broken
+    assert broken.finding == "the case's `rows` raised on an empty place; it has to return none"
+    assert broken.expected == "no rows"
+
+
+class ReaderThatFailsLater(broken_sinks.FileByFile):
+    def rows(self, place: Path) -> Iterator[Any]:
+        if (place / "out").exists():
+            raise ValueError("half a line")
+        return iter(())
+
+
+def test_rows_that_raise_later_are_a_finding_about_the_sink() -> None:
+    broken = certify(ReaderThatFailsLater()).failures[Guarantee.ATOMIC].broken
+    assert broken.finding.startswith("a reader fails before ")
+
+
 class ClosesWhatWasNotOpenedCommitter(broken_sinks.FileCommitter):
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
         self.log = (self.place / "log").open("a")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,13 @@ from epochgate.runtime import (
     SinkStart,
     SinkWriter,
 )
-from epochgate.runtime.testing.certification import Guarantee, UnknownClient, certify, report
+from epochgate.runtime.testing.certification import (
+    Guarantee,
+    UnknownClient,
+    certify,
+    report,
+    to_json,
+)
 from epochgate.runtime.testing.certification.clients import watched_clients
 from epochgate.runtime.testing.certification.points import Actor, Fault, Kind, Stage
 from epochgate.testing import SinkCase
@@ -89,7 +95,7 @@ class SqliteCommitter(Committer):
 
 
 class SqliteCase(SinkCase):
-    clients = ("sqlite3:connect",)
+    clients: ClassVar[Sequence[str]] = ("sqlite3:connect",)
     is_fenced: ClassVar[bool] = True
     withdraws: ClassVar[bool] = True
 
@@ -112,7 +118,7 @@ class SqliteCase(SinkCase):
     def staged(self, place: Path) -> list[str]:
         return []
 
-    def kept(self, place: Path) -> int:
+    def kept(self, place: Path) -> int | None:
         return len(self._read(place, "select * from ledger"))
 
 
@@ -141,6 +147,64 @@ def test_a_start_from_an_older_checkpoint_withdraws_or_is_refused_and_goes_on_fr
     found = certify(case(), about=(Guarantee.BACK,))
     assert found.has_passed, report(found)
     assert f"going back               holds in 8 schedules: the sink {answer}\n" in report(found)
+
+
+class WithoutClients(SqliteCase):
+    """Its writes are made in C, so that nothing of them is seen."""
+
+    clients = ()
+
+
+@pytest.mark.parametrize(("case", "is_warned"), [(SqliteCase, False), (WithoutClients, True)])
+def test_a_certificate_without_a_write_seen_inside_commit_warns(
+    case: type[SinkCase], is_warned: bool
+) -> None:
+    found = certify(case(), about=())
+    assert found.has_passed, report(found)
+    told = " ".join(report(found).split())
+    warning = "warning: no write to a store was seen inside commit, so no failure struck there; "
+    assert (warning + "name `clients` or `calls` in the case" in told) == is_warned
+    assert len(to_json(found)["remarks"]) == int(is_warned)
+
+
+class WithoutKept(SqliteCase):
+    def kept(self, place: Path) -> None:
+        return None
+
+
+def test_a_history_whose_growth_was_not_counted_says_so() -> None:
+    found = certify(WithoutKept(), about=(Guarantee.HISTORY,), stride=10)
+    line = "schedules; growth not tried: the case has no `kept`\n"
+    assert line in report(found)
+    (told,) = [one for one in to_json(found)["guarantees"] if one["name"] == "bounded history"]
+    assert (told["verdict"], told["not_tried"]) == ("holds", "the case has no `kept`")
+
+
+class ConnectsTooEarlyCommitter(SqliteCommitter):
+    def __init__(self, path: str, run_id: str, is_fenced: bool) -> None:
+        super().__init__(path, run_id, is_fenced)
+        self.connection = sqlite3.connect(path, timeout=0.1)
+
+    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
+        self.connection.execute("select 1")
+
+
+class ConnectsTooEarly(SqliteSink):
+    def create_committer(self, start: SinkStart) -> Committer:
+        super().create_committer(start)
+        return ConnectsTooEarlyCommitter(self.path, start.run_id, self.is_fenced)
+
+
+class ConnectsTooEarlyCase(SqliteCase):
+    def sink(self, place: Path) -> Sink:
+        return ConnectsTooEarly(str(place / "db"))
+
+
+def test_a_connection_of_another_thread_is_told_with_where_to_make_it() -> None:
+    found = certify(ConnectsTooEarlyCase(), about=(Guarantee.FENCING,), first_only=True)
+    broken = found.failures[Guarantee.RECOVERY].broken
+    advice = "; make connections in `open`, which runs on the thread of commit"
+    assert broken.finding.endswith(advice)
 
 
 @pytest.mark.deep

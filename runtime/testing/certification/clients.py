@@ -54,7 +54,8 @@ class WatchedClient:
         except BaseException as error:
             # The traceback would keep a cursor that the sink has let go, and so a lock.
             del self, call, own
-            raise error.with_traceback(None)
+            error.__traceback__ = None
+            raise
         return self if result is self._real else self._wrapped(result, name)
 
     def _wrapped(self, value: Any, name: str) -> Any:
