@@ -39,6 +39,7 @@ OF_THE_JOB = (
     "tests/runtime/test_client_requests.py",
     "tests/runtime/test_restart.py",
     "tests/runtime/test_batch_snapshots.py",
+    "tests/runtime/test_post_commits.py",
 )
 OF_SOURCES = (
     "tests/runtime/source/test_attempts_side_by_side.py",

@@ -19,10 +19,7 @@ def main(root: str, kind: str, dsn: str) -> None:
     query = Numbers(Path(root), kind, dsn)
     with local_session(MASTER, settings={"spark.task.maxFailures": "8"}) as spark:
         register(spark)
-        started = query.start(spark)
-        sys.stdout.write("started\n")
-        sys.stdout.flush()
-        started.awaitTermination()
+        query.start(spark).awaitTermination()
 
 
 if __name__ == "__main__":
