@@ -14,6 +14,8 @@ TEST_PROCESSES ?= 3
 SHARED = -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 # Tests force files to the disk tens of thousands of times: 4 GB of memory are quicker, where there are.
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "TMPDIR=/dev/shm" }')
+# Tests start hundreds of Pythons, each of which would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 

@@ -28,6 +28,7 @@ COMMANDS = (
     "checkpoints",
     "commits",
     "savepoint",
+    "control",
     "soak",
     "bench",
     "draw",

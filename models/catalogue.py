@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from epochgate.fsm import Machine, System
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
@@ -15,14 +17,22 @@ from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.placing import PlacedTask
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.steering import SteeredQuery
+from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -34,6 +44,11 @@ RUNNING: tuple[type[System], ...] = (
     Recreations,
     SplitAssignments,
     Compactions,
+    QueryBatches,
+    BatchDecisions,
+    ControlUpdates,
+    BatchPlans,
+    Placements,
 )
 """The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`."""
 
@@ -47,6 +62,12 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "hanging": HangingWork,
     "batch": BatchJob,
     "compacting": CompactingJob,
+    "placing": PlacedTask,
+    "streaming": StreamingQuery,
+    "recording": RecordedAfterwards,
+    "steering": SteeredQuery,
+    "planning": PlannedQuery,
+    "updating": UpdatedControl,
     "recreation": RecreatedJob,
     "sources": Sources,
     "readers": ConcurrentSources,
@@ -92,8 +113,25 @@ CONSTANTS: dict[str, str] = {
     "S": "splits",
     "G": "resets of the whole source",
     "compaction_retries": "how often a target that has changed is looked at again",
+    "drivers": "drivers of a query, at the same time",
+    "batches": "batches of a query",
+    "versions": "updates of a control",
+    "tasks": "tasks of a batch",
+    "retained": "the newest decisions, or versions, that count",
+    "plan_retries": "how often a plan without an answer is tried again",
+    "decision_retries": "how often a decision without an answer is tried again",
+    "updaters": "processes that update a control",
+    "updates": "updates of a control",
+    "update_retries": "how often an update without an answer is tried again",
     "kept": "the newest checkpoints, which are not merged",
     "W": "checkpoints that the job may withdraw",
     "P": "assignments that no reader has asked for",
+    "hosts": "hosts on which a task may run",
+    "locations": "checkpoint locations: the query's own, and one that it is copied or moved to",
+    "queries": "ids of the query: another one where its checkpoint location is emptied",
+    "acts": "1: people copy, move, empty or set back a checkpoint location, or drop a table",
+    "carried": "1: a batch takes effect with its number; 0: the number is recorded afterwards",
+    "accepts": "what the options accept: 2 an emptied location, 3 a late start",
+    "batch_retries": "how often a commit of a batch looks at its target again",
 }
 """What each constant of these systems means."""

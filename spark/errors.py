@@ -25,6 +25,10 @@ class SettingBreaksGuarantees(UsageError):
     """A Spark setting under which the job could not keep its promises."""
 
 
+class KeyExposed(UsageError):
+    """The run's key could be read on the network, because Spark does not encrypt its RPC there."""
+
+
 class SessionAlreadyRunning(UsageError):
     """A session was to be made, and this process has one already."""
 

@@ -1,15 +1,27 @@
-"""Whether the run's key can be read on the network.
+"""Whether a run's key, and what driver and tasks say to each other, can be read on the network.
 
 The key with which tasks and driver prove themselves to each other travels to the tasks inside
 Spark's own, and so through Spark's RPC. Decides from a session's settings alone whether Spark
-encrypts that, and whether it leaves this machine. Source: Spark's security documentation; its RPC
-is encrypted by TLS, or by AES or SASL once it is authenticated. Pure.
+encrypts that, whether it leaves this machine, and whether the wire is then private or the job
+refused. Source: Spark's security documentation; its RPC is encrypted by TLS (since Spark 4.0), or
+by AES or SASL once it is authenticated. Pure.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Final, Literal, Protocol, TypeAlias, get_args
+
+from epochgate.errors import UsageError
+from epochgate.spark.errors import KeyExposed
+
+Wire: TypeAlias = Literal["auto", "private", "insecure"]
+"""auto: private unless all of it stays on the loopback address; a job whose key could be read on
+the network is refused. private: on the loopback address too. insecure: never private, and nothing
+is refused.
+"""
+RPC_TLS_SINCE: Final = (4, 0)
 
 
 class Settings(Protocol):
@@ -19,16 +31,54 @@ class Settings(Protocol):
         """The value of a setting."""
 
 
-def exposed_key(settings: Settings) -> str | None:
-    """A warning that names the settings to change, or None when the key cannot be read."""
+def checked_wire(wire: str) -> None:
+    """Raise UsageError unless `wire` is one."""
+    if wire not in get_args(Wire):
+        raise UsageError(f"wire is {wire!r}; choose one of {', '.join(get_args(Wire))}")
+
+
+def is_private(wire: str, hosts: Iterable[str]) -> bool:
+    """Whether a wire between `hosts` is encrypted.
+
+    >>> [is_private("auto", hosts) for hosts in (["127.0.0.1", "localhost"], ["0.0.0.0"])]
+    [False, True]
+    """
+    if wire == "auto":
+        return not all(is_loopback(host) for host in hosts)
+    return wire == "private"
+
+
+def exposed_key(settings: Settings, wire: str, *, version: tuple[int, int]) -> str | None:
+    """A warning, or None when the key cannot be read; `version`: of Spark.
+
+    Raises KeyExposed, which names the settings to change, unless the wire may be insecure.
+    """
     host = (settings.get("spark.driver.host", "localhost") or "").strip("[]")
-    if is_loopback(host) or _is_rpc_encrypted(settings):
+    if is_loopback(host) or _is_rpc_encrypted(settings, version):
         return None
+    exposure = (
+        f"the key of this run would cross the network of {host} unencrypted, in Spark's RPC: a "
+        "program that reads the traffic there could take part in the job"
+    )
+    if wire == "insecure":
+        return f"{exposure}; the job runs all the same, because its wire is insecure"
+    raise KeyExposed(f"{exposure}. {_remedy(version)}")
+
+
+def _remedy(version: tuple[int, int]) -> str:
+    settings = (
+        "Let Spark encrypt it: put spark.authenticate true, spark.network.crypto.enabled true and, "
+        "except on YARN and Kubernetes, spark.authenticate.secret with a long random value into "
+        "spark-defaults.conf in a directory of your own, both for your eyes alone (chmod 600 and "
+        "700), and name it in SPARK_CONF_DIR; a standalone cluster's master and workers need the "
+        "same three. Do not set the secret by .config(...) or --conf, which put it on a command "
+        "line that others can read"
+    )
+    if version >= RPC_TLS_SINCE:
+        settings += ". Where Spark's RPC has TLS already (spark.ssl.rpc.enabled), that is enough"
     return (
-        f"the key of this run crosses the network of {host} unencrypted, in Spark's RPC: a program "
-        "that reads the traffic there can take part in the job. Set spark.authenticate=true, "
-        "spark.authenticate.secret (not on YARN) and spark.network.crypto.enabled=true, or "
-        "spark.ssl.rpc.enabled=true with spark.ssl.rpc.keyStore and its password"
+        f"{settings}. docs/security.md shows each step. To run without, on a network in which "
+        'every program is trusted: wire="insecure" (--wire insecure)'
     )
 
 
@@ -47,11 +97,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _is_rpc_encrypted(settings: Settings) -> bool:
+def _is_rpc_encrypted(settings: Settings, version: tuple[int, int]) -> bool:
     def is_true(name: str) -> bool:
         return (settings.get(name, "false") or "").strip().lower() == "true"
 
-    if is_true("spark.ssl.rpc.enabled"):
+    if version >= RPC_TLS_SINCE and is_true("spark.ssl.rpc.enabled"):
         return True
     return is_true("spark.authenticate") and (
         is_true("spark.network.crypto.enabled")

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
@@ -38,6 +39,7 @@ from epochgate.runtime.shell.queue_thread import JobLoop
 from epochgate.runtime.store import CheckpointStore
 from epochgate.runtime.tracing.file_journal import Tracing, tracing_of
 from epochgate.spark.errors import TooFewSlots
+from epochgate.spark.exposure import Wire, is_private
 from epochgate.spark.program_pickling import pickled
 from epochgate.spark.session import validate_session
 from epochgate.spark.slots import task_slots, too_few_slots
@@ -208,6 +210,7 @@ def run_job(
     from_savepoint: str | os.PathLike[str] | None = None,
     by_value: Sequence[ModuleType] = (),
     port: int = 0,
+    wire: Wire = "auto",
     heartbeat_interval_s: float = 1.0,
     heartbeat_timeout_s: float = 10.0,
     process_timeout_s: float = 60.0,
@@ -227,25 +230,24 @@ def run_job(
     gave in an earlier job; without a checkpoint its coordinator begins from that. `from_savepoint`:
     of this job; `store` must hold nothing yet, or have begun with the same. `after_commit` is
     called with each checkpoint that is visible. A worker that is silent for `heartbeat_timeout_s`
-    is replaced; it speaks every `heartbeat_interval_s`. The job fails when Spark brings up no
-    process for a subtask within `process_timeout_s`. `listeners` hear what happens, as the loggers
-    `epochgate.job…` and the history of a directory (`has_history`) do. `metrics_port`: of a page
-    for Prometheus, see `JobHandle.metrics_url`; 0: a free one. `journal`: a directory for traces.
-    `in_front`: another transport before Spark's, for tests.
+    is replaced; it speaks every `heartbeat_interval_s`. A process that does not come within
+    `process_timeout_s` counts as a failure. `wire`: see docs/security.md. `listeners` hear what
+    happens, as the loggers `epochgate.job…` and the history of a directory (`has_history`) do.
+    `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0: a free one. `journal`:
+    a directory for traces. `in_front`: another transport before Spark's, for tests.
 
     Takes over `store` and `committer`, and closes them at the job's end. Raises, without closing
     `store` unless the job had begun to start, what `validate_session`, `begin_from`, MetricsPage,
     and `committer.open` raise, ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind.
     """
-    warned = validate_session(spark, concurrent_attempts_max=configuration.concurrent_attempts_max)
+    warned = _warned(spark, configuration, wire)
     tracing = tracing_of(journal, configuration)
     transport = _transport(
         spark.sparkContext,
         configuration,
         pickled(program_factory, by_value),
-        port=port,
-        heartbeat_interval_s=heartbeat_interval_s,
-        heartbeat_timeout_s=heartbeat_timeout_s,
+        (port, wire),
+        (heartbeat_interval_s, heartbeat_timeout_s),
         process_timeout_s=process_timeout_s,
         tracing=tracing,
     )
@@ -266,6 +268,11 @@ def run_job(
         )
         loop = _begun(master, transport, warned)
     return JobHandle(master, loop, transport, heard_by.metrics_url, _requests_to(master))
+
+
+def _warned(spark: Any, configuration: JobConfiguration, wire: Wire) -> list[str]:
+    side_by_side = configuration.concurrent_attempts_max
+    return validate_session(spark, concurrent_attempts_max=side_by_side, wire=wire)
 
 
 def _begin(store: CheckpointStore, savepoint: str | os.PathLike[str] | None) -> None:
@@ -291,12 +298,22 @@ def _requests_to(master: JobMaster) -> SavepointRequests | None:
 
 
 def _transport(
-    context: Any, configuration: JobConfiguration, program: bytes, **settings: Any
+    context: Any,
+    configuration: JobConfiguration,
+    program: bytes,
+    listening: tuple[int, Wire],
+    heartbeats_s: tuple[float, float],
+    **settings: Any,
 ) -> SparkTransport:
     _check_slots(context, configuration.parallelism)
     bind_host, advertised_host = _addresses(context)
+    port, wire = listening
     return SparkTransport(
         context,
+        is_private=is_private(wire, (bind_host, advertised_host)),
+        port=port,
+        heartbeat_interval_s=heartbeats_s[0],
+        heartbeat_timeout_s=heartbeats_s[1],
         program=program,
         parallelism=configuration.parallelism,
         coordinators=configuration.operator_ids,
@@ -310,6 +327,8 @@ def _transport(
 
 def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]) -> JobLoop:
     transport.on_broken = master.fail
+    transport.on_warning = partial(master.queue.post, master.warn)
+    transport.on_overdue = partial(master.queue.post, master.restarts.go_on_without)
     for warning in warnings:
         master.queue.post(master.warn, warning)
     loop = JobLoop(master)

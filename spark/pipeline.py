@@ -60,6 +60,7 @@ RUN_OPTIONS = (
     "listeners",
     "metrics_port",
     "port",
+    "wire",
 )
 
 
@@ -231,8 +232,8 @@ class Pipeline:
         not there yet begin; the job id is then that of the savepoint. `retained`: how many of the
         newest checkpoints are kept.
         `options`: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and those
-        of `run_job` (`by_value`, `listeners`, `port`, `metrics_port`, `has_history`, `journal`,
-        heartbeats).
+        of `run_job` (`by_value`, `listeners`, `port`, `wire`, `metrics_port`, `has_history`,
+        `journal`, heartbeats).
         Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, ValueError for
         `retained` below 1, and what
         `run_job`, `begin_from`, the sink's `create_committer` and the checkpoint store raise.
@@ -249,7 +250,7 @@ class Pipeline:
                 f"a pipeline is started with no option {', '.join(unknown)}; there are "
                 f"{', '.join(sorted({*known, *RUN_OPTIONS}))}"
             )
-        validate_session(spark)
+        validate_session(spark, wire=run.get("wire", "auto"))
         savepoint = None if from_savepoint is None else os.fspath(from_savepoint)
         if savepoint is not None and job_id is None:
             job_id = read_savepoint(savepoint).checkpoint.job_id

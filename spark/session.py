@@ -30,11 +30,11 @@ from epochgate.spark.errors import (
     SparkConnectUnsupported,
     SparkSessionFailed,
 )
-from epochgate.spark.exposure import exposed_key
+from epochgate.spark.exposure import Wire, checked_wire, exposed_key
 from epochgate.spark.home import make_spark_home, write_log_settings
 from epochgate.spark.java import use_java
 from epochgate.spark.scratch import scratch_folder
-from epochgate.spark.versions import version_warnings
+from epochgate.spark.versions import version_of, version_warnings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -218,13 +218,16 @@ def _own_interrupt_handler() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def validate_session(spark: Any, *, concurrent_attempts_max: int = 1) -> list[str]:
+def validate_session(
+    spark: Any, *, concurrent_attempts_max: int = 1, wire: Wire = "auto"
+) -> list[str]:
     """Check a session; returns warnings, each naming the setting it is about. Speculation is for
     jobs that allow a subtask more than one attempt at once.
 
     Raises SparkConnectUnsupported, NotASparkSession, SessionStopped, SparkTooOld,
-    LocalMasterWithoutRetries, SettingBreaksGuarantees.
+    LocalMasterWithoutRetries, SettingBreaksGuarantees, KeyExposed, and UsageError for another wire.
     """
+    checked_wire(wire)
     context = _live_context(spark)
     settings = context.getConf()
     master = settings.get("spark.master", context.master)
@@ -240,7 +243,11 @@ def validate_session(spark: Any, *, concurrent_attempts_max: int = 1) -> list[st
             "concurrent_attempts_max=2"
         )
     untested = version_warnings(context.version, sys.version_info[:2])
-    return [*untested, *_warnings(settings, is_local=local is not None)]
+    warnings = [*untested, *_warnings(settings, is_local=local is not None)]
+    if not master.startswith("local"):  # nor does local-cluster leave this machine
+        exposed = exposed_key(settings, wire, version=version_of(context.version))
+        warnings += [] if exposed is None else [exposed]
+    return warnings
 
 
 def _live_context(spark: Any) -> Any:
@@ -298,8 +305,7 @@ def _warnings(settings: Any, *, is_local: bool) -> list[str]:
             "spark.excludeOnFailure.enabled is true: hosts on which a task was lost are not used "
             "again, so that the job may run out of them; set it to false"
         )
-    exposed = None if is_local else exposed_key(settings)
-    return warnings if exposed is None else [*warnings, exposed]
+    return warnings
 
 
 def _reason(error: Exception) -> str:

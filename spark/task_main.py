@@ -38,8 +38,10 @@ from epochgate.spark.wire import (
     TaskChannel,
 )
 
-CONNECTION_TRIES_MAX: Final = 5
+CONNECTION_TRIES_MAX: Final = 3
 CONNECTION_RETRY_S: Final = 0.2
+CONNECTION_TIMEOUT_S: Final = 4.0
+"""Of one try; a packet that was lost is sent again after 1 and 3 s. Then another host may do."""
 METRICS_INTERVAL_S: Final = 1.0
 SUMMED_UP: Final = ("acknowledge", "ended", "finished")
 """Messages before which the figures are sent, so that a checkpoint's and the end's are right."""
@@ -55,7 +57,8 @@ class AttemptOver(EpochgateError):
 def run_task(settings: Mapping[str, Any], *, subtask: int, identity: int) -> None:
     """Connect, do as the driver says, and return once it says that the job is over.
 
-    `settings`: "host", "port", "key", "run_id", "parallelism", "coordinators" (operator ids),
+    `settings`: "host", "port", "key", "certificate" (of a private wire, or None), "run_id",
+    "parallelism", "coordinators" (operator ids),
     "program" (a pickled callable from the subtask to its `Program`; it came with Spark's own task,
     never over our socket), "heartbeat_interval_s", "silence_timeout_s", "frame_bytes_max", and
     perhaps "tracing" (the fields of a `Tracing`, where the trace is written). Raises AttemptOver,
@@ -98,6 +101,8 @@ def _connected(settings: Mapping[str, Any], subtask: int, identity: int) -> Task
                 (settings["host"], settings["port"]),
                 settings["key"],
                 hello,
+                certificate=settings["certificate"],
+                timeout_s=CONNECTION_TIMEOUT_S,
                 heartbeat_interval_s=settings["heartbeat_interval_s"],
                 silence_timeout_s=settings["silence_timeout_s"],
                 frame_bytes_max=settings["frame_bytes_max"],

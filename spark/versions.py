@@ -30,8 +30,7 @@ def version_warnings(spark: str, python: tuple[int, int]) -> list[str]:
     >>> version_warnings("5.0.0-preview1", (3, 12))[0]
     'Spark is 5.0.0-preview1, and epochgate is tested on 3.5 to 4.3: run a small job first'
     """
-    found = re.match(r"(\d+)\.(\d+)", spark)
-    version = (int(found[1]), int(found[2])) if found else SPARK[-1]
+    version = version_of(spark)
     if version < SPARK[0]:
         raise SparkTooOld(
             f"Spark is {spark}, and epochgate works on {_told(SPARK)}: install another pyspark, "
@@ -48,6 +47,16 @@ def version_warnings(spark: str, python: tuple[int, int]) -> list[str]:
             "small job first"
         )
     return warnings
+
+
+def version_of(spark: str) -> tuple[int, int]:
+    """Major and minor version; of a text that names none, the newest that is known.
+
+    >>> version_of("5.0.0-preview1")
+    (5, 0)
+    """
+    found = re.match(r"(\d+)\.(\d+)", spark)
+    return (int(found[1]), int(found[2])) if found else SPARK[-1]
 
 
 def _told(versions: tuple[tuple[int, int], ...]) -> str:

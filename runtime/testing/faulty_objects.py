@@ -8,7 +8,7 @@ that is what "after" means, and where commits go wrong.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from epochgate.runtime.filesystem import WritableFile
 from epochgate.runtime.objects.client import ObjectStatus, ObjectStore
@@ -81,6 +81,10 @@ class _Struck:
     def size(self, key: str) -> int:
         self._faults.require_alive()
         return self._inner.size(key)
+
+    def sizes(self, keys: Sequence[str]) -> list[int]:
+        self._faults.require_alive()
+        return self._inner.sizes(keys)
 
     def list(self, folder: str) -> list[str]:
         self._faults.require_alive()

@@ -80,6 +80,7 @@ class DeltaTarget:
         self._own = os.path.join(self.working_directory, name)
         self._lock: FileLock | None = None
         self._driver: int | None = None
+        self._is_shared = False
         self._known: dict[str, Any] = {}
         self._agreed: pa.Schema | None = None
 
@@ -113,6 +114,24 @@ class DeltaTarget:
         except BaseException:
             self.release()
             raise
+
+    def share(self, restored_checkpoint: int | None) -> None:
+        """Instead of `claim`: take part in the table, and keep no other driver of this job from it;
+        each of its checkpoints has the same rows, whichever driver commits it first.
+
+        Raises TargetNotEmpty, TableUnusable or TableAhead; the table is not changed then.
+        """
+        if self._log.read():
+            self._require_usable()
+            last = self._log.transaction(self._job_id)
+            if last is not None and last > (restored_checkpoint or 0):
+                raise TableAhead(self.path, last, restored_checkpoint)
+        elif self._files.exists(self.path):
+            foreign = [name for name in self._files.list_directory(self.path) if name != WORKING]
+            if foreign:
+                raise TargetNotEmpty(self.path, foreign[0])
+        self._files.make_directory(self.working_directory)
+        self._is_shared = True
 
     def release(self) -> None:
         """Give the lock back; the process's end does the same."""
@@ -151,37 +170,46 @@ class DeltaTarget:
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
         self._agreed = agreed
 
-    def commit(self, checkpoint: int, committables: Sequence[Committable]) -> bool:
+    def commit(
+        self, checkpoint: int, committables: Sequence[Committable], *, replaces: bool = False
+    ) -> bool:
         """Add a completed checkpoint's files to the table, all at once; false if that was done.
+        With `replaces`, the rows that are there go in the same step.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
         CommittableMissing, CommittableDamaged, or RetryLater: who has come before, and whether a
         commit without an answer took effect, is what the next look tells.
         """
         try:
-            return self._commit(checkpoint, sorted(committables))
+            return self._commit(checkpoint, sorted(committables), replaces=replaces)
         except (LogOvertaken, LogFailed) as error:
             raise RetryLater(str(error)) from error
 
-    def _commit(self, checkpoint: int, files: list[Committable]) -> bool:
+    def _commit(self, checkpoint: int, files: list[Committable], *, replaces: bool) -> bool:
         is_there = self._log.read()
         if is_there:
-            self._require_driver()
+            if not self._is_shared:
+                self._require_driver()
             if (self._log.transaction(self._job_id) or 0) >= checkpoint:
                 return False
-        else:
+        elif not self._is_shared:
             self._require_known()
         self._staged.move_into_place(files, checkpoint)
         metadata = {"epochgate.run": self._run_id, "epochgate.checkpoint": str(checkpoint)}
+        numbers = {self._job_id: checkpoint}
         if is_there:
-            assert self._driver is not None
-            numbers = {self._job_id: checkpoint, self._driver_id: self._driver}
-            self._log.append(files, numbers, metadata)
+            if not self._is_shared:
+                assert self._driver is not None
+                numbers[self._driver_id] = self._driver
+            write = self._log.replace if replaces else self._log.append
+            write(files, numbers, metadata)
         elif files:
-            numbers = {self._job_id: checkpoint, self._driver_id: 1, self._maker_id: 1}
+            if not self._is_shared:
+                numbers |= {self._driver_id: 1, self._maker_id: 1}
             schema = written_schema(self._staged.place(files[0]))
             self._log.create(schema, files, numbers, metadata)
-            self._require_driver()
+            if not self._is_shared:
+                self._require_driver()
         return True
 
     @property

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -29,8 +31,16 @@ IO = "py-io-impl"
 WAREHOUSE = "warehouse"
 _LOCAL = "file://"
 _OF_NO_ARROW_TYPE = re.compile("fixed|uuid|timestamp(tz)?_ns|unknown|variant|geo")
-_OF_A_NEW_TABLE = {"write.metadata.delete-after-commit.enabled": "true"}
-"""Of the metadata before, the last hundred files stay: one for each checkpoint would not do."""
+MAX_AGE_MS = "history.expire.max-snapshot-age-ms"
+MIN_KEPT = "history.expire.min-snapshots-to-keep"
+_OF_A_NEW_TABLE = {
+    "write.metadata.delete-after-commit.enabled": "true",
+    MAX_AGE_MS: str(24 * 3600 * 1000),
+    MIN_KEPT: "100",
+}
+"""Of the metadata before, the last hundred files stay, and snapshots for a day: one of each for
+every checkpoint would not do.
+"""
 
 
 class IcebergTable:
@@ -44,6 +54,7 @@ class IcebergTable:
         self._errors = library("pyiceberg.exceptions", what=what, extra=extra)
         self._tables = library("pyiceberg.table", what=what, extra=extra)
         self._arrow = library("pyiceberg.io.pyarrow", what=what, extra=extra)
+        self._expressions = library("pyiceberg.expressions", what=what, extra=extra)
         self._unknown = (OSError, self._errors.RESTError, *_database_errors())
         self.name, self.shown = name, f"{catalog}.{name}"
         known = {**(described.get_catalog_config(catalog) or {}), **properties}
@@ -126,6 +137,11 @@ class IcebergTable:
             return f"it is of format version {self._table.metadata.format_version}"
         return ""
 
+    def has_said(self, key: str, value: str) -> bool:
+        """Whether the summary of a snapshot that is kept has this value."""
+        found = self._catalog.load_table(self.name).snapshots()
+        return any(one.summary is not None and one.summary[key] == value for one in found)
+
     def rows(self) -> int:
         """The rows of the newest snapshot."""
         snapshot = self._table.current_snapshot()
@@ -156,11 +172,36 @@ class IcebergTable:
         Raises TableOvertaken if main has changed since `load`: nothing was done then; or
         OutcomeUnknown.
         """
+        self._commit(paths, columns, properties, summary, snapshot_property, replaces=False)
+
+    def replace(
+        self,
+        paths: Sequence[str],
+        columns: Sequence[pa.Schema],
+        properties: Mapping[str, str],
+        summary: Mapping[str, str],
+        snapshot_property: str,
+    ) -> None:
+        """The same, in the place of the rows that are there."""
+        self._commit(paths, columns, properties, summary, snapshot_property, replaces=True)
+
+    def _commit(
+        self,
+        paths: Sequence[str],
+        columns: Sequence[pa.Schema],
+        properties: Mapping[str, str],
+        summary: Mapping[str, str],
+        snapshot_property: str,
+        *,
+        replaces: bool,
+    ) -> None:
         with self._unless_overtaken(), self._failing():
             transaction = self._table.transaction()
             for schema in columns:
                 with transaction.update_schema() as update:
                     update.union_by_name(schema)
+            if replaces:
+                transaction.delete(self._expressions.AlwaysTrue())
             if paths:
                 transaction.add_files(
                     list(paths), snapshot_properties=dict(summary), check_duplicate_files=False
@@ -171,6 +212,36 @@ class IcebergTable:
             new = transaction.table_metadata.current_snapshot().snapshot_id
             transaction.set_properties({**properties, snapshot_property: str(new)})
             transaction.commit_transaction()
+
+    def begin(self) -> Any:
+        """A transaction of the library on the snapshot that was read, for another one to fill."""
+        return self._table.transaction()
+
+    def end(self, transaction: Any, properties: Mapping[str, str]) -> None:
+        """Commit it, with these properties. Raises TableOvertaken or OutcomeUnknown."""
+        with self._unless_overtaken(), self._failing():
+            transaction.set_properties(dict(properties))
+            transaction.commit_transaction()
+
+    def expire(self, at_most: int) -> None:
+        """Expire the `at_most` oldest snapshots of those that are older than the table's property
+        says, if it has one, except the newest ones that another property keeps, and heads of
+        branches and tags. Data files stay. Raises TableOvertaken, also for a snapshot that has
+        gone meanwhile and for a property that is no number, or OutcomeUnknown.
+        """
+        if MAX_AGE_MS not in self.properties:
+            return
+        with self._unless_overtaken(ValueError), self._failing():
+            whole = self._catalog.load_table(self.name)
+            kept = max(1, int(whole.properties.get(MIN_KEPT, 1)))
+            made_ms = sorted(one.timestamp_ms for one in whole.snapshots())
+            until_ms = int(time.time() * 1000) - int(whole.properties[MAX_AGE_MS])
+            # The library asks of each snapshot whether it is in a list of all that go.
+            old_ms = [at_ms for at_ms in made_ms[:-kept] if at_ms < until_ms][:at_most]
+            if old_ms:
+                before_ms = min(old_ms[-1] + 1, made_ms[-kept])
+                before = datetime.fromtimestamp(before_ms / 1000, UTC)
+                whole.maintenance.expire_snapshots().older_than(before).commit()
 
     def close(self) -> None:
         """Close the catalog's connections."""
@@ -201,10 +272,10 @@ class IcebergTable:
             raise OutcomeUnknown(self.shown, f"{type(error).__name__}: {error}") from error
 
     @contextlib.contextmanager
-    def _unless_overtaken(self) -> Iterator[None]:
+    def _unless_overtaken(self, *also: type[Exception]) -> Iterator[None]:
         try:
             yield
-        except self._errors.CommitFailedException as error:
+        except (self._errors.CommitFailedException, *also) as error:
             raise TableOvertaken(self.shown, str(error)) from error
 
 

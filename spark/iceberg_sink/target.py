@@ -12,6 +12,7 @@ are properties and not only in the snapshots' summaries, since snapshots expire.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,8 +37,14 @@ from epochgate.spark.parquet_sink.committable import Committable, written_schema
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
 from epochgate.spark.tables.staged import RUNS_REMEMBERED, StagedFiles
 
+_log = logging.getLogger(__name__)
+
 CLAIMS_MAX = 5
 """How often a start looks at the table again that others write to."""
+EXPIRE_EVERY = 50
+"""Commits after which old snapshots are expired, of which twice as many go at a time at most: a
+commit reads and writes an entry of each snapshot.
+"""
 DATA = "data"
 """The directory of a table's files, below its own."""
 
@@ -69,6 +76,7 @@ class IcebergTarget:
         self._files: FileSystem = LocalFileSystem() if files is None else files
         self._key = f"epochgate.{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
         self._driver, self._runs, self._identity = 0, tuple[str, ...](), ""
+        self._commits = 0
         self._staged: StagedFiles
         self.directory = ""
 
@@ -79,6 +87,25 @@ class IcebergTarget:
         TableBehind, TableRolledBack, OutcomeUnknown, and TableTakenOver where others claim it all
         the time; nothing of the job is changed then.
         """
+        self._open(restored_checkpoint)
+        self._enter(restored_checkpoint)
+
+    def share(self, restored_checkpoint: int | None) -> None:
+        """Instead of `claim`: take part in the table, and keep no other driver of this job from it;
+        each of its checkpoints has the same rows, whichever driver commits it first.
+
+        Raises TableUnusable, TableAhead, TableBehind, TableTakenOver or TableRolledBack.
+        """
+        self._open(restored_checkpoint)
+        ledger = self._ledger()
+        if restored_checkpoint is not None and ledger.checkpoint is None:
+            raise TableBehind(self._table.shown, restored_checkpoint)
+        if (ledger.checkpoint or 0) > (restored_checkpoint or 0):
+            raise TableAhead(self._table.shown, ledger.checkpoint, restored_checkpoint)
+        self._require_whole(ledger)
+        self._driver, self._runs = ledger.driver, ledger.runs
+
+    def _open(self, restored_checkpoint: int | None) -> None:
         if not self._table.load():
             if restored_checkpoint is not None:
                 raise TableBehind(self._table.shown, restored_checkpoint)
@@ -91,7 +118,20 @@ class IcebergTarget:
         data = os.path.join(self.directory, DATA)
         self._staged = StagedFiles(self._files, self.directory, data)
         self._files.make_directory(data)
-        self._enter(restored_checkpoint)
+
+    def last_committed(self) -> int | None:
+        """The job's newest checkpoint, without a claim; none if there is none, or no table."""
+        return self._ledger().checkpoint if self._table.load() else None
+
+    def prepare(self) -> None:
+        """Make the table if there is none, for tasks that stage files before the claim.
+
+        Raises TableUnusable or OutcomeUnknown.
+        """
+        if not self._table.load():
+            self._table.create()
+            self._table.load()
+        self.directory = self._table.directory
 
     def release(self) -> None:
         """Close what is open; the next claim stops this one."""
@@ -124,19 +164,22 @@ class IcebergTarget:
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
             agreed = _union(agreed, found)
 
-    def commit(self, checkpoint: int, committables: Sequence[Committable]) -> bool:
+    def commit(
+        self, checkpoint: int, committables: Sequence[Committable], *, replaces: bool = False
+    ) -> bool:
         """Add a completed checkpoint's files to the table, all at once; false if that was done.
+        With `replaces`, the rows that are there go in the same step.
 
         A checkpoint without files is recorded too. Raises TableTakenOver, TableBehind,
         TableRolledBack, CommittableMissing, CommittableDamaged, or RetryLater: who has come before,
         and whether a commit without an answer took effect, is what the next look tells.
         """
         try:
-            return self._commit(checkpoint, sorted(committables))
+            return self._commit(checkpoint, sorted(committables), replaces=replaces)
         except (TableOvertaken, OutcomeUnknown) as error:
             raise RetryLater(str(error)) from error
 
-    def _commit(self, checkpoint: int, files: list[Committable]) -> bool:
+    def _commit(self, checkpoint: int, files: list[Committable], *, replaces: bool) -> bool:
         if not self._table.load() or self._table.identity != self._identity:
             raise TableBehind(self._table.shown, checkpoint)
         ledger = self._ledger()
@@ -148,14 +191,34 @@ class IcebergTarget:
         self._staged.move_into_place(files, checkpoint)
         grown = [schema for _, schema in self._schemas(files)]
         held = self._table.schema()
-        self._table.commit(
+        write = self._table.replace if replaces else self._table.commit
+        write(
             [self._staged.final(file) for file in files],
             [schema for schema in grown if not held.names or not can_hold(held, schema)],
             {f"{self._key}.checkpoint": str(checkpoint)},
             self._summary() | {"epochgate.checkpoint": str(checkpoint)},
             f"{self._key}.snapshot",
         )
+        self._commits += 1
+        if self._commits % EXPIRE_EVERY == 0:
+            self.expire()
         return True
+
+    def has_run(self, run_id: str) -> bool:
+        """Whether a snapshot that is kept is of this run. For use after `share` or `claim`."""
+        return self._table.has_said("epochgate.run", run_id)
+
+    def expire(self) -> None:
+        """Let old snapshots go; what hinders it is no matter of the commit, which has been made."""
+        try:
+            self._table.expire(2 * EXPIRE_EVERY)
+        except (TableOvertaken, OutcomeUnknown) as error:
+            _log.warning(
+                "old snapshots of %s were not expired, which %d commits later is tried again: %s",
+                self._table.shown,
+                EXPIRE_EVERY,
+                error,
+            )
 
     def _enter(self, restored_checkpoint: int | None) -> None:
         for _ in range(CLAIMS_MAX):

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.restart_strategies import parse_restart_strategy
+from epochgate.spark.exposure import Wire
 from epochgate.spark.files import TransformFunction
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.ddl import parse_schema
@@ -73,6 +74,8 @@ class IngestOptions:
     taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
     long is replaced. port: on which the driver listens for its tasks, 0 for a free one.
+    wire: "private" to encrypt what driver and tasks say to each other on the loopback address too,
+    "insecure" to do it nowhere and to run although the job's key can be read on the network.
     metrics_port: on which figures are served for Prometheus, 0 for a free one, none for none.
     journal: a directory for the traces of driver and tasks.
     from_savepoint: where a savepoint of this source and target was written, from which a checkpoint
@@ -111,6 +114,7 @@ class IngestOptions:
     rows_per_second: float | None = None
     heartbeat_timeout_s: float = 10.0
     port: int = 0
+    wire: Wire = "auto"
     metrics_port: int | None = None
     journal: str | None = None
     from_savepoint: str | None = None
@@ -132,6 +136,7 @@ class IngestOptions:
         if self.rows_per_second is not None:
             self._expect_positive("rows_per_second")
         self._expect_port("port")
+        self._expect_one_of("wire", get_args(Wire))
         if self.metrics_port is not None:
             self._expect_port("metrics_port")
         if self.settle_s is not None and not (math.isfinite(self.settle_s) and self.settle_s >= 0):

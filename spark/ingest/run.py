@@ -170,6 +170,7 @@ def start_plan(
             committer=plan.job_committer,
             after_commit=None if after_commit is None else telling(after_commit, target),
             port=plan.options.port,
+            wire=plan.options.wire,
             heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
             heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),
             listeners=listeners,
@@ -194,7 +195,7 @@ def start_ingest(
     on a thread of its own, for which neither checkpoints nor commits wait. Raises what
     `validate_session`, `require_stores`, `plan_ingest` and `run_job` raise.
     """
-    validate_session(spark)
+    validate_session(spark, wire=options.wire)
     require_stores(options)
     return start_plan(spark, plan_ingest(options), after_commit=after_commit)
 

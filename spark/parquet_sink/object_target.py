@@ -142,12 +142,14 @@ class ObjectTarget:
         withdraw_newer: bool = False,
         epoch: int = 0,
         may_begin_late: bool = False,
+        staged_by: str = "",
     ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
 
         With `withdraw_newer`, checkpoints newer than the restored one are taken out of the target.
         `epoch`: a start with a lower one than the last is refused. `may_begin_late`: whether the
-        target may be new to a job that goes on from a checkpoint. Raises `ConditionsIgnored`,
+        target may be new to a job that goes on from a checkpoint. `staged_by`: how the names of the
+        runs begin whose tasks may have written to a new target before. Raises `ConditionsIgnored`,
         `ObjectStoreUnusable`, `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetTakenOver`,
         `TargetAhead`, `TargetCompacted`, `TargetBehind` or `TargetUnreachable`; nothing is changed
         then.
@@ -155,7 +157,7 @@ class ObjectTarget:
         require_conditions(self._objects)
         try:
             self._log.refresh()
-            self._require_ours(None if may_begin_late else restored_checkpoint, epoch)
+            self._require_ours(None if may_begin_late else restored_checkpoint, epoch, staged_by)
             known = -1 if restored_checkpoint is None else restored_checkpoint
             last = self.last_committed
             is_ahead = last is not None and last > known
@@ -221,8 +223,7 @@ class ObjectTarget:
             if self.last_committed is not None and checkpoint < self.last_committed:
                 raise CommitOutOfOrder(checkpoint, self.last_committed)
             self._require_one_schema(wanted)
-            for one in wanted:
-                self._require_intact(one, checkpoint)
+            self._require_intact(wanted, checkpoint)
             files = {
                 c.path: [checkpoint, c.rows, c.size_bytes, c.schema_id, c.directory] for c in wanted
             }
@@ -266,11 +267,12 @@ class ObjectTarget:
             raise TargetUnreachable(self.path, str(error)) from error
         return orphans
 
-    def _require_ours(self, restored_checkpoint: int | None, epoch: int) -> None:
+    def _require_ours(self, restored_checkpoint: int | None, epoch: int, staged_by: str) -> None:
         state = self._log.state
         if self._log.number == 0:
             # A start that died while it tried the store has left something in the folder.
-            foreign = [key for key in self._objects.list("") if not key.startswith("_epochgate/")]
+            own = ("_epochgate/", *([f"data/{staged_by}"] if staged_by else []))
+            foreign = [key for key in self._objects.list("") if not key.startswith(own)]
             if foreign:
                 raise TargetNotEmpty(self.path, foreign[0])
             if restored_checkpoint is not None:
@@ -295,14 +297,15 @@ class ObjectTarget:
             self._agreed = merged([agreed, found], "widen")
             expected = schema_id(self._agreed)
 
-    def _require_intact(self, one: Committable, checkpoint: int) -> None:
+    def _require_intact(self, wanted: list[Committable], checkpoint: int) -> None:
         try:
-            size_bytes = self._objects.size(one.path)
-        except FileNotFoundError:
-            raise CommittableMissing(f"{self.path}/{one.path}", checkpoint) from None
-        if size_bytes != one.size_bytes:
-            found, expected = f"{size_bytes} bytes", f"{one.size_bytes} bytes"
-            raise CommittableDamaged(f"{self.path}/{one.path}", expected, found)
+            sizes = self._objects.sizes([one.path for one in wanted])
+        except FileNotFoundError as error:
+            raise CommittableMissing(f"{self.path}/{error.filename}", checkpoint) from None
+        for one, size_bytes in zip(wanted, sizes, strict=True):
+            if size_bytes != one.size_bytes:
+                found, expected = f"{size_bytes} bytes", f"{one.size_bytes} bytes"
+                raise CommittableDamaged(f"{self.path}/{one.path}", expected, found)
 
 
 def schema_of(objects: ObjectStore, files: Mapping[str, Sequence[Any]]) -> pa.Schema | None:

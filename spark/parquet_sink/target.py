@@ -238,6 +238,12 @@ class ParquetTarget:
             self._committed.append(checkpoint)
         return result_of_commit(checkpoint, wanted, already_committed=False)
 
+    def discard_prepared(self, checkpoint: int) -> None:
+        """Remove what an interrupted commit of this checkpoint had gathered, where its rows were
+        staged again, in other files; for use after `claim`, if it is not visible.
+        """
+        self._files.remove_tree(self._prepared(checkpoint))
+
     def committed(self) -> list[CommitResult]:
         """Every visible checkpoint of this target, oldest first, from the manifests; those that a
         compaction had brought together before the claim, under the newest of them.

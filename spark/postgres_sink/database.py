@@ -60,6 +60,12 @@ class Relation:
         return self._beside(LEDGER)
 
     @property
+    def ledger_name(self) -> str:
+        """The same as a text, for `to_regclass`."""
+        schema = self.name.rpartition(".")[0]
+        return f'"{schema}".{LEDGER}' if schema else LEDGER
+
+    @property
     def _last(self) -> str:
         return self.name.rpartition(".")[2]
 

@@ -73,10 +73,47 @@ class PostgresTarget:
         Raises DatabaseUnreachable, RelationUnusable, RelationAhead or RelationBehind; nothing is
         changed then.
         """
+        with self._entering() as connection:
+            self._prepare(connection)
+            self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
+
+    def prepare(self) -> None:
+        """Make ledger and staging table where they are missing, for tasks that stage rows before
+        the claim. Raises DatabaseUnreachable or RelationUnusable.
+        """
+        with self._entering() as connection:
+            self._prepare(connection)
+
+    def last_committed(self) -> int | None:
+        """The job's newest checkpoint, without a claim; none if there is none. Raises RetryLater
+        when the connection breaks.
+        """
+        with self._transaction() as run:
+            if not run(
+                "select to_regclass(%(ledger)s)", ledger=self._relation.ledger_name
+            ).fetchone()[0]:
+                return None
+            found = run(
+                "select checkpoint from {ledger} where job = %(job)s and target = %(target)s"
+            ).fetchone()
+        return None if found is None else found[0]
+
+    def remove_staged(self, prefix: str, batch: int) -> None:
+        """Remove the rows staged by runs that are called `prefix`NUMBER-..., up to this number."""
+        with self._transaction() as run:
+            run(
+                "delete from {staged} where starts_with({part}, %(prefix)s)"
+                " and split_part(substr({part}, length(%(prefix)s) + 1), '-', 1)::bigint"
+                " <= %(batch)s",
+                prefix=prefix,
+                batch=batch,
+            )
+
+    @contextlib.contextmanager
+    def _entering(self) -> Iterator[psycopg.Connection[Any]]:
         try:
             with self._open_connection(self._dsn) as connection:
-                self._prepare(connection)
-                self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
+                yield connection
         except psycopg.OperationalError as error:
             raise DatabaseUnreachable(shown(self._dsn), str(error)) from error
         except psycopg.errors.InsufficientPrivilege as error:
@@ -101,8 +138,9 @@ class PostgresTarget:
             ).rowcount
         return removed
 
-    def commit(self, checkpoint: int, parts: Sequence[Part]) -> bool:
+    def commit(self, checkpoint: int, parts: Sequence[Part], *, replaces: bool = False) -> bool:
         """Move a completed checkpoint's rows into the table, all at once; false if that was done.
+        With `replaces`, the rows that are there go in the same transaction.
 
         A checkpoint without rows is recorded too. Raises RelationTakenOver, RelationBehind,
         RowsMissing or RowsRefused, and RetryLater when the connection breaks.
@@ -119,6 +157,8 @@ class PostgresTarget:
             if not is_new:
                 self._require_driver(run, checkpoint)
                 return False
+            if replaces:
+                run("delete from {table}")
             moved = sum(self._move(run, some, checkpoint) for some in self._statements(parts))
             if moved != rows:
                 raise RowsMissing(self._relation.name, checkpoint, rows, moved)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import socket
 import time
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +17,7 @@ from epochgate.spark.wire.frames import Batch, FrameDecoder
 from epochgate.spark.wire.handshake import DriverHandshake
 from epochgate.spark.wire.outgoing import Outgoing
 from epochgate.spark.wire.sealing import FrameSeal
+from epochgate.spark.wire.stream import Stream
 
 HELLO_BYTES_MAX: Final = 64 * 1024
 _log = logging.getLogger("epochgate.spark.wire")
@@ -36,20 +36,38 @@ class Arrival:
     """A peer that still has to prove itself, until `deadline_s` on the monotonic clock."""
 
     def __init__(
-        self, sock: socket.socket, peer: str, key: bytes, frame_bytes_max: int, deadline_s: float
+        self, sock: Stream, peer: str, key: bytes, frame_bytes_max: int, deadline_s: float
     ) -> None:
         self.sock = sock
         self.peer = peer
         self.deadline_s = deadline_s
         self._handshake = DriverHandshake(key)
+        self.is_greeted = False
         self._frame_bytes_max = frame_bytes_max
         self._decoder: FrameDecoder | None = None
         self._outgoing: Outgoing | None = None
 
-    @property
-    def greeting(self) -> bytes:
-        """The bytes with which the driver opens the handshake."""
-        return self._handshake.greeting
+    def greet(self) -> None:
+        """Open the handshake; on a private wire `read` does, once TLS is open. Raises OSError."""
+        if not self.is_greeted:
+            self.sock.send(self._handshake.greeting)
+            self.is_greeted = True
+
+    def read(self, buffer: memoryview) -> Admission | None:
+        """Take what has arrived; the admission once the hello is there.
+
+        Raises what `receive` raises, WireError when the peer is gone, and OSError when the
+        connection is broken, of which BlockingIOError only means that nothing more has arrived.
+        """
+        try:
+            read_bytes = self.sock.recv_into(buffer)
+        except BlockingIOError:
+            self.greet()
+            return None
+        if read_bytes == 0:
+            raise WireError("it closed the connection during the handshake.")
+        self.greet()
+        return self.receive(buffer[:read_bytes])
 
     def receive(self, data: memoryview) -> Admission | None:
         """Take arriving bytes; the admission once the hello is there.

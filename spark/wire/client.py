@@ -26,13 +26,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn, Self
 
-from epochgate.spark.wire.errors import (
-    CannotConnect,
-    ChannelClosed,
-    HandshakeTimedOut,
-    WireError,
-    WireSettingInvalid,
-)
+from epochgate.spark.wire.errors import ChannelClosed, WireError, WireSettingInvalid
 from epochgate.spark.wire.frames import (
     FRAME_BYTES_MAX,
     FRAME_BYTES_MIN,
@@ -41,20 +35,14 @@ from epochgate.spark.wire.frames import (
     pack_message,
     pack_messages,
 )
-from epochgate.spark.wire.handshake import (
-    GREETING_BYTES,
-    VERDICT_BYTES,
-    SessionKeys,
-    TaskHandshake,
-    check_magic,
-    checked_key,
-)
-from epochgate.spark.wire.listening import addresses_of, connected_to, peer_name, tune
+from epochgate.spark.wire.handshake import SessionKeys, checked_key
+from epochgate.spark.wire.joining import joined
+from epochgate.spark.wire.listening import peer_name
 from epochgate.spark.wire.outgoing import Outgoing
 from epochgate.spark.wire.sealing import FrameSeal
+from epochgate.spark.wire.stream import Stream
 
 _READ_BYTES: Final = 256 * 1024
-_HANDSHAKE_TIMEOUT_S: Final = 5.0
 _FAREWELL_TIMEOUT_S: Final = 0.2
 _log = logging.getLogger("epochgate.spark.wire")
 
@@ -66,16 +54,17 @@ class TaskChannel:
 
     def __init__(
         self,
-        sock: socket.socket,
+        sock: Stream,
         session: SessionKeys,
         *,
+        driver: str,
         frame_bytes_max: int,
         heartbeat_interval_s: float,
         heartbeat_value: Callable[[], Any] | None,
         silence_timeout_s: float,
     ) -> None:
         self._sock = sock
-        self._driver = peer_name(sock.getpeername())
+        self._driver = driver
         self._frame_bytes_max = frame_bytes_max
         self._silence_timeout_s = silence_timeout_s
         self._readable = select.poll()
@@ -104,6 +93,7 @@ class TaskChannel:
         key: bytes,
         hello: dict[str, Any],
         *,
+        certificate: bytes | None = None,
         timeout_s: float = 10.0,
         frame_bytes_max: int = FRAME_BYTES_MAX,
         heartbeat_interval_s: float = 1.0,
@@ -113,10 +103,10 @@ class TaskChannel:
         """Connect, prove the key both ways, say hello, and start the heartbeat.
 
         `address`: (host, port) as executors reach the driver. `hello`: a map of plain values with
-        str keys. `heartbeat_value()`: a plain value, taken on the heartbeat's thread, that the
-        driver receives as the message `["heartbeat", value]`; without it heartbeats carry nothing
-        and are not delivered. `silence_timeout_s` should be several times the driver's
-        `heartbeat_interval_s`.
+        str keys. `certificate`: the driver's (DER) where the wire is private. `heartbeat_value()`:
+        a plain value, taken on the heartbeat's thread, that the driver receives as the message
+        `["heartbeat", value]`; without it heartbeats carry nothing and are not delivered.
+        `silence_timeout_s` should be several times the driver's `heartbeat_interval_s`.
 
         Raises `CannotConnect`, `AuthenticationFailed`, `ProtocolMismatch`, `HandshakeTimedOut`,
         `MessageNotPlain`, `MessageTooLarge`, `WireSettingInvalid`.
@@ -133,28 +123,17 @@ class TaskChannel:
                 f"{heartbeat_interval_s} and {silence_timeout_s}; all must be above 0."
             )
         packed_hello = pack_message(["hello", hello], frame_bytes_max)
-        sock = _connected_socket(address, timeout_s)
-        try:
-            session = _authenticated(sock, key, min(timeout_s, _HANDSHAKE_TIMEOUT_S))
-            tune(sock)
+        with joined(address, key, certificate, timeout_s) as (sock, session):
             channel = cls(
                 sock,
                 session,
+                driver=peer_name(address),
                 frame_bytes_max=frame_bytes_max,
                 heartbeat_interval_s=heartbeat_interval_s,
                 heartbeat_value=heartbeat_value,
                 silence_timeout_s=silence_timeout_s,
             )
             channel._send_pieces([(packed_hello, 1)])
-        except OSError as error:
-            sock.close()
-            raise CannotConnect(
-                f"the driver at {peer_name(address)} ended the connection during the handshake: "
-                f"{error}."
-            ) from error
-        except BaseException:
-            sock.close()
-            raise
         channel._heart.start()
         return channel
 
@@ -362,42 +341,3 @@ class TaskChannel:
                 self._write()
         finally:
             self._send_lock.release()
-
-
-def _connected_socket(address: tuple[str, int], timeout_s: float) -> socket.socket:
-    try:
-        return connected_to(addresses_of(*address), timeout_s)
-    except (OSError, OverflowError, UnicodeError) as error:
-        raise CannotConnect(
-            f"cannot reach the driver at {peer_name(address)} within {timeout_s} s: {error}. Check "
-            "that the driver still runs, that spark.driver.host is an address the executors can "
-            "reach, and that no firewall closes the port."
-        ) from error
-
-
-def _authenticated(sock: socket.socket, key: bytes, timeout_s: float) -> SessionKeys:
-    deadline_s = time.monotonic() + timeout_s
-    handshake = TaskHandshake(key)
-    sock.sendall(handshake.answer(_read_exactly(sock, GREETING_BYTES, deadline_s, greeting=True)))
-    return handshake.accept(_read_exactly(sock, VERDICT_BYTES, deadline_s, greeting=False))
-
-
-def _read_exactly(sock: socket.socket, size: int, deadline_s: float, *, greeting: bool) -> bytes:
-    found = b""
-    while len(found) < size:
-        remaining_s = deadline_s - time.monotonic()
-        try:
-            sock.settimeout(max(0.001, remaining_s))
-            data = sock.recv(size - len(found))
-        except TimeoutError:
-            raise HandshakeTimedOut(
-                f"{peer_name(sock.getpeername())} accepted the connection but did not complete the "
-                "handshake in time: the driver is overloaded or stopped, or another program "
-                "listens there."
-            ) from None
-        if not data:
-            raise ConnectionAbortedError("it closed the connection")
-        found += data
-        if greeting:
-            check_magic(found[:8], "what listens there")
-    return found

@@ -26,6 +26,7 @@ from typing import Any
 
 from epochgate.spark.wire.frames import FrameDecoder, Message, pack_message, pack_messages
 from epochgate.spark.wire.outgoing import FRAME_BYTES_TARGET, Outgoing
+from epochgate.spark.wire.stream import Stream
 
 
 class Connection:
@@ -38,7 +39,7 @@ class Connection:
     def __init__(
         self,
         *,
-        sock: socket.socket,
+        sock: Stream,
         peer: str,
         hello: dict[str, Any],
         decoder: FrameDecoder,
@@ -70,7 +71,7 @@ class Connection:
         return f"<Connection {self.peer} {state}>"
 
     @property
-    def sock(self) -> socket.socket:
+    def sock(self) -> Stream:
         """The socket, for the server's thread alone."""
         return self._sock
 

@@ -8,7 +8,6 @@ bound on waiting bytes to its owner, whose lock guards every call.
 
 from __future__ import annotations
 
-import socket
 from collections import deque
 from typing import Final
 
@@ -19,6 +18,7 @@ from epochgate.spark.wire.frames import (
     sealed_frame,
 )
 from epochgate.spark.wire.sealing import FrameSeal
+from epochgate.spark.wire.stream import Stream
 
 FRAME_BYTES_TARGET: Final = 64 * 1024
 
@@ -62,8 +62,8 @@ class Outgoing:
             self._make_frame()
         self._add_frame(farewell_payload(reason))
 
-    def write_to(self, sock: socket.socket) -> bool:
-        """Write what waits to a non-blocking socket; True when all is written, False when it would
+    def write_to(self, sock: Stream) -> bool:
+        """Write what waits, to a non-blocking socket; True when all is written, False when it would
         block.
 
         Raises OSError when the connection is broken.

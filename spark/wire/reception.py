@@ -15,13 +15,19 @@ import socket
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from epochgate.spark.wire.arrivals import HELLO_BYTES_MAX, Admission, Arrival, RefusalLog
 from epochgate.spark.wire.errors import HandshakeTimedOut, WireError
 from epochgate.spark.wire.listening import peer_name, tune
 
+if TYPE_CHECKING:
+    from epochgate.spark.wire.certificate import Credentials
+    from epochgate.spark.wire.stream import Stream
+
 ARRIVALS_MAX: Final = 1024
+HANDSHAKES_PER_TURN: Final = 32
+"""Of TLS, which cost half a millisecond each: after these, tasks are read from again."""
 _ACCEPTS_PER_TURN: Final = 64
 _log = logging.getLogger("epochgate.spark.wire")
 
@@ -41,6 +47,7 @@ class Reception:
         selector: selectors.BaseSelector,
         *,
         key: bytes,
+        credentials: Credentials | None,
         frame_bytes_max: int,
         handshake_timeout_s: float,
         arrivals_max: int,
@@ -48,14 +55,19 @@ class Reception:
         admit: Callable[[Arrival, Admission], None],
     ) -> None:
         self._listening, self._selector = listening, selector
-        self._key, self._frame_bytes_max = key, frame_bytes_max
+        self._key, self._credentials, self._frame_bytes_max = key, credentials, frame_bytes_max
         self._handshake_timeout_s, self._arrivals_max = handshake_timeout_s, arrivals_max
         self._on_refused, self._admit = on_refused, admit
         self._arrivals: dict[Arrival, None] = {}
-        self._read_buffer = bytearray(HELLO_BYTES_MAX)
+        self._read_view = memoryview(bytearray(HELLO_BYTES_MAX))
+        self._handshakes_left = HANDSHAKES_PER_TURN
         self._is_paused = False
         self._refusals = RefusalLog()
         self._look_out()
+
+    def begin_turn(self) -> None:
+        """A turn of the server begins: go on with some more handshakes."""
+        self._handshakes_left = HANDSHAKES_PER_TURN
 
     def watch(self, now_s: float) -> None:
         """Turn away those whose time is over, and accept again after a pause."""
@@ -100,10 +112,12 @@ class Reception:
 
     def _welcome(self, sock: socket.socket, peer: str) -> None:
         deadline_s = time.monotonic() + self._handshake_timeout_s
-        arrival = Arrival(sock, peer, self._key, self._frame_bytes_max, deadline_s)
         try:
             tune(sock)
-            sock.send(arrival.greeting)
+            stream: Stream = sock if self._credentials is None else self._credentials.private(sock)
+            arrival = Arrival(stream, peer, self._key, self._frame_bytes_max, deadline_s)
+            if self._credentials is None:
+                arrival.greet()
         except OSError:
             sock.close()
             return
@@ -113,21 +127,19 @@ class Reception:
                 oldest, HandshakeTimedOut("made room for newer connections in their handshake.")
             )
         self._arrivals[arrival] = None
-        self._selector.register(sock, selectors.EVENT_READ, partial(self._receive, arrival))
+        self._selector.register(stream, selectors.EVENT_READ, partial(self._receive, arrival))
 
     def _receive(self, arrival: Arrival, ready: int) -> None:
         if arrival not in self._arrivals:
             return
+        if not arrival.is_greeted:  # its TLS handshake is under way
+            if not self._handshakes_left:
+                return
+            self._handshakes_left -= 1
         try:
-            read_bytes = arrival.sock.recv_into(self._read_buffer)
+            admission = arrival.read(self._read_view)
         except BlockingIOError:
             return
-        except OSError:
-            read_bytes = 0
-        try:
-            if read_bytes == 0:
-                raise WireError("it closed the connection during the handshake.")
-            admission = arrival.receive(memoryview(self._read_buffer)[:read_bytes])
         except WireError as error:
             self._turn_away(arrival, error)
         except OSError as error:

@@ -10,8 +10,7 @@ Decides who may stay connected, and when a silent task counts as lost. Leaves to
 messages mean and which attempt is the current one, to `reception` who comes in, and to `incoming`
 how much memory unfinished frames may take. It binds the driver's addresses only.
 
-The frames are authenticated, not encrypted. TLS, where it is wanted, belongs between `accept` and
-the greeting in `reception`, and at the same place in `client`.
+With a certificate all bytes are encrypted (`private_stream`), from the first that a peer sends.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from epochgate.spark.wire.arrivals import Admission, Arrival
 from epochgate.spark.wire.connection import Connection
@@ -35,6 +34,9 @@ from epochgate.spark.wire.handshake import checked_key
 from epochgate.spark.wire.incoming import IncomingFrames
 from epochgate.spark.wire.listening import bound_sockets
 from epochgate.spark.wire.reception import Reception, arrivals_max_by_default
+
+if TYPE_CHECKING:
+    from epochgate.spark.wire.certificate import Credentials
 
 OUTGOING_BYTES_MAX: Final = 256 * 1024 * 1024
 INCOMING_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -63,10 +65,11 @@ class Listener(Protocol):
 class TaskServer:
     """Accepts tasks and moves messages between them and a listener.
 
-    `heartbeat_timeout_s`: a task from which nothing arrives for so long is lost (a stopped process
-    keeps its TCP connection). `heartbeat_interval_s`: how often a task hears from the driver at
-    least. `incoming_bytes_max`: what large frames that have not arrived whole may take, over all
-    connections. `arrivals_max`: how many connections may be in their handshake, by default half of
+    `credentials`: of the run, for a private wire. `heartbeat_timeout_s`: a task from which nothing
+    arrives for so long is lost (a stopped process keeps its TCP connection).
+    `heartbeat_interval_s`: how often a task hears from the driver at least. `incoming_bytes_max`:
+    what large frames that have not arrived whole may take, over all connections. `arrivals_max`:
+    how many connections may be in their handshake, by default half of
     the process's soft limit of descriptors, and at most 1024. `on_refused(peer, error)` hears, on
     the server's thread, of each peer that was not let in. Raises `WireSettingInvalid`; `start`
     raises `CannotBind`.
@@ -76,6 +79,7 @@ class TaskServer:
         self,
         *,
         key: bytes,
+        credentials: Credentials | None = None,
         host: str,
         port: int = 0,
         listener: Listener,
@@ -97,7 +101,7 @@ class TaskServer:
         if arrivals_max is None:
             arrivals_max = arrivals_max_by_default()
         _check("arrivals_max", arrivals_max, 1, 10**6)
-        self._key = checked_key(key)
+        self._key, self._credentials = checked_key(key), credentials
         self._host, self._port = host, port
         self._listener = listener
         self._frame_bytes_max = frame_bytes_max
@@ -162,6 +166,7 @@ class TaskServer:
                 listening,
                 self._selector,
                 key=self._key,
+                credentials=self._credentials,
                 frame_bytes_max=self._frame_bytes_max,
                 handshake_timeout_s=self._handshake_timeout_s,
                 arrivals_max=self._arrivals_max,
@@ -215,13 +220,20 @@ class TaskServer:
     def _serve(self) -> None:
         watch_at_s = time.monotonic() + self._watch_interval_s
         while not self._closed:
+            self._reception.begin_turn()
             wait_s = 0.0 if self._attention else max(0.0, watch_at_s - time.monotonic())
             for key, ready in self._selector.select(wait_s):
                 key.data(ready)
+                if time.monotonic() >= watch_at_s:  # whatever else is ready, tasks hear in time
+                    watch_at_s = self._watched()
             self._attend_connections()
             if time.monotonic() >= watch_at_s:
-                self._watch()
-                watch_at_s = time.monotonic() + self._watch_interval_s
+                watch_at_s = self._watched()
+
+    def _watched(self) -> float:
+        """Look after all connections; when to do so again."""
+        self._watch()
+        return time.monotonic() + self._watch_interval_s
 
     def _drain_wakeups(self, ready: int) -> None:
         with contextlib.suppress(BlockingIOError):

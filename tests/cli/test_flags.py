@@ -17,6 +17,7 @@ OF_OTHERS = {
     "--epochgate-replay": "pytest's, by the plugin",
     "--epochgate-seed": "pytest's, by the plugin",
     "--add-modules": "java's",
+    "--conf": "spark-submit's",
     "--install": "of a package manager, in a command that a benchmark runs",
     "--yes": "of a package manager, in a command that a benchmark runs",
 }

@@ -12,6 +12,8 @@ from epochgate.fsm import System
 from epochgate.fsm.checker import Result, check
 from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
@@ -21,13 +23,21 @@ from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.placing import PlacedTask
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.steering import SteeredQuery
+from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.control_update import ControlUpdates
+from epochgate.models.placement import Placements
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from tests.mutation.explored import Explored
@@ -108,6 +118,15 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(Sources, subtasks=1, S=2),
     ),
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
+    Placements: (bounds(PlacedTask, hosts=2, F=2), bounds(PlacedTask)),
+    QueryBatches: (
+        bounds(StreamingQuery),
+        bounds(RecordedAfterwards),
+        bounds(StreamingQuery, accepts=3),
+    ),
+    BatchDecisions: (bounds(SteeredQuery, batches=2, F=1), bounds(SteeredQuery)),
+    BatchPlans: (bounds(PlannedQuery, F=1), bounds(PlannedQuery)),
+    ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
 }
 """Around the machines of other systems than the job and its task."""
 

@@ -5,12 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from epochgate.fsm import Machine, System
+from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.placing import PlacedTask
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.steering import SteeredQuery
+from epochgate.models.closed.streaming import StreamingQuery
+from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -23,11 +33,21 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     ConcurrentJob,
     SplitAssignments,
     Compactions,
+    QueryBatches,
+    BatchDecisions,
+    ControlUpdates,
+    BatchPlans,
+    Placements,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
     SplitAssignments: Sources,
     Compactions: CompactingJob,
+    QueryBatches: StreamingQuery,
+    BatchDecisions: SteeredQuery,
+    ControlUpdates: UpdatedControl,
+    BatchPlans: PlannedQuery,
+    Placements: PlacedTask,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

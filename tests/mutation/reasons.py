@@ -56,6 +56,8 @@ EQUIVALENT: dict[str, str] = {
     "checkpoint.forget_parts: `self.ends_due = 0` -> `self.ends_due = 1`": (
         "the count is set with each checkpoint, and read when it is completed"
     ),
+    "lifecycle: attempt_running from any state when is_last_running: regardless of "
+    "is_last_running": "a request that waits looks by itself whether every subtask runs",
     "lifecycle: attempt_left from restarting, finishing, failing, canceling when is_last_leaving: "
     "regardless of is_last_leaving": "the rows of `reconsider` ask again whether the job is down",
     "attempt.note_end: `self.end_others()` -> `pass`": ALONE,
@@ -126,6 +128,13 @@ EQUIVALENT: dict[str, str] = {
     ),
 }
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
+    "post_commit.begin: `self.tries = 0` -> `pass`": (
+        "the work of the closed system fails whatever its tries; a scenario shows that the work of "
+        "each commit has tries of its own"
+    ),
+    "committer.settle: `self.sink.settled(checkpoint)` -> `pass`": (
+        "it tells people what is committed, and nothing depends on it; a scenario shows it"
+    ),
     "attempt.send_restore: `self.scheduler.starting(self.number)` -> `pass`": (
         "in the closed jobs the time for a start runs out at any moment, measured or not"
     ),

@@ -22,8 +22,13 @@ from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.checker.schedule import ClaimBroken, play_on
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models import Job
+from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.compaction import Compactions
+from epochgate.models.control_update import ControlUpdates
+from epochgate.models.placement import Placements
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 from epochgate.runtime import JobConfiguration
@@ -42,6 +47,15 @@ from tests.runtime import test_receipts as receipts
 from tests.runtime.letters import WritingProgram, archive
 from tests.scenarios import test_scenarios as scenarios
 
+OF_NO_SCENARIO = (
+    SplitAssignments,
+    Compactions,
+    QueryBatches,
+    BatchDecisions,
+    ControlUpdates,
+    BatchPlans,
+    Placements,
+)
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))
 REPEATED = {("repeat", tag): tag for tag in ("acknowledge", "confirm")}
@@ -52,7 +66,7 @@ HELD = ((), ("lose",), ("blocking",))
 
 def found_by_the_runtime(mutant: AnyMutant, found: Found | None) -> Seen | None:
     """Play what the checker has found, disturb jobs, run tests; None if the mutant survives."""
-    if mutant.home.system in (SplitAssignments, Compactions):
+    if mutant.home.system in OF_NO_SCENARIO:
         return None  # it runs in none of the scenarios, and in no job without a source
     looks: list[Callable[[], Seen | None]]
     looks = [lambda: _told(mutant)]

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from epochgate.models.batch_decision import DecisionPort
+from epochgate.models.batch_plan import PlanPort
+from epochgate.models.control_update import VersionPort
 from epochgate.runtime.api.restart_strategies import RestartStrategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem, WrittenOnce
 from epochgate.runtime.objects.client import ObjectStore
@@ -56,6 +59,7 @@ PACKAGES = (
     "runtime.savepoints.asking",
     "runtime.savepoints.requests",
     "runtime.source",
+    "runtime.steering",
     "runtime.store",
     "pipeline",
     "testing",
@@ -71,12 +75,14 @@ PACKAGES = (
     "spark.pipeline",
     "spark.postgres_sink",
     "spark.session",
+    "spark.streaming",
     "spark.wire",
 )
 
 
 IMPLEMENTED: dict[str, tuple[type, ...]] = {
     "ComposedOperations": (FileSystem, WrittenOnce),
+    "Deciding": (DecisionPort,),
     "DirectoryCheckpointStore": (CheckpointStore,),
     "ExponentialDelay": (RestartStrategy,),
     "FaultyFileSystem": (FileSystem, WrittenOnce, LocalFileSystem),
@@ -90,6 +96,8 @@ IMPLEMENTED: dict[str, tuple[type, ...]] = {
     "NoRestart": (RestartStrategy,),
     "SimulatedWork": (BlockingWork,),
     "ThreadedWork": (BlockingWork,),
+    "Planning": (PlanPort,),
+    "Updating": (VersionPort,),
 }
 """Classes that follow a protocol without deriving from it."""
 

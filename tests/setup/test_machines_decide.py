@@ -11,9 +11,14 @@ from pathlib import Path
 import pytest
 
 from epochgate.fsm import Machine, System
+from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -27,6 +32,11 @@ SYSTEMS: tuple[type[System], ...] = (
     BatchSnapshots,
     Recreations,
     SplitAssignments,
+    QueryBatches,
+    BatchDecisions,
+    ControlUpdates,
+    BatchPlans,
+    Placements,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 

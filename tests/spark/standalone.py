@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,19 +32,24 @@ class Cluster(NamedTuple):
 
 @contextlib.contextmanager
 def standalone_cluster(
-    folder: Path, hosts: tuple[str, str] = ("127.0.0.1", "127.0.0.1")
+    folder: Path,
+    hosts: tuple[str, str] = ("127.0.0.1", "127.0.0.1"),
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
-    """`hosts`: where the workers listen, addresses of the loopback interface."""
+    """`hosts`: where the workers listen, addresses of the loopback interface. `variables`: what the
+    environment of master and workers has beside what they need.
+    """
     python = bare_python(folder)
     processes: list[subprocess.Popen[str]] = []
+    more = dict(variables or {})
     try:
-        master = _daemon(folder, "master.Master", [], processes)
+        master = _daemon(folder, "master.Master", [], processes, more)
         address = _said(master, r"Starting Spark master at (spark://\S+)")
         for number, host in enumerate(hosts):
             work = folder / f"work-{number}"
             work.mkdir()
             arguments = ["--cores", "2", "--memory", "1024M", "--work-dir", str(work), address]
-            worker = _daemon(folder, "worker.Worker", arguments, processes, host)
+            worker = _daemon(folder, "worker.Worker", arguments, processes, more, host)
             _said(worker, r"(Successfully registered) with master")
         yield Cluster(address, python)
     finally:
@@ -72,6 +77,7 @@ def _daemon(
     name: str,
     arguments: list[str],
     processes: list[subprocess.Popen[str]],
+    variables: Mapping[str, str],
     host: str = "127.0.0.1",
 ) -> subprocess.Popen[str]:
     spec = importlib.util.find_spec("pyspark")
@@ -87,6 +93,7 @@ def _daemon(
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
         "-Dspark.master.rest.enabled=false -Dspark.ui.enabled=false",
+        **variables,
     }
     listening = ["--host", host, "--port", "0", "--webui-port", "0"]
     launcher = str(home / "bin" / "spark-class")

@@ -15,6 +15,7 @@ import pytest
 
 from epochgate.errors import UsageError
 from epochgate.spark.errors import (
+    KeyExposed,
     LocalMasterWithoutRetries,
     MasterInvalid,
     NotASparkSession,
@@ -144,13 +145,15 @@ class TestLiveSession:
         ):
             assert "spark.task.maxFailures is 4" in validate_session(spark)[0]
 
-    def test_a_key_that_can_be_read_on_the_network_is_warned_about(self, spark: Any) -> None:
+    def test_a_key_that_can_be_read_on_the_network_is_refused(self, spark: Any) -> None:
         with (
             changed(spark, "spark.master", "spark://10.0.0.1:7077"),
             changed(spark, "spark.driver.host", "10.0.0.1"),
         ):
-            (warning,) = validate_session(spark)
-            assert "the key of this run crosses the network of 10.0.0.1 unencrypted" in warning
+            with pytest.raises(KeyExposed, match=r"cross the network of 10\.0\.0\.1 unencrypted"):
+                validate_session(spark)
+            (warning,) = validate_session(spark, wire="insecure")
+            assert warning.endswith("runs all the same, because its wire is insecure")
             with changed(spark, "spark.ssl.rpc.enabled", "true"):
                 assert validate_session(spark) == []
 

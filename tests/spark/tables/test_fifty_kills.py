@@ -11,12 +11,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
 import psycopg
 import pytest
 
+from epochgate.soaking import object_server
+from epochgate.soaking.folders import ObjectTable
 from tests.spark.ingest.simulated import write_source
 from tests.spark.tables import delta_replay, iceberg_replay
 from tests.spark.tables.postgres_server import Server
@@ -39,9 +43,13 @@ class Target:
     strike: Callable[[], None] | None = None
 
 
-@pytest.fixture(params=["delta", "iceberg", "postgres"])
+@pytest.fixture(params=["directory", "objects", "delta", "iceberg", "postgres"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
-    if request.param == "delta":
+    if request.param == "directory":
+        yield Target(str(tmp_path / "table"), lambda: numbers_in(tmp_path / "table"))
+    elif request.param == "objects":
+        yield from _of_object_store(tmp_path)
+    elif request.param == "delta":
         pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
         table = tmp_path / "table"
         yield Target(f"delta:{table}", lambda: delta_replay.rows(table))
@@ -54,6 +62,41 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
         yield Target("iceberg:lake.sales.events", lambda: iceberg_replay.rows(tmp_path), described)
     else:
         yield from _of_postgres()
+
+
+def numbers_in(files: Path) -> list[int]:
+    """What DuckDB finds in a directory."""
+    if not any(files.rglob("*.parquet")):
+        return []
+    found = duckdb.execute("select x from read_parquet(?) order by x", [f"{files}/**/*.parquet"])
+    return [x for (x,) in found.fetchall()]
+
+
+def _of_object_store(tmp_path: Path) -> Iterator[Target]:
+    folder, on = tmp_path / "server", object_server.ports(object_server.PORTS)
+    folder.mkdir()
+    with ExitStack() as running:
+        try:
+            variables = running.enter_context(object_server.seaweedfs(folder, on))
+        except object_server.ServerMissing as missing:
+            pytest.skip(str(missing))
+        bucket = object_server.BUCKET
+        table = ObjectTable(f"{bucket}/table", tmp_path / "copies", variables)
+
+        def strike() -> None:
+            running.close()
+            running.enter_context(object_server.seaweedfs(folder, on))
+            readable_s = time.monotonic() + START_S
+            while True:  # the server answers before it has found all of its volumes
+                try:
+                    table.files()
+                    return
+                except OSError:
+                    if time.monotonic() > readable_s:
+                        raise
+                time.sleep(POLL_S)
+
+        yield Target(f"s3://{bucket}/table", lambda: numbers_in(table.files()), variables, strike)
 
 
 def _of_postgres() -> Iterator[Target]:

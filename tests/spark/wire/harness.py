@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from epochgate.spark.wire import Connection, TaskChannel, TaskServer, WireError, new_key
+from epochgate.spark.wire.certificate import new_credentials, task_context
 from epochgate.spark.wire.handshake import (
     GREETING_BYTES,
     VERDICT_BYTES,
@@ -75,10 +76,14 @@ class Recorder:
 
 
 class Wire:
-    """A running server with its key and its recorder."""
+    """A running server with its key, the credentials of a private wire, and its recorder."""
+
+    is_private = False
 
     def __init__(self, **settings: Any) -> None:
         self.key = new_key()
+        self.credentials = new_credentials() if self.is_private else None
+        self.certificate = None if self.credentials is None else self.credentials.certificate
         self.recorder = Recorder()
         listener = settings.pop("listener", self.recorder)
         defaults: dict[str, Any] = {
@@ -88,13 +93,16 @@ class Wire:
         }
         self.server = TaskServer(
             key=self.key,
+            credentials=self.credentials,
             listener=listener,
             on_refused=self.recorder.refused,
             **{**defaults, **settings},
         )
 
     def channel(self, hello: dict[str, Any] | None = None, **settings: Any) -> TaskChannel:
-        return TaskChannel.connect(self.server.address, self.key, hello or {}, **settings)
+        return TaskChannel.connect(
+            self.server.address, self.key, hello or {}, certificate=self.certificate, **settings
+        )
 
     @contextmanager
     def pair(self, **settings: Any) -> Iterator[tuple[Connection, TaskChannel]]:
@@ -105,9 +113,17 @@ class Wire:
     def stranger(self) -> socket.socket:
         return socket.create_connection(self.server.address, timeout=WAIT_S)
 
+    def greeted(self) -> socket.socket:
+        """A bare socket, behind the handshake of TLS where the wire is private; Python's own
+        `SSLSocket` then.
+        """
+        if self.certificate is None:
+            return self.stranger()
+        return task_context(self.certificate).wrap_socket(self.stranger())
+
     def authenticated(self) -> tuple[socket.socket, SessionKeys]:
         """A bare socket behind the handshake, for bytes that no channel would send."""
-        sock = self.stranger()
+        sock = self.greeted()
         handshake = TaskHandshake(self.key)
         sock.sendall(handshake.answer(read_exactly(sock, GREETING_BYTES)))
         return sock, handshake.accept(read_exactly(sock, VERDICT_BYTES))
@@ -125,7 +141,8 @@ class Wire:
         )
         try:
             assert process.stdin is not None
-            process.stdin.write(self.key)
+            certificate = self.certificate or b""
+            process.stdin.write(self.key + len(certificate).to_bytes(2, "big") + certificate)
             process.stdin.flush()
             yield process
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -144,9 +145,13 @@ def test_sent_messages_leave_at_once_and_not_with_the_next_heartbeat() -> None:
 
 
 def test_frames_wait_for_no_others() -> None:
-    with running_wire() as wire, wire.pair() as (connection, _):
-        assert connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    with (
+        running_wire() as wire,
+        wire.pair() as (connection, _),
+        socket.socket(fileno=os.dup(connection.sock.fileno())) as sock,
+    ):
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
 
 
 def test_messages_of_eight_megabytes_pass_both_ways() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from typing import Any
 
 import msgpack
@@ -43,21 +45,22 @@ def map_32(count: int) -> bytes:
     return b"\xdf" + count.to_bytes(4, "big")
 
 
+@cache
 def pairs(count: int) -> bytes:
     return b"".join(msgpack.packb(f"{number:x}") + b"\x80" for number in range(count))
 
 
-EXPANDING = {
-    "empty lists": array_32(LARGEST) + b"\x90" * LARGEST,
-    "empty lists in a message": b"\x91\x92\xa1m" + array_32(LARGEST) + b"\x90" * LARGEST,
-    "empty maps": array_32(LARGEST) + b"\x80" * LARGEST,
-    "lists of one": array_32(LARGEST // 2) + b"\x91\xc0" * (LARGEST // 2),
-    "short texts": array_32(LARGEST // 3) + b"\xa2ab" * (LARGEST // 3),
-    "pairs": b"\x91\x92\xa1m" + map_32(3 * MIB) + pairs(3 * MIB),
-    "announced in one another": (array_32(LARGEST // 5)) * (LARGEST // 5),
-    "announced in a large frame": (array_32(LARGEST) * 1000) + b"\xc0" * (LARGEST - 6000),
-    "announced in a small frame": array_32(1) + array_32(60_000) * 1000 + b"\xc0" * 55_000,
-    "short announcements in a small frame": b"\xdc\xff\xff" * 20_000,
+EXPANDING: dict[str, Callable[[], bytes]] = {
+    "empty lists": lambda: array_32(LARGEST) + b"\x90" * LARGEST,
+    "empty lists in a message": lambda: b"\x91\x92\xa1m" + array_32(LARGEST) + b"\x90" * LARGEST,
+    "empty maps": lambda: array_32(LARGEST) + b"\x80" * LARGEST,
+    "lists of one": lambda: array_32(LARGEST // 2) + b"\x91\xc0" * (LARGEST // 2),
+    "short texts": lambda: array_32(LARGEST // 3) + b"\xa2ab" * (LARGEST // 3),
+    "pairs": lambda: b"\x91\x92\xa1m" + map_32(3 * MIB) + pairs(3 * MIB),
+    "announced in one another": lambda: (array_32(LARGEST // 5)) * (LARGEST // 5),
+    "announced in a large frame": lambda: (array_32(LARGEST) * 1000) + b"\xc0" * (LARGEST - 6000),
+    "announced in a small frame": lambda: array_32(1) + array_32(60_000) * 1000 + b"\xc0" * 55_000,
+    "short announcements in a small frame": lambda: b"\xdc\xff\xff" * 20_000,
 }
 
 
@@ -70,7 +73,7 @@ def fed(payload: bytes) -> FrameDecoder:
 
 @pytest.mark.parametrize("name", EXPANDING)
 def test_a_frame_that_would_expand_is_refused_before_anything_is_built(name: str) -> None:
-    one = fed(EXPANDING[name])
+    one = fed(EXPANDING[name]())
     tracemalloc.start()
     try:
         started_s = time.thread_time()
@@ -80,6 +83,27 @@ def test_a_frame_that_would_expand_is_refused_before_anything_is_built(name: str
         assert tracemalloc.get_traced_memory()[1] < 16 * MIB
     finally:
         tracemalloc.stop()
+
+
+MESSAGE = b"\x91\x92\xa1m"
+WORST: dict[str, Callable[[], bytes]] = {
+    **EXPANDING,
+    "as many values as may be": lambda: (
+        b"\x91\x92\xa1m" + array_32(VALUES_MAX - 4) + b"\x90" * VALUES_MAX
+    ),
+    "one large text": lambda: MESSAGE + b"\xc6" + LARGEST.to_bytes(4, "big") + bytes(LARGEST),
+}
+TENTH_OF_HEARTBEAT_S = 1.0
+"""Of the time after which a task that is silent counts as lost, by default."""
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_no_frame_keeps_the_wires_thread_for_a_tenth_of_the_heartbeat(name: str) -> None:
+    one = fed(WORST[name]())
+    started_s = time.thread_time()
+    with suppress(FrameTooLarge, FrameCorrupt):
+        one.next_batch()
+    assert time.thread_time() - started_s < TENTH_OF_HEARTBEAT_S
 
 
 def count_of(value: Any) -> int:
@@ -155,7 +179,7 @@ class LargeSender:
         while len(self._rest) > leaving:
             try:
                 sent = self.sock.send(self._rest[: len(self._rest) - leaving])
-            except BlockingIOError:
+            except (BlockingIOError, ssl.SSLWantWriteError):
                 return False
             self._rest = self._rest[sent:]
         return True

@@ -46,7 +46,7 @@ from tests.spark.wire.harness import (
 def test_a_wrong_key_fails_on_both_sides_and_reaches_no_listener() -> None:
     with running_wire() as wire:
         with pytest.raises(AuthenticationFailed, match="check that this task belongs to this run"):
-            TaskChannel.connect(wire.server.address, new_key(), {})
+            TaskChannel.connect(wire.server.address, new_key(), {}, certificate=wire.certificate)
         assert isinstance(wire.recorder.next_refusal(), AuthenticationFailed)
         assert wire.recorder.no_task_came_in()
 
@@ -122,14 +122,14 @@ def test_a_driver_that_is_not_there_is_explained() -> None:
 
 @pytest.mark.parametrize("beginning", [b"", b"EGW", b"EGWIRE\0\1" + bytes(63)])
 def test_a_half_open_handshake_ends_with_its_time(beginning: bytes) -> None:
-    with running_wire(handshake_timeout_s=0.2) as wire, wire.stranger() as sock:
+    with running_wire(handshake_timeout_s=0.4) as wire, wire.greeted() as sock:
         sock.sendall(beginning)
         assert len(read_to_the_end(sock)) == GREETING_BYTES
         assert isinstance(wire.recorder.next_refusal(), HandshakeTimedOut)
 
 
 def test_an_authenticated_peer_that_never_says_hello_ends_with_its_time() -> None:
-    with running_wire(handshake_timeout_s=0.2) as wire:
+    with running_wire(handshake_timeout_s=0.4) as wire:
         sock, _ = wire.authenticated()
         with sock:
             read_to_the_end(sock)
@@ -160,7 +160,7 @@ def test_a_hello_under_another_sessions_key_is_forged() -> None:
 
 def test_strangers_beyond_the_limit_push_out_the_oldest_and_tasks_still_come_in() -> None:
     with running_wire(arrivals_max=5) as wire, ExitStack() as strangers:
-        socks = [strangers.enter_context(wire.stranger()) for _ in range(20)]
+        socks = [strangers.enter_context(wire.greeted()) for _ in range(20)]
         for sock in socks:
             read_exactly(sock, GREETING_BYTES)
         with wire.pair() as (connection, channel):
@@ -255,6 +255,27 @@ def test_a_blocked_driver_does_not_take_its_own_absence_for_the_tasks() -> None:
         assert blocking.nothing_was_lost()
 
 
+def test_tasks_hear_of_the_driver_between_messages_that_take_it_long() -> None:
+    count, each_s = 12, 0.25
+
+    class Slow(Recorder):
+        def received(self, connection: Connection, messages: list[list[Any]]) -> None:
+            threading.Event().wait(each_s)
+            super().received(connection, messages)
+
+    slow = Slow()
+    with running_wire(listener=slow) as wire, ExitStack() as channels:
+        quiet = channels.enter_context(wire.channel(silence_timeout_s=count * each_s / 2))
+        busy = [channels.enter_context(wire.channel()) for _ in range(count)]
+        for _ in range(count + 1):
+            slow.next_connection()
+        for channel in busy:
+            channel.send(["long"])
+        # Raises when it was silent for half of the time that all of them take.
+        assert quiet.receive(count * each_s) == []
+        assert [slow.next_message() for _ in busy] == [["long"]] * count
+
+
 @pytest.mark.parametrize("where", ["connected", "received", "lost"])
 def test_a_listener_that_raises_loses_one_connection_and_never_the_server(where: str) -> None:
     losses: queue.Queue[str] = queue.Queue()
@@ -312,7 +333,7 @@ def test_closing_the_server_frees_everything() -> None:
     threads, descriptors = threading.active_count(), open_descriptors()
     with running_wire() as wire, ExitStack() as channels:
         held = [channels.enter_context(wire.channel()) for _ in range(10)]
-        stranger = channels.enter_context(wire.stranger())
+        stranger = channels.enter_context(wire.greeted())
         read_exactly(stranger, GREETING_BYTES)
         address = wire.server.address
         for _ in held:

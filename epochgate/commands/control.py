@@ -1,0 +1,208 @@
+"""`epochgate control`: what steers streaming queries, which batch saw what, and a change of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from epochgate.commands.status import aligned
+from epochgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from epochgate.runtime.steering.deciding import Decision
+    from epochgate.runtime.steering.history import Update
+    from epochgate.runtime.steering.place import Entries
+
+ACTIONS = ("list", "show", "set")
+SHOWN = 10
+
+DESCRIPTION = """\
+Show the controls in a store: their values, their updates, and which batch of
+which query ran with what. `set` changes values, from the next batch on that is
+planned; queries that run see it as they see `Control.update`."""
+
+EPILOG = """\
+examples:
+  epochgate control list controls            every control in the directory
+  epochgate control show controls pricing    its updates, and the newest batches
+  epochgate control set s3://jobs/controls pricing limit=700 mode='"strict"'
+                                             values are JSON
+
+Exit codes: 0 success, 1 the store failed, 2 there is no such control or value."""
+
+
+class AssignmentRefused(UsageError):
+    """What is to be set is not NAME=JSON."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "control",
+        help="show what steers streaming queries, and change it",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=", ".join(ACTIONS))
+    parser.add_argument("store", metavar="STORE", help="the directory or URL of the controls")
+    parser.add_argument("control", nargs="?", metavar="CONTROL", help="of show and set")
+    parser.add_argument("values", nargs="*", metavar="NAME=JSON", help="of set")
+    parser.add_argument(
+        "--query", metavar="ID", help="of show: this query alone (default: all of them)"
+    )
+    parser.add_argument("--all", action="store_true", help=f"all that is kept, not {SHOWN} of each")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it. Raises ControlMissing, AssignmentRefused, and what the store raises."""
+    from epochgate.errors import EpochgateError
+    from epochgate.runtime.steering.place import open_entries
+
+    entries = open_entries(arguments.store)
+    try:
+        return _ACTIONS[arguments.action](entries, arguments)
+    except (OSError, ValueError) as error:
+        raise EpochgateError(f"{arguments.store} cannot be read: {error}") from error
+
+
+def _list(entries: Entries, arguments: argparse.Namespace) -> int:
+    from epochgate.runtime.steering import Versions
+    from epochgate.runtime.steering.place import controls_in, queries_of
+
+    found: list[dict[str, Any]] = []
+    for control in controls_in(entries):
+        version, value = Versions(entries, control).newest()
+        queries = queries_of(entries, control)
+        found.append({"control": control, "version": version, "value": value, "queries": queries})
+    if arguments.json:
+        print(json.dumps(found, default=repr))
+    elif not found:
+        print(f"{arguments.store} has no controls")
+    else:
+        rows = [
+            [one["control"], str(one["version"]), _told(one["value"]), str(len(one["queries"]))]
+            for one in found
+        ]
+        print("\n".join(aligned([["control", "version", "updated values", "queries"], *rows])))
+    return 0
+
+
+def _show(entries: Entries, arguments: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from epochgate.runtime.steering import decisions, updates
+    from epochgate.runtime.steering.place import queries_of
+
+    control = _existing(entries, arguments)
+    found = updates(entries, control)
+    wanted = [arguments.query] if arguments.query else queries_of(entries, control)
+    seen = {query: decisions(entries, control, query) for query in wanted}
+    if arguments.json:
+        shown = {
+            "control": control,
+            "updates": [asdict(one) for one in found],
+            "queries": {query: [asdict(one) for one in of] for query, of in seen.items()},
+        }
+        print(json.dumps(shown, default=repr))
+        return 0
+    shown_max = None if arguments.all else SHOWN
+    lines = [f"control {control} in {arguments.store}", "", *_updates(found, shown_max)]
+    for query, of in seen.items():
+        lines += ["", f"query {query}", *_batches(of, shown_max)]
+    print("\n".join(lines))
+    return 0
+
+
+def _set(entries: Entries, arguments: argparse.Namespace) -> int:
+    from epochgate.runtime.steering import Updating, Versions, decisions
+    from epochgate.runtime.steering.place import queries_of
+    from epochgate.runtime.steering.values import checked
+
+    control = _existing(entries, arguments)
+    changes = checked(control, dict(map(_assigned, arguments.values)))
+    known = set(Versions(entries, control).newest()[1])
+    for query in queries_of(entries, control):
+        for decision in decisions(entries, control, query)[-1:]:
+            known |= decision.value.keys()
+    if not changes or not changes.keys() <= known:
+        wrong = sorted(changes.keys() - known)
+        raise AssignmentRefused(
+            f"{f'{control} has no value {wrong[0]!r}' if wrong else 'nothing is to be set'}; give "
+            f"NAME=JSON, with a name of {', '.join(sorted(known))}"
+        )
+    version = Updating(entries, arguments.store, control, "epochgate control set").update(changes)
+    if arguments.json:
+        print(json.dumps({"control": control, "version": version, "changes": changes}))
+    else:
+        print(f"update {version} of {control}: {_told(changes)}, from the next batch on")
+    return 0
+
+
+_ACTIONS: dict[str, Callable[[Entries, argparse.Namespace], int]] = {
+    "list": _list,
+    "show": _show,
+    "set": _set,
+}
+
+
+def _existing(entries: Entries, arguments: argparse.Namespace) -> str:
+    from epochgate.runtime.steering.errors import ControlMissing
+    from epochgate.runtime.steering.place import controls_in
+
+    there = controls_in(entries)
+    if arguments.control not in there:
+        raise ControlMissing(arguments.store, arguments.control or "(none was named)", there)
+    return str(arguments.control)
+
+
+def _assigned(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        quoted = f"{name}='{json.dumps(value)}'"
+        hint = f"; a word stands in quotes, {quoted}" if sign else ""
+        raise AssignmentRefused(f"{text!r} is not NAME=JSON{hint}") from None
+
+
+def _updates(found: Sequence[Update], shown_max: int | None) -> list[str]:
+    if not found:
+        return ["no updates: every batch runs with the initial value"]
+    rows = [
+        [str(one.version), _clock(one.updated_at), _told(one.changes), one.updated_by]
+        for one in _last(found, shown_max)
+    ]
+    return [*aligned([["update", "at", "changes", "by"], *rows]), *_more(found, shown_max)]
+
+
+def _batches(found: Sequence[Decision], shown_max: int | None) -> list[str]:
+    rows = [
+        [str(one.batch), str(one.version), str(one.since), _clock(one.decided_at), _told(one.value)]
+        for one in _last(found, shown_max)
+    ]
+    header = ["batch", "update", "since batch", "decided at", "ran with"]
+    return [*aligned([header, *rows]), *_more(found, shown_max)]
+
+
+def _last(found: Sequence[Any], shown_max: int | None) -> Sequence[Any]:
+    return found if shown_max is None else found[-shown_max:]
+
+
+def _more(found: Sequence[Any], shown_max: int | None) -> list[str]:
+    if shown_max is None or len(found) <= shown_max:
+        return []
+    return [f"({len(found) - shown_max} older ones: --all)"]
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def _told(value: dict[str, Any]) -> str:
+    told = json.dumps(value, default=repr)
+    return told if len(told) <= 60 else f"{told[:57]}..."

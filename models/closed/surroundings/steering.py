@@ -1,0 +1,407 @@
+"""What is around the decisions for batches: Spark's two logs, the drivers of one query, and the
+store with its listing and its late requests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
+from epochgate.fsm.closed import Environment
+from epochgate.models.batch_decision import IDLE, BatchDecision
+
+if TYPE_CHECKING:
+    from epochgate.models.closed.steering import SteeredQuery
+
+NOTHING, LOOK, READ, WRITE, CONFIRM = range(5)
+GONE, UP, DECIDING, RUNNING = "gone", "up", "deciding", "running"
+
+
+class Decider(BatchDecision):
+    """The machine that runs in production; the next process has another."""
+
+    restart: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *BatchDecision.ROWS,
+        Row("restart", ANY, IDLE, None, "forget_all", "the next process knows nothing of this one"),
+    )
+    # fmt: on
+
+    def forget_all(self) -> None:
+        self.batch = 0
+        self.version = 0
+        self.since = 0
+        self.tries = 0
+
+
+class Query(Environment):
+    """Spark's offset log and commit log, the store of decisions, and what tasks have seen."""
+
+    STATES = ("up",)
+    INITIAL = "up"
+
+    system: SteeredQuery
+
+    planned: int = Int("batches")
+    """The newest batch in the offset log; 0 for none."""
+    committed: int = Int("batches")
+    is_decided: list[bool] = Array(Bool(), "slots")
+    """A decision for the batch lies in the store."""
+    decided: list[int] = Array(Int("versions"), "slots")
+    since: list[int] = Array(Int("batches"), "slots")
+    """With which version, and since which batch."""
+    newest: int = Int("batches")
+    """The newest batch with a decision: it is never removed."""
+    is_stray: list[bool] = Array(Bool(), "slots")
+    """The decision was made after the batch was forgotten."""
+    is_seen: list[bool] = Array(Bool(), "slots")
+    """A task has run the batch."""
+    seen: list[int] = Array(Int("versions"), "slots")
+    """With which version the first task has run it."""
+    due: list[int] = Array(Int("versions"), "slots")
+    """The newest version when the batch was planned."""
+    replays: int = Int(1)
+    clashes: int = Int(1)
+
+    remember: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("remember", "up", STAY, None, "note_planned", "the offsets of a batch are durable"),
+    )
+    # fmt: on
+
+    def note_planned(self, batch: int) -> None:
+        self.planned = batch
+        self.due[batch] = self.system.user.version
+
+    def create(self, batch: int, version: int, since: int) -> bool:
+        """Whether there was none: then there is this one."""
+        if self.is_decided[batch]:
+            self.clashes = 1
+            return False
+        self.is_decided[batch] = True
+        self.decided[batch] = version
+        self.since[batch] = since
+        self.is_stray[batch] = self.newest >= batch + self.system.retained
+        if self.newest < batch:
+            self.newest = batch
+        return True
+
+    def create_unheard(self, batch: int, version: int, since: int) -> None:
+        if not self.is_decided[batch]:
+            is_new = self.create(batch, version, since)
+            assert is_new, "there was none"
+
+    def remove(self, batch: int) -> None:
+        for b in range(self.system.slots):
+            if b <= batch:
+                self.is_decided[b] = False
+                self.decided[b] = 0
+                self.since[b] = 0
+                self.is_stray[b] = False
+
+    def see(self, batch: int, version: int) -> None:
+        """A task runs the batch with this version."""
+        assert not self.is_seen[batch] or self.seen[batch] == version, (
+            "two runs of one batch see one version"
+        )
+        assert version >= self.due[batch], "a batch sees each update that was there before it"
+        assert all(
+            b == batch
+            or not self.is_seen[b]
+            or (self.seen[b] <= version) == (b < batch)
+            or self.seen[b] == version
+            for b in range(self.system.slots)
+        ), "versions are seen in their order"
+        if self.is_seen[batch]:
+            self.replays = 1
+        self.is_seen[batch] = True
+        self.seen[batch] = version
+        self.system.asker.hold_against(batch, version)
+
+
+class Driver(Environment):
+    """A process that drives the query; two at once where one was taken for dead."""
+
+    INDEX = ("driver",)
+    STATES = (GONE, UP, DECIDING, RUNNING)
+    INITIAL = GONE
+
+    system: SteeredQuery
+    driver: int
+
+    batch: int = Int("batches")
+    """The batch that it runs, or that it has committed."""
+    version: int = Int("versions")
+    """What the function was given."""
+    worked: int = Int("tasks")
+    """How many tasks of the batch have run."""
+
+    start: Trigger
+    plan: Trigger
+    run: Trigger
+    refuse: Trigger
+    fail: Trigger
+    work: Trigger
+    commit: Trigger
+    die: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("start",  GONE,                    UP,       "may_start and not has_planned",
+            "count_start, read_committed",  "all that was planned is committed"),
+        Row("start",  GONE,                    DECIDING, "may_start and has_planned",
+            "count_start, read_planned, decide", "the batch that is not committed is run again"),
+
+        Row("plan",   UP,                      DECIDING, "has_more and is_next",
+            "plan_next, decide",            "there is data: its offsets are made durable"),
+        Row("plan",   UP,                      GONE,     "has_more and not is_next",
+            "restart",                      "another driver has planned this batch"),
+
+        Row("run",    DECIDING,                RUNNING,  None,
+            "note_version",                 "the function is called"),
+        Row("refuse", DECIDING,                GONE,     None,
+            "restart",                      "the query fails"),
+        Row("fail",   DECIDING,                GONE,     None,
+            "restart",                      "the query fails"),
+
+        Row("work",   RUNNING,                 STAY,     "has_tasks",
+            "run_task",                     "a task sees the value that travels with it"),
+        Row("commit", RUNNING,                 UP,       "not has_tasks and is_first",
+            "commit_batch",                 "the batch is over"),
+        Row("commit", RUNNING,                 GONE,     "not has_tasks and not is_first",
+            "restart",                      "another driver has committed this batch"),
+
+        Row("die",    (UP, DECIDING, RUNNING), GONE,     "may_fail",
+            "spend_failure, restart",       "the process is killed"),
+    )
+    # fmt: on
+
+    def may_start(self) -> bool:
+        return self.system.user.starts < self.system.R
+
+    def has_planned(self) -> bool:
+        return self.system.query.planned > self.system.query.committed
+
+    def has_more(self) -> bool:
+        return self.batch < self.system.batches
+
+    def is_next(self) -> bool:
+        return self.system.query.planned == self.batch
+
+    def has_tasks(self) -> bool:
+        return self.worked < self.system.tasks
+
+    def is_first(self) -> bool:
+        return self.system.query.committed < self.batch
+
+    def may_fail(self) -> bool:
+        return self.system.user.failures < self.system.F
+
+    def count_start(self) -> None:
+        self.system.user.starts += 1
+
+    def read_committed(self) -> None:
+        self.batch = self.system.query.committed
+
+    def read_planned(self) -> None:
+        self.batch = self.system.query.planned
+
+    def plan_next(self) -> None:
+        self.batch += 1
+        self.system.query.remember(self.batch)
+
+    def decide(self) -> None:
+        self.system.batch_decision[self.driver].begin(self.batch)
+
+    def note_version(self, version: int) -> None:
+        self.version = version
+
+    def run_task(self) -> None:
+        self.worked += 1
+        self.system.query.see(self.batch, self.told())
+
+    def told(self) -> int:
+        """The value that travels with a task."""
+        return self.version
+
+    def commit_batch(self) -> None:
+        self.system.query.committed = self.batch
+        self.worked = 0
+        self.version = 0
+
+    def restart(self) -> None:
+        self.batch = 0
+        self.version = 0
+        self.worked = 0
+        self.system.client[self.driver].cut()
+        self.system.batch_decision[self.driver].restart()
+
+    def spend_failure(self) -> None:
+        self.system.user.failures += 1
+
+
+class Client(Environment):
+    """A driver's connection to the store: port `store` of its machine."""
+
+    INDEX = ("driver",)
+    STATES = ("up",)
+    INITIAL = "up"
+
+    system: SteeredQuery
+    driver: int
+
+    asked: int = Int(CONFIRM)
+    batch: int = Int("batches")
+    version: int = Int("versions")
+    since: int = Int("batches")
+    late: int = Int("batches")
+    """A decision that was sent and not answered may be written yet; 0 for none."""
+    late_version: int = Int("versions")
+    late_since: int = Int("batches")
+
+    answer: Trigger
+    arrive: Trigger
+    lose: Trigger
+    deny: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("answer", "up", STAY, "is_asked",  "answer_it",   "the store has done it, and says so"),
+        Row("arrive", "up", STAY, "has_late",  "write_late",  "a request without an answer takes effect"),
+        Row("lose",   "up", STAY, "may_lose",  "spend_failure, leave_it, answer_unknown",
+                                                              "the answer does not come"),
+        Row("deny",   "up", STAY, "may_fail",  "spend_failure, answer_broken",
+                                                              "the store refuses, and does nothing"),
+    )
+    # fmt: on
+
+    def is_asked(self) -> bool:
+        return self.asked != NOTHING
+
+    def has_late(self) -> bool:
+        return self.late > 0
+
+    def may_lose(self) -> bool:
+        return self.asked == WRITE and self.late == 0 and self.system.user.failures < self.system.F
+
+    def may_fail(self) -> bool:
+        return self.is_asked() and self.system.user.failures < self.system.F
+
+    def answer_it(self) -> None:
+        asked = self.asked
+        batch = self.batch
+        version = self.version
+        since = self.since
+        self.end()
+        if asked == LOOK:
+            self.tell_found(batch)
+        if asked == READ:
+            self.tell_newest()
+        if asked == WRITE:
+            self.tell_written(batch, version, since)
+        if asked == CONFIRM:
+            self.system.batch_decision[self.driver].confirmed(self.behind(batch))
+
+    def tell_found(self, batch: int) -> None:
+        if self.system.query.is_decided[batch]:
+            self.system.batch_decision[self.driver].found(
+                self.behind(batch), self.system.query.decided[batch]
+            )
+        else:
+            self.system.batch_decision[self.driver].missing(self.behind(batch))
+
+    def tell_newest(self) -> None:
+        newest = self.system.query.newest
+        self.system.batch_decision[self.driver].newest(
+            self.system.user.version,
+            self.system.query.decided[newest],
+            self.system.query.since[newest],
+        )
+
+    def tell_written(self, batch: int, version: int, since: int) -> None:
+        if self.system.query.create(batch, version, since):
+            self.system.batch_decision[self.driver].written()
+        else:
+            self.system.batch_decision[self.driver].taken()
+
+    def behind(self, batch: int) -> int:
+        if self.system.query.newest > batch:
+            return self.system.query.newest - batch
+        return 0
+
+    def end(self) -> None:
+        self.asked = NOTHING
+        self.batch = 0
+        self.version = 0
+        self.since = 0
+
+    def write_late(self) -> None:
+        batch = self.late
+        version = self.late_version
+        since = self.late_since
+        self.late = 0
+        self.late_version = 0
+        self.late_since = 0
+        self.system.query.create_unheard(batch, version, since)
+
+    def leave_it(self) -> None:
+        self.late = self.batch
+        self.late_version = self.version
+        self.late_since = self.since
+        self.end()
+
+    def answer_unknown(self) -> None:
+        self.system.batch_decision[self.driver].unknown()
+
+    def answer_broken(self) -> None:
+        self.end()
+        self.system.batch_decision[self.driver].broken()
+
+    def spend_failure(self) -> None:
+        self.system.user.failures += 1
+
+    def cut(self) -> None:
+        """The process is gone; what it has sent to the store is under way."""
+        if self.asked == WRITE and self.late == 0:
+            self.late = self.batch
+            self.late_version = self.version
+            self.late_since = self.since
+        self.end()
+
+    # port `store` of the machine
+
+    def look(self, batch: int) -> None:
+        self.asked = LOOK
+        self.batch = batch
+
+    def read(self, batch: int) -> None:
+        self.asked = READ
+        self.batch = batch
+
+    def write(self, batch: int, version: int, since: int) -> None:
+        self.asked = WRITE
+        self.batch = batch
+        self.version = version
+        self.since = since
+
+    def confirm(self, batch: int) -> None:
+        self.asked = CONFIRM
+        self.batch = batch
+
+    def forget(self, batch: int) -> None:
+        assert batch <= self.system.query.committed, "what may be run again is not forgotten"
+        self.system.query.remove(batch)
+
+    def run(self, batch: int, version: int) -> None:
+        self.system.driver[self.driver].run(version)
+
+    def refuse(self, batch: int, later: int) -> None:
+        assert later > 0, "a driver is refused where another has gone on"
+        self.system.driver[self.driver].refuse()
+
+    def fail(self, batch: int) -> None:
+        self.system.driver[self.driver].fail()

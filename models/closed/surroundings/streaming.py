@@ -1,0 +1,317 @@
+"""What calls the commit of a batch: Spark's drivers, one of which may have been taken for dead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from epochgate.fsm import ANY, STAY, Bool, Int, Row, Trigger
+from epochgate.fsm.closed import Environment
+from epochgate.models.closed.surroundings.query_table import COPIED, MOVED_AWAY
+from epochgate.models.query_batch import IDLE, KNOWN, MOVED, QueryBatch
+
+if TYPE_CHECKING:
+    from epochgate.models.closed.streaming import StreamingQuery
+
+DOWN, READY, PLANNED, CALLED, TOLD, RAISED = (
+    "down",
+    "ready",
+    "planned",
+    "called",
+    "told",
+    "raised",
+)
+NOTHING, LOOK, NOTE, APPLY, RECORD, SWEEP = range(6)
+
+
+class Commit(QueryBatch):
+    """The machine that runs in production; the next call of Spark's has another."""
+
+    INDEX = ("driver",)
+
+    driver: int
+
+    restart: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *QueryBatch.ROWS,
+        Row("restart", ANY, IDLE, None, "forget", "the next call knows nothing of this one"),
+    )
+    # fmt: on
+
+    def forget(self) -> None:
+        self.batch = 0
+        self.accepts = 0
+        self.tries = 0
+
+
+class Driver(Environment):
+    """A driver of the query, behind the port `target` of the machine: it plans a batch, lets tasks
+    stage it, and calls `commit`, and `abort` if that raises. It may have been taken for dead.
+    """
+
+    INDEX = ("driver",)
+    STATES = (DOWN, READY, PLANNED, CALLED, TOLD, RAISED)
+    INITIAL = DOWN
+
+    system: StreamingQuery
+    driver: int
+
+    place: int = Int(1)
+    query: int = Int(1)
+    batch: int = Int("K")
+    offsets: int = Int(3)
+    asked: int = Int(SWEEP)
+    """Which step the machine has asked for."""
+    has_applied: bool = Bool()
+    """The batch has taken effect, and the machine does not know."""
+
+    start: Trigger
+    start_copy: Trigger
+    plan: Trigger
+    spill: Trigger
+    run: Trigger
+    step: Trigger
+    answer: Trigger
+    lose: Trigger
+    fail: Trigger
+    log: Trigger
+    abort: Trigger
+    end: Trigger
+    give_up: Trigger
+    die: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("start",      DOWN,    PLANNED, "may_start and has_open",
+            "enter, replay",                "a driver goes on with the batch that has offsets and no end"),
+        Row("start",      DOWN,    READY,   "may_start and not has_open",
+            "enter",                        "a driver goes on with the next batch"),
+        Row("start_copy", DOWN,    PLANNED, "has_copy and copy_has_open",
+            "enter_copy, replay",           "a driver goes on with a batch of the copy"),
+        Row("start_copy", DOWN,    READY,   "has_copy and not copy_has_open",
+            "enter_copy",                   "a driver goes on with the next batch of the copy"),
+
+        Row("plan",       READY,   PLANNED, "has_more and is_alone",
+            "write_plan",                   "the offsets of the next batch are durable"),
+        Row("plan",       READY,   DOWN,    "has_more and not is_alone",
+            "leave",                        "another driver has written them: this one ends"),
+        Row("spill",      PLANNED, STAY,    "may_fail",
+            "spend, leave_file",            "an attempt of a task fails, and leaves what it has staged"),
+        Row("run",        PLANNED, CALLED,  None,
+            "call_commit",                  "every task has staged its part: Spark calls commit"),
+
+        Row("step",       CALLED,  STAY,    "asks",
+            "act",                          "the step is done"),
+        Row("answer",     CALLED,  STAY,    "is_applied",
+            "tell_applied",                 "the answer arrives"),
+        Row("lose",       CALLED,  STAY,    "may_be_unsure",
+            "spend, forget_answer, tell_unsure", "the answer is lost, or another writer comes before"),
+        Row("fail",       CALLED,  STAY,    "may_break",
+            "spend, forget_answer, tell_broken", "the step ends in an error"),
+        Row("end",        CALLED,  TOLD,    None,
+            None,                           "commit returns"),
+        Row("give_up",    CALLED,  RAISED,  None,
+            None,                           "commit raises"),
+
+        Row("log",        TOLD,    READY,   "is_first_to_log",
+            "write_end",                    "Spark's log of commits has the batch"),
+        Row("log",        TOLD,    DOWN,    "not is_first_to_log",
+            "leave",                        "another driver has written it: this one ends"),
+        Row("abort",      RAISED,  DOWN,    None,
+            "call_abort, leave",            "Spark calls abort, and the query fails"),
+        Row("die",        (READY, PLANNED, CALLED, TOLD, RAISED), DOWN, "may_fail",
+            "spend, leave",                 "the driver is killed"),
+    )
+    # fmt: on
+
+    def may_start(self) -> bool:
+        home = self.system.user.home()
+        return self.system.location[home].committed < self.system.K and (
+            not self.system.has_driver_at(home) or self.system.user.failures < self.system.F
+        )
+
+    def has_open(self) -> bool:
+        home = self.system.user.home()
+        return self.system.location[home].planned > self.system.location[home].committed
+
+    def has_copy(self) -> bool:
+        return (
+            self.system.user.act == COPIED
+            and self.system.location[1].committed < self.system.K
+            and not self.system.location[1].is_given_up
+            and not self.system.has_driver_at(1)
+        )
+
+    def copy_has_open(self) -> bool:
+        return self.system.location[1].planned > self.system.location[1].committed
+
+    def has_more(self) -> bool:
+        return self.batch < self.system.K
+
+    def is_alone(self) -> bool:
+        return self.system.location[self.place].planned == self.batch
+
+    def may_fail(self) -> bool:
+        return self.system.user.failures < self.system.F
+
+    def asks(self) -> bool:
+        return self.asked != NOTHING and not self.has_applied
+
+    def is_applied(self) -> bool:
+        return self.has_applied
+
+    def may_be_unsure(self) -> bool:
+        return self.may_fail() and self.asked != SWEEP and self.asked != NOTHING
+
+    def may_break(self) -> bool:
+        return self.may_fail() and self.asked != NOTHING
+
+    def is_first_to_log(self) -> bool:
+        return self.system.location[self.place].committed == self.batch
+
+    def enter(self) -> None:
+        self.go_to(self.system.user.home())
+
+    def enter_copy(self) -> None:
+        self.go_to(1)
+
+    def go_to(self, place: int) -> None:
+        if any(
+            d != self.driver
+            and self.system.driver[d].state != DOWN
+            and self.system.driver[d].place == place
+            for d in range(self.system.drivers)
+        ):
+            self.system.user.failures += 1
+        self.place = place
+        self.query = self.system.location[place].query
+        self.batch = self.system.location[place].committed
+
+    def replay(self) -> None:
+        self.offsets = self.system.location[self.place].offsets[self.batch]
+
+    def write_plan(self) -> None:
+        self.system.location[self.place].plan()
+        self.offsets = self.system.location[self.place].offsets[self.batch]
+
+    def leave_file(self) -> None:
+        self.system.table.is_staged[self.batch] = True
+
+    def call_commit(self) -> None:
+        accepts = self.system.accepts
+        if self.system.user.act == MOVED_AWAY and self.place == 1:
+            accepts = MOVED
+        self.system.commit[self.driver].restart()
+        self.system.commit[self.driver].commit(self.batch, accepts)
+
+    def act(self) -> None:
+        asked = self.asked
+        if asked == APPLY and not self.system.table.knows(self.query, self.batch):
+            self.apply_batch()
+            self.has_applied = True
+        else:
+            self.asked = NOTHING
+            if asked == LOOK:
+                self.system.commit[self.driver].looked(
+                    self.system.table.number[self.query],
+                    self.system.table.origin(self.query, self.place),
+                    self.system.table.differs(self.query, self.batch, self.offsets),
+                )
+            if asked == NOTE and self.may_note():
+                self.write_note()
+                self.system.commit[self.driver].noted()
+            elif asked == NOTE:
+                self.system.commit[self.driver].unsure()
+            if asked == APPLY:
+                self.system.commit[self.driver].unsure()
+            if asked == RECORD:
+                self.record_batch()
+                self.system.commit[self.driver].recorded()
+            if asked == SWEEP:
+                self.system.table.sweep(self.batch)
+                self.system.commit[self.driver].swept()
+
+    def may_note(self) -> bool:
+        """Whether what was noted is as this driver has read it: notes are compared and exchanged."""
+        origin = self.system.table.origin(self.query, self.place)
+        return (
+            origin == KNOWN or origin == self.system.commit[self.driver].accepts
+        ) and self.system.table.noted_batch[self.query] <= self.batch
+
+    def write_note(self) -> None:
+        self.system.table.write_note(self.query, self.place, self.batch, self.offsets)
+
+    def apply_batch(self) -> None:
+        """The rows, with the number where the effect carries it."""
+        self.system.table.take(self.batch, self.offsets)
+        if self.system.carried > 0:
+            self.system.table.count(self.query, self.batch)
+
+    def record_batch(self) -> None:
+        if not self.system.table.knows(self.query, self.batch):
+            self.system.table.count(self.query, self.batch)
+
+    def tell_applied(self) -> None:
+        self.asked = NOTHING
+        self.has_applied = False
+        self.system.commit[self.driver].applied(self.system.carried)
+
+    def forget_answer(self) -> None:
+        self.asked = NOTHING
+        self.has_applied = False
+
+    def tell_unsure(self) -> None:
+        self.system.commit[self.driver].unsure()
+
+    def tell_broken(self) -> None:
+        self.system.commit[self.driver].broken()
+
+    def write_end(self) -> None:
+        self.system.location[self.place].close()
+        self.batch += 1
+        self.offsets = 0
+
+    def call_abort(self) -> None:
+        self.system.commit[self.driver].restart()
+        self.system.commit[self.driver].abort()
+
+    def spend(self) -> None:
+        self.system.user.failures += 1
+
+    def leave(self) -> None:
+        self.place = 0
+        self.query = 0
+        self.batch = 0
+        self.offsets = 0
+        self.asked = NOTHING
+        self.has_applied = False
+        self.system.commit[self.driver].restart()
+
+    # port `target` of the machine
+
+    def look(self, batch: int, tries: int) -> None:
+        self.asked = LOOK
+
+    def note(self, batch: int) -> None:
+        self.asked = NOTE
+
+    def apply(self, batch: int) -> None:
+        self.asked = APPLY
+
+    def record(self, batch: int) -> None:
+        self.asked = RECORD
+
+    def sweep(self, batch: int) -> None:
+        self.asked = SWEEP
+
+    def done(self, batch: int) -> None:
+        self.end()
+
+    def refused(self, batch: int, reason: int) -> None:
+        if self.place == 1:
+            self.system.location[1].is_given_up = True
+        self.give_up()
+
+    def failed(self, batch: int) -> None:
+        self.give_up()

@@ -1,0 +1,28 @@
+"""The names of `epochgate.runtime.steering`, and where they are defined."""
+
+from epochgate.runtime.steering.deciding import Deciding as Deciding, Decision as Decision
+from epochgate.runtime.steering.errors import (
+    BatchOvertaken as BatchOvertaken,
+    ControlMissing as ControlMissing,
+    ControlUnusable as ControlUnusable,
+    DecisionNotMade as DecisionNotMade,
+    HistoryForgotten as HistoryForgotten,
+    PlanForgotten as PlanForgotten,
+    PlanNotMade as PlanNotMade,
+    PlanOvertaken as PlanOvertaken,
+    QueryUnknown as QueryUnknown,
+    UpdateFailed as UpdateFailed,
+    UpdateInDoubt as UpdateInDoubt,
+    UpdatePending as UpdatePending,
+    ValueRefused as ValueRefused,
+)
+from epochgate.runtime.steering.history import (
+    Update as Update,
+    decisions as decisions,
+    effective_from as effective_from,
+    updates as updates,
+)
+from epochgate.runtime.steering.place import open_entries as open_entries
+from epochgate.runtime.steering.planning import Choosing as Choosing, Planning as Planning
+from epochgate.runtime.steering.values import VALUE_BYTES_MAX as VALUE_BYTES_MAX
+from epochgate.runtime.steering.versions import Updating as Updating, Versions as Versions

@@ -1,0 +1,82 @@
+"""What a control may hold, and how it is written: a dict of plain values, as JSON.
+
+Decides that a value is read back before anything runs with it, so that the first run of a batch and
+a later one get the same; and how large it may be. Bytes are written in base64. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Final
+
+from epochgate.runtime.api.plain_values import problem_of
+from epochgate.runtime.steering.errors import ValueRefused
+
+VALUE_BYTES_MAX: Final = 1 << 20
+"""Of a control's value as it is written: it travels with each task of each batch."""
+_BYTES: Final = "__bytes__"
+
+Value = dict[str, Any]
+
+
+def checked(control: str, value: Any) -> Value:
+    """The value as every run of a batch gets it, nothing of it shared. Raises ValueRefused.
+
+    >>> checked("pricing", {"limit": 900, "regions": ("north", b"x")})
+    {'limit': 900, 'regions': ['north', b'x']}
+    """
+    if type(value) is not dict or not all(type(key) is str for key in value):
+        raise ValueRefused(
+            f"control {control!r} holds named values, a dict with str as keys, and not {value!r}"
+        )
+    problem = problem_of(value) or _problem_of_keys(value)
+    if problem is not None:
+        raise ValueRefused(
+            f"control {control!r} cannot hold {value!r}: {problem}. It takes None, bool, int of "
+            "64 bits, float, str, bytes, and lists and dicts of these; keep what "
+            "is larger, such as a model, in a file of its own, and its name here"
+        )
+    written = json.dumps(value, default=_written)
+    if len(written) > VALUE_BYTES_MAX:
+        largest = max(value, key=lambda key: len(json.dumps(value[key], default=_written)))
+        raise ValueRefused(
+            f"the value of control {control!r} has {len(written):,} bytes, and may have "
+            f"{VALUE_BYTES_MAX:,}: it travels with every task. Most of it is {largest!r}; keep "
+            "that in a file of its own, and its name here"
+        )
+    again: Value = json.loads(written, object_hook=_read)
+    return again
+
+
+def to_bytes(entry: dict[str, Any]) -> bytes:
+    """An entry with values that were checked, as it is written."""
+    return json.dumps(entry, default=_written, sort_keys=True).encode()
+
+
+def from_bytes(data: bytes) -> dict[str, Any]:
+    """Inverse of `to_bytes`. Raises ValueError for bytes that it never made."""
+    entry = json.loads(data, object_hook=_read)
+    if not isinstance(entry, dict):
+        raise ValueError(f"{data[:40]!r} is no entry of a control")
+    return entry
+
+
+def _problem_of_keys(value: Any) -> str | None:
+    """JSON has other keys than str for nothing, and one of ours stands for bytes."""
+    if isinstance(value, dict):
+        strange = [key for key in value if type(key) is not str or key == _BYTES]
+        if strange:
+            return f"the key {strange[0]!r} cannot be written"
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return None
+    return next(filter(None, map(_problem_of_keys, value)), None)
+
+
+def _written(value: Any) -> dict[str, str]:
+    return {_BYTES: base64.b64encode(value).decode()}
+
+
+def _read(found: dict[str, Any]) -> Any:
+    return base64.b64decode(found[_BYTES]) if found.keys() == {_BYTES} else found

@@ -1,0 +1,165 @@
+"""The versions of a control, and the update that takes the next one.
+
+A version holds the update and what all updates up to it come to, so that the newest is read alone.
+Decides nothing: an answer of the store is a trigger of the machine, an error `broken`, or `unknown`
+where a version may have been created. Any process, on the thread that updates.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from epochgate.errors import EpochgateError, InvariantBroken
+from epochgate.models.control_update import ControlUpdate, ControlUpdates
+from epochgate.runtime.steering.errors import UpdateFailed, UpdateInDoubt
+from epochgate.runtime.steering.place import Entries, NotCreated, versions_of
+from epochgate.runtime.steering.values import Value
+
+_LOOKS: Final = 5
+"""How often the newest version is looked for while others remove it in a burst of updates."""
+
+
+class Versions:
+    """The versions of one control, as a reader sees them; what was read is kept."""
+
+    def __init__(self, entries: Entries, control: str) -> None:
+        self.entries = versions_of(entries, control)
+        self.listed: list[int] = []
+        self._newest: tuple[int, Value] = 0, {}
+
+    def newest(self) -> tuple[int, Value]:
+        """The newest number, 0 for none, and what it and those before come to.
+
+        Raises OSError, or ValueError for one that is damaged.
+        """
+        for look in range(_LOOKS):
+            self.listed = self.entries.numbers()
+            number = self.listed[-1] if self.listed else 0
+            if number in (0, self._newest[0]):
+                return self._newest
+            try:
+                entry = self.entries.get(number)
+            except FileNotFoundError:
+                if look == _LOOKS - 1:
+                    raise
+                continue
+            self._newest = number, entry["value"]
+        return self._newest
+
+
+class Updating:
+    """Updates of one control by this process: the handler of the machine's port."""
+
+    def __init__(
+        self,
+        entries: Entries,
+        store: str,
+        control: str,
+        by: str,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._control, self._by, self._now = store, control, by, now
+        self._versions = Versions(entries, control)
+        self._numbered = self._versions.entries
+        self._system = ControlUpdates()
+        self._system.bind("control_update", "log", self)
+        self._changes: Value = {}
+        self._value: Value = {}
+        self._token = ""
+        """By which a version is known to be the update that is under way."""
+        self._outcome: int | EpochgateError = InvariantBroken("the update has no end")
+        self._error: BaseException | None = None
+
+    def update(self, changes: Value) -> int:
+        """Let the next version have these values; its number.
+
+        Raises UpdateFailed, UpdateInDoubt.
+        """
+        self._changes, self._token, self._error = changes, uuid.uuid4().hex, None
+        self._machine.update()
+        self._system.settle()
+        if isinstance(self._outcome, EpochgateError):
+            raise self._outcome from self._error
+        return self._outcome
+
+    @property
+    def _machine(self) -> ControlUpdate:
+        return self._system.control_update[0]
+
+    # port `log`
+
+    def read(self, _: int) -> None:
+        with self._answered() as machine:
+            number, value = self._versions.newest()
+            self._value = {**value, **self._changes}
+            machine.newest(number)
+
+    def write(self, _: int, version: int) -> None:
+        entry = {
+            "version": version,
+            "value": self._value,
+            "changes": self._changes,
+            "token": self._token,
+            "at": self._now(),
+            "by": self._by,
+        }
+        try:
+            self._numbered.create(version, entry)
+        except FileExistsError:
+            self._tell_taken(version)
+        except NotCreated as error:
+            self._error = error
+            self._machine.broken()
+        except OSError as error:
+            self._error = error
+            self._machine.unknown()
+        else:
+            self._machine.written()
+
+    def _tell_taken(self, version: int) -> None:
+        try:
+            is_own = self._numbered.get(version)["token"] == self._token
+            later = self._later(version)
+        except (OSError, ValueError, KeyError) as error:
+            self._error = error
+            self._machine.unknown()
+        else:
+            self._machine.taken(later, is_own)
+
+    def confirm(self, _: int, version: int) -> None:
+        with self._answered() as machine:
+            machine.confirmed(self._later(version))
+
+    def forget(self, _: int, version: int) -> None:
+        # What cannot be removed now is removed with a later update.
+        listed = self._versions.listed
+        with contextlib.suppress(OSError):
+            for number in listed[: bisect.bisect_right(listed, version)]:
+                self._numbered.delete(number)
+
+    def done(self, _: int, version: int) -> None:
+        self._outcome = version
+
+    def in_doubt(self, _: int, version: int) -> None:
+        reason = str(self._error or f"others have made many updates since version {version}")
+        self._outcome = UpdateInDoubt(self._control, self._store, reason)
+
+    def fail(self, _: int) -> None:
+        self._outcome = UpdateFailed(self._control, self._store, str(self._error))
+
+    @contextlib.contextmanager
+    def _answered(self) -> Iterator[ControlUpdate]:
+        try:
+            yield self._machine
+        except (OSError, ValueError) as error:
+            self._error = error
+            self._machine.broken()
+
+    def _later(self, version: int) -> int:
+        self._versions.listed = self._numbered.numbers()
+        return max(0, max(self._versions.listed, default=0) - version)

@@ -1,0 +1,30 @@
+"""The names of `epochgate.spark.streaming`, and where they are defined."""
+
+from epochgate.runtime.steering.deciding import Decision as Decision
+from epochgate.runtime.steering.history import Update as Update
+from epochgate.spark.streaming.control import (
+    Control as Control,
+    ControlMetrics as ControlMetrics,
+)
+from epochgate.spark.streaming.errors import (
+    BatchesAhead as BatchesAhead,
+    BatchesMissing as BatchesMissing,
+    BatchRefused as BatchRefused,
+    LocationEmptied as LocationEmptied,
+    LocationMoved as LocationMoved,
+    NoQuery as NoQuery,
+    OffsetsChanged as OffsetsChanged,
+    OptionsWrong as OptionsWrong,
+)
+from epochgate.spark.streaming.guarding import once as once
+from epochgate.spark.streaming.ledgers import (
+    DeltaLedger as DeltaLedger,
+    DeltaTransaction as DeltaTransaction,
+    DirectoryLedger as DirectoryLedger,
+    IcebergLedger as IcebergLedger,
+    Ledger as Ledger,
+    ObjectLedger as ObjectLedger,
+    PostgresLedger as PostgresLedger,
+)
+from epochgate.spark.streaming.registration import register as register
+from epochgate.spark.streaming.sink import Sink as Sink

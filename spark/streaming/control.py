@@ -1,0 +1,273 @@
+"""Steering a Structured Streaming query: a value that changes between two batches, and never within
+one.
+
+    control = Control("pricing", initial={"limit": 900}, store="control")
+    orders.writeStream.foreachBatch(control.apply(write)).option("checkpointLocation", c).start()
+    control.update(limit=700)
+    control.effective_from()        # 41: a replay of batch 40 sees 900 again
+
+Decides how the function is called and what a person is told. What a batch runs with is decided by
+the machine `batch_decision`, and kept before the function is called. The function of `apply` holds
+names alone, so that it can be sent to a process beside a Spark Connect server. Runs where Spark
+calls the function, and wherever a control is updated; any thread.
+"""
+
+from __future__ import annotations
+
+import copy
+import getpass
+import inspect
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from epochgate.runtime.objects.client import ObjectStore, open_url
+from epochgate.runtime.steering.deciding import Deciding, Decision, this_process
+from epochgate.runtime.steering.errors import (
+    ControlUnusable,
+    QueryUnknown,
+    UpdatePending,
+    ValueRefused,
+)
+from epochgate.runtime.steering.history import Update, decisions, effective_from, updates
+from epochgate.runtime.steering.place import (
+    Entries,
+    insist_on_name,
+    open_entries,
+    queries_of,
+)
+from epochgate.runtime.steering.values import Value, checked
+from epochgate.runtime.steering.versions import Updating, Versions
+from epochgate.spark.streaming.control_query import query_of
+
+_LOOK_S: Final = 0.02
+_LOOK_MAX_S: Final = 1.0
+
+
+@dataclass
+class ControlMetrics:
+    """What this process has decided: batches for the first time, batches again, batches in which
+    the value was another than in the one before, and the seconds that it took.
+    """
+
+    decided: int = 0
+    replayed: int = 0
+    changed: int = 0
+    last_s: float = 0.0
+    longest_s: float = 0.0
+    total_s: float = 0.0
+
+
+class Control:
+    """Named values that steer streaming queries, each of them from batch to batch.
+
+    `name`: of the control, in its store. `initial`: what holds before the first update, and for
+    names that no update has named; plain values by name. A control that only updates, or looks,
+    needs none. `store`: a directory that all drivers reach, or a URL of an object store.
+    Raises ControlUnusable, or ValueRefused.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        initial: Mapping[str, Any] | None = None,
+        *,
+        store: str,
+        open_objects: Callable[[str], ObjectStore] = open_url,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        insist_on_name("a control", name)
+        self.name, self.store = name, store
+        self._initial = None if initial is None else checked(name, dict(initial))
+        self._open_objects, self._now = open_objects, now
+        self._updated = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.metrics = ControlMetrics()
+        self._opened: Entries | None = None
+        self._deciding: dict[str, Deciding] = {}
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs: no connection, and no figure of this one."""
+        transient = ("metrics", "_opened", "_deciding", "_lock")
+        return {name: value for name, value in vars(self).items() if name not in transient}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Begin without what this process has not done."""
+        vars(self).update(state)
+        self._reset()
+
+    def apply(
+        self, function: Callable[..., Any], *, checkpoint: str | None = None
+    ) -> Callable[[Any, int], Any]:
+        """What `foreachBatch` is given: it calls `function(df, values)`, or `function(df, batch_id,
+        values)`, with the values of the batch, a dict of its own.
+
+        `checkpoint`: the checkpoint location of the query, for Spark Connect, where a function is
+        not told which query it belongs to. Raises ControlUnusable.
+        """
+        if self._initial is None:
+            raise ControlUnusable(
+                f"control {self.name!r} has no initial value, for a batch that runs before the "
+                'first update; give it one: Control(name, initial={"limit": 900}, store=...)'
+            )
+        return Steered(self, function, takes_batch=_takes_batch(function), checkpoint=checkpoint)
+
+    def update(self, changes: Mapping[str, Any] | None = None, /, **named: Any) -> int:
+        """Change some of the values, from the next batch on that is planned; other names keep
+        theirs. Returns the number of the update, once it is durable.
+
+        Raises ValueRefused, UpdateFailed, or UpdateInDoubt.
+        """
+        changed = checked(self.name, {**(changes or {}), **named})
+        if not changed:
+            raise ValueRefused(f"the update of control {self.name!r} names no value")
+        if unknown := self._unknown(changed):
+            raise ValueRefused(
+                f"control {self.name!r} has no value {unknown[0]!r}; it has "
+                f"{', '.join(sorted(self._initial or {}))}. A new value is made by `initial`"
+            )
+        by = f"{_user()}@{this_process()}"
+        updating = Updating(self._entries, self.store, self.name, by, self._now)
+        self._updated = updating.update(changed)
+        return self._updated
+
+    @property
+    def value(self) -> Value:
+        """What the next batch that is planned runs with. Raises OSError."""
+        return {**(self._initial or {}), **Versions(self._entries, self.name).newest()[1]}
+
+    def effective_from(
+        self, version: int | None = None, *, query: str | None = None, wait_s: float = 60.0
+    ) -> int:
+        """The first batch that has this update, by default the last one of this process, or else
+        the newest; the answer stays true. Waits until a batch is decided with it.
+
+        `query`: its id, where the control steers several. Raises UpdatePending after `wait_s`
+        seconds, HistoryForgotten, QueryUnknown, OSError.
+        """
+        if version is None:
+            version = self._updated or Versions(self._entries, self.name).newest()[0]
+        begun, pause = time.monotonic(), _LOOK_S
+        while True:
+            there = query or self._only_query()
+            if there is not None:
+                since = effective_from(self._entries, self.name, there, version)
+                if since is not None:
+                    return since
+            left = begun + wait_s - time.monotonic()
+            if left <= 0:
+                raise UpdatePending(self.name, version, there or "(none so far)", wait_s)
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, _LOOK_MAX_S)
+
+    def queries(self) -> list[str]:
+        """The ids of the queries that it has decided for. Raises OSError."""
+        return queries_of(self._entries, self.name)
+
+    def history(self, *, query: str | None = None) -> list[Decision]:
+        """The newest hundred decisions for a query, oldest first. Raises QueryUnknown, OSError."""
+        there = query or self._only_query()
+        return [] if there is None else decisions(self._entries, self.name, there)
+
+    def updates(self) -> list[Update]:
+        """The newest hundred updates, oldest first. Raises OSError."""
+        return updates(self._entries, self.name)
+
+    def figures(self) -> dict[str, int | float]:
+        """The metrics of this process, by name."""
+        return asdict(self.metrics)
+
+    def decide(self, query: str, batch: int) -> Decision:
+        """What a batch runs with; the same whenever it is asked. Raises BatchOvertaken,
+        DecisionNotMade.
+        """
+        begun = time.perf_counter()
+        deciding = self._deciding.pop(query, None) or self._made(query)
+        decision = deciding.decide(batch)
+        # One that has raised is left behind: its machine is in the midst of a batch.
+        self._deciding[query] = deciding
+        self._count(decision, deciding.is_replay, time.perf_counter() - begun)
+        return decision
+
+    def _made(self, query: str) -> Deciding:
+        insist_on_name("a query", query)
+        return Deciding(self._entries, self.store, self.name, query, self._initial or {}, self._now)
+
+    def _count(self, decision: Decision, is_replay: bool, took_s: float) -> None:
+        figures = self.metrics
+        with self._lock:
+            figures.decided += not is_replay
+            figures.replayed += is_replay
+            figures.changed += (
+                bool(decision.version) and decision.since == decision.batch and not is_replay
+            )
+            figures.last_s, figures.longest_s = took_s, max(took_s, figures.longest_s)
+            figures.total_s += took_s
+
+    @property
+    def _entries(self) -> Entries:
+        if self._opened is None:
+            self._opened = open_entries(self.store, self._open_objects)
+        return self._opened
+
+    def _unknown(self, changed: Value) -> list[str]:
+        return [] if self._initial is None else sorted(changed.keys() - self._initial.keys())
+
+    def _only_query(self) -> str | None:
+        there = self.queries()
+        if len(there) > 1:
+            raise QueryUnknown(
+                f"control {self.name!r} steers {len(there)} queries, {', '.join(there)}; say which "
+                "by query=ID (a query's `id`)"
+            )
+        return there[0] if there else None
+
+
+class Steered:
+    """The function of a query, with the values of its batch."""
+
+    def __init__(
+        self,
+        control: Control,
+        function: Callable[..., Any],
+        *,
+        takes_batch: bool,
+        checkpoint: str | None,
+    ) -> None:
+        self._control, self._function = control, function
+        self._takes_batch, self._checkpoint = takes_batch, checkpoint
+
+    def __call__(self, frame: Any, batch: int) -> Any:
+        """Called by Spark. Raises BatchOvertaken, DecisionNotMade, QueryUnknown."""
+        query = query_of(frame, self._checkpoint, self._control._open_objects)
+        values = copy.deepcopy(self._control.decide(query, batch).value)
+        if self._takes_batch:
+            return self._function(frame, batch, values)
+        return self._function(frame, values)
+
+
+def _takes_batch(function: Callable[..., Any]) -> bool:
+    """Whether it takes three arguments. Raises ControlUnusable."""
+    for arguments in (2, 3):
+        try:
+            inspect.signature(function).bind(*[None] * arguments)
+        except TypeError:
+            continue
+        return arguments == 3
+    name = getattr(function, "__qualname__", repr(function))
+    raise ControlUnusable(
+        f"{name}{inspect.signature(function)} would be called as function(df, values), or as "
+        "function(df, batch_id, values)"
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user has no name
+        return "unknown"

@@ -1,0 +1,93 @@
+"""`foreachBatch(once(ledger, function))`: a function that is called once for each batch.
+
+Decides nothing: the machine of the sink's commits does, and the function takes the place of the
+table. Runs where Spark calls functions of `foreachBatch`: in the driver's Python, or with Spark
+Connect in a process of the server. Holds plain values alone, so it can be pickled.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from epochgate.spark.streaming.batch_commit import BatchCommit
+from epochgate.spark.streaming.errors import NoQuery
+from epochgate.spark.streaming.identity import (
+    QUERY_ID,
+    BatchIdentity,
+    location_of,
+    offsets_of,
+)
+from epochgate.spark.streaming.options import Accepted
+from epochgate.spark.streaming.place import QueryPlace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from epochgate.spark.streaming.ledgers import Ledger
+
+
+def once(
+    ledger: Ledger,
+    function: Callable[..., Any],
+    *,
+    query: str = "",
+    checkpoint: str = "",
+    moved_from: str = "",
+    replaces: str = "",
+    late_start: bool = False,
+) -> Callable[[DataFrame, int], None]:
+    """A function for `foreachBatch` that calls `function(df, batch)`, or `function(df, batch,
+    transaction)` where the ledger has a transaction, unless the ledger has the batch.
+
+    query: a name that stands for the query, the same at each start and of no other query of this
+    ledger; without it the id that Spark gives it, which Spark Connect does not tell. checkpoint:
+    the query's checkpoint location; with it, a copied or emptied one is refused. moved_from: the
+    location of before, if it was moved; replaces: the query that had this location, if its batches
+    shall come again; late_start: earlier batches of the query were written without the ledger. The
+    function that is returned raises BatchRefused where a batch would be done twice or be left out,
+    and what `function` raises.
+    """
+    return Once(
+        ledger,
+        function,
+        query,
+        location_of(checkpoint) if checkpoint else "",
+        Accepted(moved_from, replaces, late_start),
+    )
+
+
+@dataclass(frozen=True)
+class Once:
+    """What `once` returns."""
+
+    ledger: Ledger
+    function: Callable[..., Any]
+    query: str
+    location: str
+    accepted: Accepted
+
+    def __call__(self, df: DataFrame, batch: int) -> None:
+        """Of one batch."""
+        query = self.query or query_of(df)
+        location = self.location or f"query {query}"
+        offsets = offsets_of(self.location, batch) if self.location else ""
+        identity = BatchIdentity(query, batch, location, offsets)
+        ledger, call = self.ledger, functools.partial(self.function, df, batch)
+        notes = ledger.notes()
+        place = QueryPlace(ledger, notes, identity, lambda own: ledger.call(query, batch, call))
+        BatchCommit(place).commit(batch, self.accepted.code(notes.read(), query, location))
+
+
+def query_of(df: DataFrame) -> str:
+    """The id of the query that this batch is of: Spark sets it for its thread. Raises NoQuery."""
+    context = getattr(df.sparkSession, "_sc", None)
+    found = None if context is None else context.getLocalProperty(QUERY_ID)
+    if found is None:
+        raise NoQuery(
+            "Spark does not tell the query's id here: with Spark Connect it never does, and there "
+            'is none outside of foreachBatch. Name it: once(ledger, function, query="orders")'
+        )
+    return str(found)

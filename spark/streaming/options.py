@@ -1,0 +1,144 @@
+"""The options of the sink: which target they name, and what the user accepts.
+
+Decides how a target is written in `option(...)`, and which combinations are refused. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from epochgate.models.query_batch import EMPTIED, LATE, MOVED
+from epochgate.runtime.objects.client import is_url
+from epochgate.runtime.sizes import parse_size_bytes
+from epochgate.spark.streaming.errors import OptionsWrong
+from epochgate.spark.streaming.identity import location_of
+
+if TYPE_CHECKING:
+    from epochgate.spark.streaming.notes import Notes
+    from epochgate.spark.streaming.targets.target import BatchTarget
+
+PARQUET, DELTA, ICEBERG, POSTGRES = "parquet", "delta", "iceberg", "postgres"
+OPTIONS: Final[Mapping[str, str]] = {
+    "sink": "parquet, delta, iceberg or postgres",
+    "path": "a directory, or of Parquet files a URL in an object store; also start(PATH)",
+    "table": "of iceberg CATALOG.NAMESPACE.TABLE, of postgres SCHEMA.TABLE",
+    "dsn": "of postgres, as libpq takes it",
+    "partitionBy": "of parquet: columns, with commas between them",
+    "fileBytes": "at this size a file ends, such as 128MB",
+    "movedFrom": "the checkpoint location of before, if it was moved",
+    "replaces": "the id of the query that had this location, if its rows shall come again",
+    "lateStart": "true: earlier batches of the query went elsewhere",
+}
+_OF_SPARK = ("checkpointlocation", "queryname", "checkpoint", "mode")
+_NEEDED: Final = {
+    PARQUET: ("path",),
+    DELTA: ("path",),
+    ICEBERG: ("table",),
+    POSTGRES: ("dsn", "table"),
+}
+_CATALOG = "catalog."
+"""Options that begin with it are properties of an Iceberg catalog."""
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What the user says is meant."""
+
+    moved_from: str = ""
+    replaces: str = ""
+    late_start: bool = False
+
+    def code(self, notes: Notes, query: str, location: str) -> int:
+        """MOVED or EMPTIED if what was noted is what the user names, LATE, or 0."""
+        before = notes.elsewhere(query, location)
+        if before and self.moved_from and location_of(self.moved_from) == before:
+            return MOVED
+        replaced = notes.before(query, location)
+        if replaced and self.replaces == replaced:
+            return EMPTIED
+        return LATE if self.late_start else 0
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """The options as they are understood."""
+
+    target: BatchTarget
+    location: str
+    accepted: Accepted
+
+
+def parse(given: Mapping[str, str]) -> SinkOptions:
+    """Understand the options. Raises OptionsWrong, and ExtraMissing where a library is missing.
+
+    >>> parse({"sink": "delta", "path": "/data/events"}).target.shown
+    '/data/events'
+    """
+    options = {key.lower(): value for key, value in given.items()}
+    kind = options.get("sink", "")
+    if kind not in _NEEDED:
+        found = f"{kind!r} is no sink" if kind else "the option `sink` is missing"
+        raise OptionsWrong(
+            f'{found}: give .option("sink", ...) with one of {", ".join(map(repr, _NEEDED))}'
+        )
+    missing = [name for name in _NEEDED[kind] if not options.get(name)]
+    if missing:
+        raise OptionsWrong(
+            f"the sink {kind!r} needs the option {missing[0]!r}: {OPTIONS[missing[0]]}"
+        )
+    known = {name.lower() for name in OPTIONS} | {*_OF_SPARK}
+    unknown = sorted(
+        key for key in options if key not in known and not key.startswith((_CATALOG, "spark."))
+    )
+    if unknown:
+        told = "\n".join(f"  {name:12} {text}" for name, text in OPTIONS.items())
+        raise OptionsWrong(f"there is no option {unknown[0]!r}; there are\n{told}")
+    if options.get("partitionby") and kind != PARQUET:
+        raise OptionsWrong(
+            f"the option 'partitionBy' is for Parquet files, and the sink is {kind!r}"
+        )
+    checkpoint = options.get("checkpointlocation", "")
+    return SinkOptions(
+        _target(kind, options),
+        location_of(checkpoint) if checkpoint else "",
+        Accepted(
+            options.get("movedfrom", ""),
+            options.get("replaces", ""),
+            options.get("latestart", "").lower() == "true",
+        ),
+    )
+
+
+def _target(kind: str, options: Mapping[str, str]) -> BatchTarget:
+    size = options.get("filebytes", "256MB")
+    file_bytes = parse_size_bytes(size)
+    if kind == POSTGRES:
+        from epochgate.spark.extras import library
+
+        library("psycopg", what="writing to PostgreSQL", extra=POSTGRES)
+        from epochgate.spark.streaming.targets.postgres import PostgresBatches
+
+        return PostgresBatches(options["dsn"], options["table"])
+    if kind == ICEBERG:
+        from epochgate.spark.streaming.targets.iceberg import IcebergBatches
+
+        catalog, _, table = options["table"].partition(".")
+        properties = {
+            key.removeprefix(_CATALOG): value
+            for key, value in options.items()
+            if key.startswith(_CATALOG)
+        }
+        return IcebergBatches(catalog, table, properties, file_bytes)
+    path = location_of(options["path"])
+    if kind == DELTA:
+        from epochgate.spark.streaming.targets.delta import DeltaBatches
+
+        return DeltaBatches(path, file_bytes)
+    from epochgate.spark.streaming.targets.parquet import ObjectBatches, ParquetBatches
+
+    columns = tuple(one.strip() for one in options.get("partitionby", "").split(",") if one.strip())
+    if is_url(path):
+        return ObjectBatches(path, file_bytes, columns)
+    return ParquetBatches(path, file_bytes, columns)

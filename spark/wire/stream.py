@@ -1,0 +1,26 @@
+"""What the wire uses of a socket, so that a private stream can stand in its place."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Stream(Protocol):
+    """What the wire uses of a socket."""
+
+    def fileno(self) -> int:
+        """The descriptor to wait for."""
+
+    def send(self, data: bytes | memoryview, /) -> int:
+        """Write some of `data`; raises BlockingIOError when none can be written now. Then the next
+        call begins with the same bytes.
+        """
+
+    def recv_into(self, buffer: bytearray | memoryview, /) -> int:
+        """Read; 0 at the end. Raises BlockingIOError when nothing can be read now."""
+
+    def shutdown(self, how: int, /) -> None:
+        """End the connection."""
+
+    def close(self) -> None:
+        """Free the descriptor."""

@@ -1,0 +1,144 @@
+"""A control as its user sees it: what it takes, what it refuses, and what it tells."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochgate.runtime.steering import (
+    VALUE_BYTES_MAX,
+    ControlUnusable,
+    QueryUnknown,
+    UpdatePending,
+    ValueRefused,
+)
+from epochgate.spark.streaming import Control
+from tests.runtime.objects.stores import Memory
+
+QUERY = "query-1"
+
+
+def control_in(folder: Path, **initial: Any) -> Control:
+    return Control("pricing", initial or {"limit": 900}, store=str(folder))
+
+
+def test_a_process_without_the_initial_value_updates_and_looks(tmp_path: Path) -> None:
+    steering = control_in(tmp_path, limit=900, mode="strict")
+    other = Control("pricing", store=str(tmp_path))
+    other.update({"limit": 700})
+    assert steering.value == {"limit": 700, "mode": "strict"}
+    assert steering.decide(QUERY, 0).value == {"limit": 700, "mode": "strict"}
+    assert other.effective_from() == 0
+    assert [one.value["limit"] for one in other.history()] == [700]
+    assert [one.changes for one in steering.updates()] == [{"limit": 700}]
+    with pytest.raises(ControlUnusable, match="has no initial value"):
+        other.apply(print)
+
+
+def test_another_initial_value_changes_no_batch_and_takes_no_update_back(tmp_path: Path) -> None:
+    first = control_in(tmp_path, limit=900, mode="strict")
+    first.decide(QUERY, 0)
+    first.update(limit=700)
+    later = control_in(tmp_path, limit=800, mode="lax", region="north")
+    assert later.decide(QUERY, 0).value == {"limit": 900, "mode": "strict"}
+    assert later.decide(QUERY, 1).value == {"limit": 700, "mode": "lax", "region": "north"}
+
+
+def test_values_come_back_as_every_run_sees_them(tmp_path: Path) -> None:
+    value = {"limits": (1, 2.5, None), "key": b"\x00\xff", "nested": {"on": True}}
+    assert control_in(tmp_path, **value).decide(QUERY, 0).value == {
+        "limits": [1, 2.5, None],
+        "key": b"\x00\xff",
+        "nested": {"on": True},
+    }
+    again = control_in(tmp_path).decide(QUERY, 0).value
+    assert again == control_in(tmp_path, **value).decide(QUERY, 0).value
+
+
+@pytest.mark.parametrize(
+    ("changes", "because"),
+    [
+        ({}, "names no value"),
+        ({"limt": 700}, "has no value 'limt'; it has limit"),
+        ({"limit": {1, 2}}, r"\{1, 2\} is a set"),
+        ({"limit": {1: 2}}, "the key 1"),
+        ({"limit": {"__bytes__": "x"}}, "the key '__bytes__' cannot be written"),
+        ({"limit": 2**64}, "does not fit into 64 bits"),
+        ({"limit": "x" * VALUE_BYTES_MAX}, "Most of it is 'limit'"),
+        ({7: 1}, "a dict with str as keys"),
+    ],
+)
+def test_what_cannot_be_a_value_is_refused_before_anything_is_written(
+    tmp_path: Path, changes: Any, because: str
+) -> None:
+    control = control_in(tmp_path)
+    with pytest.raises(ValueRefused, match=because):
+        control.update(changes)
+    assert control.updates() == []
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "x" * 101])
+def test_a_name_that_is_none_of_a_directory_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ControlUnusable, match="cannot be the name of a control"):
+        Control(name, store=str(tmp_path))
+
+
+def test_a_store_without_conditional_creation_is_refused() -> None:
+    with pytest.raises(ControlUnusable, match="has no conditional creation"):
+        Control("pricing", store="hdfs://host/controls").update(limit=1)
+
+
+def test_a_function_with_other_arguments_is_refused_when_it_is_given(tmp_path: Path) -> None:
+    with pytest.raises(ControlUnusable, match=r"called as function\(df, values\)"):
+        control_in(tmp_path).apply(lambda frame: None)
+
+
+def test_what_no_batch_has_seen_is_waited_for(tmp_path: Path) -> None:
+    control = control_in(tmp_path)
+    with pytest.raises(UpdatePending, match=r"no batch of query \(none so far\)"):
+        control.effective_from(0, wait_s=0)
+    control.decide(QUERY, 0)
+    version = control.update(limit=700)
+    with pytest.raises(
+        UpdatePending, match=f"no batch of query {QUERY} was decided with version 1"
+    ):
+        control.effective_from(version, wait_s=0.01)
+    timer = threading.Timer(0.1, control.decide, (QUERY, 1))
+    timer.start()
+    assert control.effective_from() == 1
+    timer.join()
+
+
+def test_where_a_control_steers_two_queries_each_is_asked_by_its_id(tmp_path: Path) -> None:
+    control = control_in(tmp_path)
+    control.decide("one", 0)
+    control.update(limit=700)
+    control.decide("one", 1)
+    control.decide("two", 0)
+    assert [control.effective_from(query=query) for query in ("one", "two")] == [1, 0]
+    assert [len(control.history(query=query)) for query in ("one", "two")] == [2, 1]
+    with pytest.raises(QueryUnknown, match="steers 2 queries, one, two"):
+        control.effective_from()
+
+
+def test_it_lies_in_an_object_store_as_well(tmp_path: Path) -> None:
+    memory = Memory()
+    control = Control("pricing", {"limit": 900}, store="s3://b/c", open_objects=memory.open)
+    control.decide(QUERY, 0)
+    control.update(limit=700)
+    assert control.decide(QUERY, 1).value == {"limit": 700}
+    assert (control.effective_from(), control.queries()) == (1, [QUERY])
+
+
+def test_it_travels_without_its_figures_and_connections(tmp_path: Path) -> None:
+    control = control_in(tmp_path)
+    control.decide(QUERY, 0)
+    control.update(limit=700)
+    other = pickle.loads(pickle.dumps(control))
+    assert other.decide(QUERY, 0).value == {"limit": 900}
+    assert other.figures()["replayed"] == 1
+    assert control.figures()["decided"] == 1

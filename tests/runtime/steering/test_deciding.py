@@ -1,0 +1,168 @@
+"""What a batch runs with: the same for every run of it, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from epochgate.runtime.steering import BatchOvertaken, DecisionNotMade
+from epochgate.runtime.steering.history import RETAINED, decisions
+from epochgate.runtime.steering.place import NotCreated, decisions_of
+from tests.runtime.steering.steered import (
+    CONTROL,
+    QUERY,
+    Watched,
+    driver,
+    entries_in,
+    limit_of,
+    once,
+    update,
+)
+
+
+def test_every_run_of_a_batch_sees_the_same_and_the_next_batch_what_is_newest(
+    tmp_path: Path,
+) -> None:
+    entries = entries_in(tmp_path)
+    assert limit_of(entries, 0) == 900
+    update(entries, limit=700)
+    assert [limit_of(entries, batch) for batch in (0, 1, 0, 1)] == [900, 700, 900, 700]
+
+
+def test_an_update_is_not_in_a_batch_that_was_decided_before_it(tmp_path: Path) -> None:
+    store = Watched(entries_in(tmp_path))
+    one = driver(store)
+    store.before = once(lambda: _ignore(update(store.inner, limit=700)), "create", QUERY)
+    assert one.decide(0).value == {"limit": 900}
+    assert one.decide(1).value == {"limit": 700}
+
+
+def test_of_two_drivers_that_decide_for_one_batch_the_first_counts(tmp_path: Path) -> None:
+    store = Watched(entries_in(tmp_path))
+
+    def overtake() -> None:
+        update(store.inner, limit=700)
+        assert limit_of(store.inner, 0) == 700
+
+    store.before = once(overtake, "create", QUERY)
+    late = driver(store)
+    assert late.decide(0).value == {"limit": 700}
+    assert late.is_replay
+
+
+def test_a_driver_that_was_suspended_decides_nothing_for_a_batch_that_is_forgotten(
+    tmp_path: Path,
+) -> None:
+    store = Watched(entries_in(tmp_path))
+
+    def go_on() -> None:
+        other = driver(store.inner)
+        for batch in range(RETAINED + 1):
+            other.decide(batch)
+
+    store.before = once(go_on, "create", QUERY)
+    with pytest.raises(BatchOvertaken, match=r"batch 0 of query query-1 .* batch 100 is"):
+        driver(store).decide(0)
+    with pytest.raises(BatchOvertaken):
+        driver(store.inner).decide(0)
+    assert decisions(store.inner, CONTROL, QUERY)[0].batch == 1
+
+
+def test_a_decision_whose_answer_was_lost_counts(tmp_path: Path) -> None:
+    store = Watched(entries_in(tmp_path))
+
+    def lose() -> None:
+        update(store.inner, limit=700)
+        raise OSError(errno.ETIMEDOUT, "the answer was lost")
+
+    store.after = once(lose, "create", QUERY)
+    assert driver(store).decide(0).value == {"limit": 900}
+    assert limit_of(store.inner, 1) == 700
+
+
+def test_a_decision_that_was_not_written_is_made_with_what_is_newest_then(tmp_path: Path) -> None:
+    store = Watched(entries_in(tmp_path))
+
+    def lose() -> None:
+        update(store.inner, limit=700)
+        raise OSError(errno.ETIMEDOUT, "the request was lost")
+
+    store.before = once(lose, "create", QUERY)
+    assert driver(store).decide(0).value == {"limit": 700}
+
+
+def test_a_store_that_does_not_answer_is_asked_four_times_and_nothing_runs(tmp_path: Path) -> None:
+    store, tries = Watched(entries_in(tmp_path)), []
+
+    def lose(kind: str, key: str) -> None:
+        if kind == "create":
+            tries.append(key)
+            raise OSError(errno.ETIMEDOUT, "no answer")
+
+    store.before = lose
+    with pytest.raises(
+        DecisionNotMade, match=r"for batch 0 could not be kept in the store.*no ans"
+    ):
+        driver(store).decide(0)
+    assert len(tries) == 4
+
+
+@pytest.mark.parametrize("kind", ["list", "create"])
+def test_a_store_that_refuses_is_not_asked_again(tmp_path: Path, kind: str) -> None:
+    store, tries = Watched(entries_in(tmp_path)), []
+
+    def refuse(request: str, key: str) -> None:
+        if request == kind:
+            tries.append(key)
+            raise NotCreated(errno.EROFS, "Read-only file system", key)
+
+    store.before = refuse
+    with pytest.raises(DecisionNotMade, match="Read-only file system"):
+        driver(store).decide(0)
+    assert len(tries) == 1
+
+
+def test_a_damaged_decision_is_told_and_not_replaced(tmp_path: Path) -> None:
+    entries = entries_in(tmp_path)
+    driver(entries).decide(0)
+    path = tmp_path / CONTROL / "queries" / QUERY / "000000000000000.json"
+    path.write_bytes(b'{"batch": 0')
+    with pytest.raises(DecisionNotMade, match=r"000000000000000.json is damaged"):
+        driver(entries).decide(0)
+    assert path.read_bytes() == b'{"batch": 0'
+
+
+def test_a_hundred_decisions_are_kept_however_many_there_were(tmp_path: Path) -> None:
+    entries, store = entries_in(tmp_path), Watched(entries_in(tmp_path))
+    requests: list[str] = []
+    one = driver(store)
+    for batch in range(RETAINED + 1):
+        one.decide(batch)
+    store.before = lambda kind, key: requests.append(kind)
+    for batch in range(RETAINED + 1, 2 * RETAINED):
+        requests.clear()
+        one.decide(batch)
+        assert sorted(requests) == ["create", "delete", "list", "list", "list"]
+    numbers = decisions_of(entries, CONTROL, QUERY).numbers()
+    assert numbers == list(range(RETAINED, 2 * RETAINED))
+
+
+def test_a_driver_that_starts_removes_what_others_have_left(tmp_path: Path) -> None:
+    store = Watched(entries_in(tmp_path))
+
+    def fail(kind: str, key: str) -> None:
+        if kind == "delete":
+            raise OSError(errno.EIO, "cannot be removed now")
+
+    store.before = fail
+    for batch in range(RETAINED + 5):
+        driver(store).decide(batch)
+    assert len(decisions_of(store.inner, CONTROL, QUERY).numbers()) == RETAINED + 5
+    driver(store.inner).decide(RETAINED + 4)
+    assert len(decisions_of(store.inner, CONTROL, QUERY).numbers()) == RETAINED
+
+
+def _ignore(_: object) -> None:
+    """Turn a result into none."""

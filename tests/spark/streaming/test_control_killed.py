@@ -1,0 +1,114 @@
+"""Drivers of a steered query that are killed: a batch has one limit in every driver."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.spark.shared import session_of
+from tests.spark.streaming import steered_program
+from tests.spark.streaming.steered_program import control_in, run_query
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROWS = 20
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return session_of("tests/spark/streaming/test_control_killed.py")
+
+
+def land(folder: Path, files: int) -> None:
+    landing = folder / "landing"
+    landing.mkdir()
+    for number in range(files):
+        table = pa.table({"id": pa.array(range(number * ROWS, (number + 1) * ROWS), pa.int64())})
+        pq.write_table(table, landing / f"{number:03}.parquet")
+
+
+def start(folder: Path, waits_in: int = -1) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, steered_program.__file__, str(folder), str(waits_in)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+
+
+def read(folder: Path) -> tuple[list[int], dict[int, set[int]]]:
+    """All numbers that were written, and the limits of each batch's rows; not read by Spark."""
+    numbers: list[int] = []
+    limits: dict[int, set[int]] = {}
+    for file in sorted((folder / "out").glob("*/*.parquet")):
+        for row in pq.read_table(file).to_pylist():
+            numbers.append(row["id"])
+            limits.setdefault(row["batch"], set()).add(row["limit"])
+    return sorted(numbers), limits
+
+
+def test_a_batch_whose_driver_is_killed_before_it_runs_has_what_was_decided(
+    spark: Any, tmp_path: Path
+) -> None:
+    land(tmp_path, 3)
+    said = []
+    with start(tmp_path, waits_in=1) as driver:
+        assert driver.stdout is not None
+        for line in driver.stdout:
+            said.append(line.strip())
+            if line.startswith("batch 1 has"):
+                driver.send_signal(signal.SIGKILL)
+    assert driver.returncode == -signal.SIGKILL
+    assert said == ["batch 0 is written with limit 900", "batch 1 has limit 900"]
+    control = control_in(tmp_path)
+    control.update(limit=700)
+    run_query(spark, tmp_path)
+    numbers, limits = read(tmp_path)
+    assert numbers == list(range(3 * ROWS))
+    assert limits == {0: {900}, 1: {900}, 2: {700}}
+    assert control.effective_from() == 2
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(2))
+def test_kills_and_updates_at_random_moments_leave_one_limit_in_each_batch(
+    tmp_path: Path, seed: int
+) -> None:
+    files, kills, chance = 120, 25, random.Random(seed)
+    land(tmp_path, files)
+    control = control_in(tmp_path)
+    told: dict[int, int] = {}
+    for number in range(kills):
+        with start(tmp_path) as driver:
+            assert driver.stdout is not None
+            batches = chance.randrange(4)
+            while batches and driver.stdout.readline():
+                batches -= 1
+            if chance.random() < 0.7:
+                control.update(limit=800 - number)
+            time.sleep(chance.random() * 0.3)
+            driver.send_signal(signal.SIGKILL)
+        for one in control.history():
+            assert told.setdefault(one.batch, one.value["limit"]) == one.value["limit"]
+    with start(tmp_path) as last:
+        assert last.communicate(timeout=600)[0].endswith(f"limit {control.value['limit']}\n")
+    numbers, limits = read(tmp_path)
+    assert numbers == list(range(files * ROWS))
+    assert all(len(of) == 1 for of in limits.values())
+    assert {batch: {limit} for batch, limit in told.items()}.items() <= limits.items()
+    in_order = [min(limits[batch]) for batch in sorted(limits)]
+    assert in_order == sorted(in_order, reverse=True)
+    assert limits[control.effective_from()] == {control.value["limit"]}

@@ -1,0 +1,212 @@
+"""`once`: the function of a batch is called once, as far as its ledger can tell."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from epochgate.runtime import RetryLater
+from epochgate.spark.streaming import (
+    BatchesAhead,
+    BatchesMissing,
+    DeltaLedger,
+    DeltaTransaction,
+    DirectoryLedger,
+    IcebergLedger,
+    Ledger,
+    LocationMoved,
+    ObjectLedger,
+    PostgresLedger,
+    once,
+)
+from tests.runtime.objects.stores import Memory
+from tests.spark.tables import delta_replay, iceberg_replay
+
+FRAME: Any = object()
+
+
+@dataclass
+class Place:
+    """A ledger of the kind, and a function that writes its batch's number where the ledger lies."""
+
+    ledger: Ledger
+    write: Callable[..., None]
+    rows: Callable[[], list[int]]
+    carries: bool
+    fails: list[str] = field(default_factory=list)
+
+    def __call__(self, df: Any, batch: int, *transaction: Any) -> None:
+        assert df is FRAME
+        self._fail("before")
+        self.write(batch, *transaction)
+        self._fail("after")
+
+    def _fail(self, when: str) -> None:
+        if self.fails[:1] == [when]:
+            self.fails.pop(0)
+            raise ZeroDivisionError(when)
+
+
+def directory(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    written: list[int] = []
+    return Place(DirectoryLedger(str(tmp_path / "l")), written.append, lambda: written, False)
+
+
+def objects(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    written: list[int] = []
+    ledger = ObjectLedger("s3://bucket/ledger", Memory().open)
+    return Place(ledger, written.append, lambda: written, False)
+
+
+def postgres(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    import psycopg
+
+    dsn = request.getfixturevalue("dsn")
+    with psycopg.connect(dsn) as connection:
+        connection.execute("create table written (batch bigint)")
+
+    def write(batch: int, connection: Any) -> None:
+        connection.execute("insert into written values (%s)", [batch])
+
+    def rows() -> list[int]:
+        with psycopg.connect(dsn) as connection:
+            return [n for (n,) in connection.execute("select batch from written order by 1")]
+
+    return Place(PostgresLedger(dsn), write, rows, True)
+
+
+def delta(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    path = tmp_path / "table"
+
+    def write(batch: int, transaction: DeltaTransaction) -> None:
+        deltalake.write_deltalake(
+            str(path),
+            pa.table({"x": [batch]}),
+            mode="append",
+            commit_properties=transaction.properties(),
+        )
+
+    ledger = DeltaLedger(str(path))
+    return Place(ledger, write, lambda: delta_replay.rows(path) if path.exists() else [], True)
+
+
+def iceberg(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    catalogs = pytest.importorskip("pyiceberg.catalog", reason="no extra `iceberg`")
+    properties = iceberg_replay.catalog(tmp_path)
+    catalog = catalogs.load_catalog("lake", **properties)
+    catalog.create_namespace("sales")
+    schema = pa.schema([("x", pa.int64())])
+    catalog.create_table("sales.events", schema=schema).append(schema.empty_table())
+    catalog.close()
+
+    def write(batch: int, transaction: Any) -> None:
+        transaction.append(pa.table({"x": [batch]}, schema=schema))
+
+    ledger = IcebergLedger("lake", "sales.events", properties)
+    return Place(ledger, write, lambda: iceberg_replay.rows(tmp_path), True)
+
+
+@pytest.fixture(params=[directory, objects, postgres, delta, iceberg], ids=lambda one: one.__name__)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    made: Place = request.param(tmp_path, request)
+    return made
+
+
+def test_each_batch_is_done_once_and_a_replay_is_skipped(place: Place) -> None:
+    for batch in (0, 1, 1, 2, 2):
+        once(place.ledger, place, query="orders")(FRAME, batch)
+    assert place.rows() == [0, 1, 2]
+
+
+def test_what_the_function_raises_is_raised_and_its_batch_is_done_again(place: Place) -> None:
+    guarded = once(place.ledger, place, query="orders")
+    place.fails = ["before", "after"]
+    for when in ("before", "after"):
+        with pytest.raises(ZeroDivisionError, match=when):
+            guarded(FRAME, 0)
+    guarded(FRAME, 0)
+    # What does not go through a transaction is there twice: it was done, and not recorded.
+    assert place.rows() == ([0] if place.carries else [0, 0])
+
+
+def test_queries_of_one_ledger_count_for_themselves(place: Place) -> None:
+    orders, payments = (once(place.ledger, place, query=name) for name in ("orders", "payments"))
+    orders(FRAME, 0)
+    payments(FRAME, 0)
+    orders(FRAME, 1)
+    payments(FRAME, 0)
+    assert place.rows() == [0, 0, 1]
+
+
+def test_a_history_that_the_ledger_does_not_know_is_refused(place: Place) -> None:
+    guarded = once(place.ledger, place, query="orders")
+    with pytest.raises(BatchesMissing, match="late_start"):
+        guarded(FRAME, 3)
+    late = once(place.ledger, place, query="orders", late_start=True)
+    late(FRAME, 3)
+    late(FRAME, 4)
+    with pytest.raises(BatchesAhead, match="is an older state"):
+        guarded(FRAME, 3)
+    with pytest.raises(BatchesMissing):
+        guarded(FRAME, 6)
+    assert place.rows() == [3, 4]
+
+
+def test_with_its_location_a_copied_checkpoint_is_refused(tmp_path: Path) -> None:
+    ledger, done = DirectoryLedger(str(tmp_path / "ledger")), []
+
+    def write(df: Any, batch: int) -> None:
+        done.append(batch)
+
+    here, copy = str(tmp_path / "here"), str(tmp_path / "copy")
+    once(ledger, write, query="q", checkpoint=here)(FRAME, 0)
+    with pytest.raises(LocationMoved):
+        once(ledger, write, query="q", checkpoint=copy)(FRAME, 1)
+    once(ledger, write, query="q", checkpoint=copy, moved_from=here)(FRAME, 1)
+    assert done == [0, 1]
+
+
+def test_a_zombie_waits_for_the_transaction_of_its_successor_and_skips(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place = postgres(tmp_path, request)
+    calls = []
+
+    def overtaken(df: Any, batch: int, connection: Any) -> None:
+        calls.append(batch)
+        place.write(batch, connection)
+
+    def zombie(ledger: Ledger) -> None:
+        with pytest.raises(RetryLater, match="another number"):
+            ledger.call("q", 0, lambda connection: calls.append(99))
+
+    once(place.ledger, overtaken, query="q")(FRAME, 0)
+    zombie(place.ledger)
+    assert (place.rows(), calls) == ([0], [0])
+
+
+def test_a_delta_function_without_the_transaction_is_recorded_afterwards(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    done: list[int] = []
+    guarded = once(
+        DeltaLedger(str(tmp_path / "t")),
+        lambda df, batch, transaction: done.append(batch),
+        query="q",
+    )
+    for batch in (0, 1, 1):
+        guarded(FRAME, batch)
+    assert done == [0, 1]
+
+
+def test_what_once_returns_holds_plain_values_and_no_password_in_its_text() -> None:
+    guarded = once(PostgresLedger("postgresql://me:secret@db/sales"), print, query="q")
+    again = pickle.loads(pickle.dumps(guarded))
+    assert again == guarded
+    assert "secret" not in repr(guarded)

@@ -1,0 +1,207 @@
+"""The targets of batches without Spark: a process that dies at any of its operations is followed by
+one that replays the batch, with files of its own, and each row is there once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+from epochgate.errors import EpochgateError
+from epochgate.runtime import OperatorContext
+from epochgate.runtime.filesystem import LocalFileSystem
+from epochgate.runtime.objects.log import ObjectLog
+from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
+from epochgate.runtime.testing.faulty_objects import FaultyObjects
+from epochgate.spark.parquet_sink.object_target import INITIAL, fold
+from epochgate.spark.streaming.batch_commit import BatchCommit
+from epochgate.spark.streaming.errors import BatchesAhead, LocationEmptied, LocationMoved
+from epochgate.spark.streaming.identity import BatchIdentity, run_id
+from epochgate.spark.streaming.place import QueryPlace
+from epochgate.spark.streaming.targets.parquet import ObjectBatches, ParquetBatches
+from epochgate.spark.streaming.targets.target import BatchTarget, Staged
+from tests.runtime.objects.stores import Memory
+from tests.spark.tables import delta_replay
+
+Whens = tuple[Literal["before", "during", "after"], ...]
+WHENS: Whens = ("before", "during", "after")
+QUERY, LOCATION = "5f0c12", "/check"
+
+
+def staged(target: BatchTarget, batch: int, values: list[int], nonce: str) -> Staged:
+    """What two tasks have staged, one of them nothing; and what a third has left that failed."""
+    run = run_id(QUERY, batch, nonce)
+    committables: dict[int, list[Any]] = {}
+    agreed = target.prepare()
+    for task, rows in enumerate([values, [], [-1]]):
+        wishes: list[Any] = []
+        context = OperatorContext("sink", task, 7 + task, 3, run, wishes.append)
+        writer = target.sink.create_writer(context, None)
+        if rows:
+            batch_of_rows = pa.RecordBatch.from_pydict({"x": rows})
+            if not writer.may_write(batch_of_rows):
+                schema = agreed.schema or wishes[-1][1]
+                writer.handle_event(["schema", schema, *agreed.told])
+            writer.write(batch_of_rows)
+        committables[task] = writer.prepare_commit(batch + 1)
+    del committables[2]
+    return Staged(QUERY, batch, run, committables)
+
+
+def commit(
+    target: BatchTarget,
+    part: Staged,
+    *,
+    query: str = QUERY,
+    location: str = LOCATION,
+    accepts: int = 0,
+) -> None:
+    """What Spark's call of `commit` comes to."""
+    identity = BatchIdentity(query, part.batch, location, f"offsets of {part.batch}")
+    place = QueryPlace(target, target.notes(), identity, lambda own: target.apply(part, own))
+    BatchCommit(place, pause=lambda seconds: None).commit(part.batch, accepts)
+
+
+def parquet_rows(path: Path) -> list[int]:
+    if not path.exists():
+        return []
+    table = pyarrow.dataset.dataset(str(path), format="parquet").to_table()
+    return sorted(table["x"].to_pylist()) if table.num_rows else []
+
+
+def object_rows(memory: Memory) -> list[int]:
+    """What the log names."""
+    objects = memory.open("s3://bucket/out")
+    log = ObjectLog(objects, fold, INITIAL)
+    log.refresh()
+    files = [pa.BufferReader(objects.get(path)) for path in log.state["files"]]
+    return sorted(x for file in files for x in pq.read_table(file)["x"].to_pylist())
+
+
+def crashes_of_files() -> Iterator[FaultyFileSystem]:
+    """A file system for each operation, and for each way of dying there."""
+    at, more = 0, True
+    while more:
+        more = False
+        for when in WHENS:
+            files = FaultyFileSystem(LocalFileSystem(), Fault(at, "crash", when))
+            yield files
+            more = more or files.has_struck
+        at += 1
+
+
+def of_kind(kind: str, root: Path, files: Any = None) -> BatchTarget:
+    if kind == "parquet":
+        return ParquetBatches(str(root / "out"), files=files)
+    pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    from epochgate.spark.streaming.targets.delta import DeltaBatches
+
+    return DeltaBatches(str(root / "out"), files=files)
+
+
+READERS: dict[str, Callable[[Path], list[int]]] = {
+    "parquet": parquet_rows,
+    "delta": lambda path: delta_replay.rows(path) if path.exists() else [],
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_commit_that_dies_at_any_operation_is_repeated_without_a_row_lost_or_doubled(
+    tmp_path: Path, kind: str
+) -> None:
+    outcomes = set()
+    for number, files in enumerate(crashes_of_files()):
+        root = tmp_path / str(number)
+        root.mkdir()
+        target = of_kind(kind, root)
+        commit(target, staged(target, 0, [1, 2], "aa"))
+        first = staged(target, 1, [3, 4], "bb")
+        dead = False
+        try:
+            commit(of_kind(kind, root, files), first)
+        except SimulatedCrash:
+            dead = True
+        seen = READERS[kind](root / "out")
+        assert seen in ([1, 2], [1, 2, 3, 4])
+        outcomes.add((dead, len(seen)))
+        commit(target, staged(target, 1, [3, 4], "cc"))
+        commit(target, staged(target, 2, [5], "dd"))
+        assert READERS[kind](root / "out") == [1, 2, 3, 4, 5]
+        assert not [path for path in root.rglob("staged/*/*") if "part-" in path.name]
+    assert outcomes == {(True, 2), (True, 4), (False, 4)}
+
+
+def test_the_same_in_an_object_store_whose_answers_are_lost() -> None:
+    at, struck = 0, True
+    while struck:
+        struck = False
+        for kind in ("crash", "error"):
+            memory = Memory()
+            target = ObjectBatches("s3://bucket/out", open_objects=memory.open)
+            commit(target, staged(target, 0, [1, 2], "aa"))
+            first = staged(target, 1, [3, 4], "bb")
+            faulty = FaultyObjects(memory.open, Fault(at, kind, "after"))
+            through = ObjectBatches("s3://bucket/out", open_objects=faulty.open)
+            try:
+                commit(through, first)
+            except (SimulatedCrash, OSError, EpochgateError):
+                assert object_rows(memory) in ([1, 2], [1, 2, 3, 4])
+            struck = struck or len(faulty.operations) > at
+            commit(target, staged(target, 1, [3, 4], "cc"))
+            assert object_rows(memory) == [1, 2, 3, 4]
+        at += 1
+    assert at > 4
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_a_zombie_is_skipped_or_refused_and_removes_nothing_of_its_successor(
+    tmp_path: Path, kind: str
+) -> None:
+    target = of_kind(kind, tmp_path)
+    zombie = staged(target, 0, [1], "aa")
+    commit(target, staged(target, 0, [1], "bb"))
+    next_one = staged(target, 1, [2], "cc")
+    commit(target, zombie)
+    commit(target, next_one)
+    with pytest.raises(BatchesAhead, match="taken for dead"):
+        commit(target, zombie)
+    assert READERS[kind](tmp_path / "out") == [1, 2]
+
+
+def test_the_first_batch_is_swept_too_and_late_files_by_the_next_one(tmp_path: Path) -> None:
+    target = of_kind("parquet", tmp_path)
+    commit(target, staged(target, 0, [1], "aa"))
+    working = tmp_path / ".out.epochgate"
+    assert not list(working.glob("staged/*/*"))
+    staged(target, 0, [1], "late")
+    kept = staged(target, 2, [3], "early")
+    commit(target, staged(target, 1, [2], "bb"))
+    assert {path.parent.name for path in working.glob("staged/*/*")} == {kept.run}
+
+
+def test_what_was_empty_counts_as_long_as_the_target_is_the_one_of_before(tmp_path: Path) -> None:
+    target = of_kind("parquet", tmp_path)
+    commit(target, staged(target, 0, [], "aa"))
+    commit(target, staged(target, 1, [1], "bb"))
+    commit(target, staged(target, 2, [], "cc"))
+    commit(target, staged(target, 2, [], "dd"))
+    commit(target, staged(target, 3, [2], "ee"))
+    assert parquet_rows(tmp_path / "out") == [1, 2]
+
+
+def test_a_refusal_says_what_was_found_and_what_to_do(tmp_path: Path) -> None:
+    target = of_kind("delta", tmp_path)
+    commit(target, staged(target, 0, [1], "aa"))
+    with pytest.raises(LocationMoved) as moved:
+        commit(target, staged(target, 1, [2], "bb"), location="/copy")
+    assert ".option(\"movedFrom\", '/check')" in str(moved.value)
+    with pytest.raises(LocationEmptied) as emptied:
+        commit(target, staged(target, 0, [1], "cc"), query="77aa")
+    assert f'.option("replaces", "{QUERY}")' in str(emptied.value)
+    assert "has committed 1 batches" in str(emptied.value)
