@@ -45,9 +45,13 @@ class Limit:
     first_seed: int
     began_s: float = field(default_factory=time.monotonic)
 
+    def taken_s(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.began_s
+
     def left_s(self) -> float:
         """Seconds that are left."""
-        return self.seconds - (time.monotonic() - self.began_s)
+        return self.seconds - self.taken_s()
 
     def is_enough(self, simulation: Simulation, found: Found) -> bool:
         """Whether a test needs no more runs."""
@@ -69,6 +73,7 @@ def run_tests(arguments: argparse.Namespace) -> int:
         found = _search(module, tests, limit, *stack.enter_context(_places(arguments)))
     for name in found:
         _print_outcome(name, found[name])
+    print(f"\n{_pace(found, limit)}")
     for line in feedback(found, arguments.rows, "--rows"):
         print(line)
     _write(arguments, module, tests, found)
@@ -160,12 +165,19 @@ def _search(
                 add(one, scanned)
                 if scanned.failing_seed is not None and one.failure is None:
                     failure = shrunk(tests[scanned.test], scanned.failing_seed)
-                    failure.runs, failure.steps = one.runs, one.steps
+                    failure.runs, failure.seeds, failure.steps = one.runs, one.seeds, one.steps
                     failure.taken |= one.taken
                     failure.struck |= one.struck
                     found[scanned.test] = failure
             bars.update(bar, completed=sum(each.runs for each in found.values()))
     return found
+
+
+def _pace(found: dict[str, Found], limit: Limit) -> str:
+    """How many seeds there were, and how many an hour has."""
+    seeds, seconds = sum(each.seeds for each in found.values()), limit.taken_s()
+    hourly = f": {3600 * seeds / seconds:,.0f} an hour" if seeds else ""
+    return f"{seeds:,} seeds in {seconds:.1f} s{hourly}"
 
 
 def _print_outcome(name: str, found: Found) -> None:
@@ -196,6 +208,7 @@ def _write(
         for name, one in found.items():
             if one.failure is not None:
                 again = tests[name].search().replay(token(one.failure), keeps_states=True)
-                again.runs, again.seconds = one.runs, one.seconds
+                again.runs, again.seconds, again.tries = one.runs, one.seconds, one.tries
+                again.seed, again.first = one.seed, one.first
                 failures[name] = again
         arguments.html.write_text(simulated_page(failures), encoding="utf-8")

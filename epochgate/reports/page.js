@@ -85,7 +85,7 @@
       const { state, ...others } = fields;
       const was = (field) => step.changed[`${name}.${field}`];
       const isChanged = (field) => Object.hasOwn(step.changed, `${name}.${field}`);
-      const now = isChanged("state")
+      const now = state === undefined ? "" : isChanged("state")
         ? made("em", "changed", ...differing(was("state"), state)) : made("em", "", shown(state));
       const list = Object.entries(others).map(([field, value]) => isChanged(field)
         ? made("span", "changed", field + " ", ...differing(was(field), value))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -28,17 +29,32 @@ MEANING = {
 }
 
 
+@dataclass(frozen=True)
+class Own:
+    """What a command has to say of one result in place of what a check says."""
+
+    figures: Mapping[str, str]
+    text: str
+    """What is shown as text: for a simulated run the report, with the word that replays it."""
+    keep: str = ""
+    """What a person copies from the page, shown open."""
+
+
 def html_page(
-    results: Mapping[str, Result], root: Path | None = None, command: str = "check"
+    results: Mapping[str, Result],
+    root: Path | None = None,
+    command: str = "check",
+    own: Mapping[str, Own] | None = None,
 ) -> str:
     """The results by the names of their systems; file names are relative to `root`, by default
-    the current folder; `command` is the one that found them.
+    the current folder; `command` is the one that found them, and `own` what it says of each.
     """
-    own = files("epochgate.reports")
+    told_of = own or {}
+    parts = files("epochgate.reports")
     verdicts = [result.verdict for result in results.values()]
     told = ", ".join(f"{verdicts.count(v)} {v.value}" for v in Verdict if v in verdicts)
     sections = "\n".join(
-        "\n".join(_system(number, name, result, root or Path.cwd()))
+        "\n".join(_system(number, name, result, root or Path.cwd(), told_of.get(name)))
         for number, (name, result) in enumerate(results.items(), 1)
     )
     return f"""<!DOCTYPE html>
@@ -51,7 +67,7 @@ def html_page(
 <title>epochgate {command}: {escape(told)}</title>
 <link rel="icon" href="data:,">
 <style>
-{own.joinpath("page.css").read_text(encoding="utf-8")}</style>
+{parts.joinpath("page.css").read_text(encoding="utf-8")}</style>
 </head>
 <body>
 <header><h1>epochgate <span>{command}</span></h1><p>{escape(told)}</p></header>
@@ -59,7 +75,7 @@ def html_page(
 {_contents(results)}{sections}
 </main>
 <script>
-{own.joinpath("page.js").read_text(encoding="utf-8")}</script>
+{parts.joinpath("page.js").read_text(encoding="utf-8")}</script>
 </body>
 </html>
 """
@@ -79,7 +95,7 @@ def _badge(verdict: Verdict) -> str:
     return f'<span class="badge {verdict.value.lower()}">{verdict.value}</span>'
 
 
-def _system(number: int, name: str, result: Result, root: Path) -> Iterator[str]:
+def _system(number: int, name: str, result: Result, root: Path, own: Own | None) -> Iterator[str]:
     yield f'<section class="system" id="system-{number}">'
     constants = "".join(
         f'<span class="constant">{escape(key)} = {value}</span>'
@@ -89,18 +105,21 @@ def _system(number: int, name: str, result: Result, root: Path) -> Iterator[str]
     yield f"<h2>{_badge(result.verdict)}{title}</h2>"
     if constants:
         yield f'<p class="constants">{constants}</p>'
-    yield _figures(result)
+    yield _figures(_of_check(result) if own is None else own.figures)
     notes = [f"stopped early: {result.stopped}"] if result.stopped else []
     for note in notes + result.notes:
         yield f'<p class="note">{escape(note)}</p>'
     yield from _claims(result, root)
     yield from _untaken(result, root)
+    if own is not None and own.keep:
+        yield f'<pre class="keep">{escape(own.keep)}</pre>'
     if result.counterexample is not None:
-        yield from _counterexample(number, result.counterexample, root)
+        text = trace(result.counterexample, root) if own is None else own.text
+        yield from _counterexample(number, result.counterexample, root, text)
     yield "</section>"
 
 
-def _figures(result: Result) -> str:
+def _of_check(result: Result) -> dict[str, str]:
     taken = sum(row.is_taken for row in result.coverage)
     figures = {
         "states": f"{result.states:,}",
@@ -113,6 +132,10 @@ def _figures(result: Result) -> str:
     }
     if result.symmetry:
         figures["symmetry of"] = result.symmetry
+    return figures
+
+
+def _figures(figures: Mapping[str, str]) -> str:
     items = "".join(
         f"<div><dt>{key}</dt><dd>{escape(value)}</dd></div>" for key, value in figures.items()
     )
@@ -156,7 +179,7 @@ def _untaken(result: Result, root: Path) -> Iterator[str]:
     yield "</ul></details>"
 
 
-def _counterexample(number: int, found: Counterexample, root: Path) -> Iterator[str]:
+def _counterexample(number: int, found: Counterexample, root: Path, text: str) -> Iterator[str]:
     drawing, count = space_time(found), len(found.steps)
     place = f"{relative(found.file, root)}:{found.line}"
     steps = "1 step" if count == 1 else f"{count} steps"
@@ -174,8 +197,7 @@ def _counterexample(number: int, found: Counterexample, root: Path) -> Iterator[
     yield drawing.body
     yield f"{_end(found)}</div>"
     yield '<aside class="machines" aria-live="polite"></aside></div>'
-    text = escape(trace(found, root))
-    yield f"<details><summary>as text</summary><pre>{text}</pre></details>"
+    yield f"<details><summary>as text</summary><pre>{escape(text)}</pre></details>"
     yield f'<script type="application/json">{_embedded(_data(found))}</script></div>'
 
 

@@ -9,6 +9,7 @@ have been made with the states kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 from xml.etree import ElementTree
 
 from epochgate.fsm.checker.result import (
@@ -20,11 +21,14 @@ from epochgate.fsm.checker.result import (
     Verdict,
 )
 from epochgate.reports.junit import legal
-from epochgate.reports.page import html_page
-from epochgate.runtime.testing.worlds.report import broken_text, report, vacuous
+from epochgate.reports.page import Own, html_page
+from epochgate.runtime.testing.worlds.report import broken_text, replayed_by, report, vacuous
 from epochgate.runtime.testing.worlds.running import Run
 from epochgate.runtime.testing.worlds.searching import Found
 from epochgate.runtime.testing.worlds.trace import Happening
+
+DEVIATES: Final = "✱"
+"""Before what the default schedule does not have."""
 
 
 def simulated_junit(results: Mapping[str, Found], module: str) -> str:
@@ -52,9 +56,27 @@ def _fail(case: ElementTree.Element, message: str, text: str) -> None:
 
 
 def simulated_page(failures: Mapping[str, Found]) -> str:
-    """One HTML page with the shortest schedule of each failure."""
+    """One HTML page with the shortest schedule of each failure, and what replays it."""
     results = {name: _result(name, found) for name, found in failures.items()}
-    return html_page(results, command="fuzz")
+    own = {name: _own(name, found) for name, found in failures.items()}
+    return html_page(results, command="fuzz", own=own)
+
+
+def _own(name: str, found: Found) -> Own:
+    failure = found.failure
+    assert failure is not None
+    others = len(failure.deviations) - failure.faults
+    figures = {
+        "runs": f"{found.runs:,}",
+        "seed": f"{found.seed}",
+        "steps of the shortest": f"{failure.steps:,}",
+        "its faults": f"{failure.faults}",
+        "other deviations": f"{others}",
+        "took": f"{found.seconds:.1f} s",
+    }
+    drawn = [f"{label} = {value!r}" for label, value in failure.drawn]
+    keep = [*drawn, *([""] if drawn else []), *replayed_by(name, failure)]
+    return Own(figures, report(name, found), "\n".join(keep))
 
 
 def _result(name: str, found: Found) -> Result:
@@ -71,7 +93,7 @@ def _result(name: str, found: Found) -> Result:
     first = next((one.after for one in failure.trace if one.after), {})
     return Result(
         system=name,
-        constants={"runs": found.runs, "faults": failure.faults},
+        constants={},
         engine="simulation",
         workers=1,
         verdict=Verdict.FAIL,
@@ -103,14 +125,15 @@ def _steps(one: Run) -> list[TraceStep]:
 def _step(number: int, happening: Happening, before: dict[str, dict[str, object]]) -> TraceStep:
     after = happening.after
     instance = _instance(happening)
-    mark = "" if happening.deviation is None else f"deviation {happening.deviation}: "
-    because = mark + (happening.rows[0].because if happening.rows else "")
+    is_default = happening.deviation is None
+    because = happening.rows[0].because if happening.rows else ""
+    mark = "" if is_default else f"not in the default schedule ({happening.deviation})"
     return TraceStep(
         number=number,
         instance=instance if instance in after else "test",
         trigger=happening.text,
-        label=happening.text,
-        because=because or "the default schedule",
+        label=happening.text if is_default else f"{DEVIATES} {happening.text}",
+        because=": ".join(filter(None, (mark, because))),
         rows=tuple(
             TakenRow(row.instance, row.trigger, row.source, row.dest, row.because)
             for row in happening.rows

@@ -25,6 +25,7 @@ FORMAT: Final = 1
 _SEAL: Final = b',"crc":"'
 _SEAL_SIZE: Final = len(_SEAL) + len('00000000"}')
 _encode = json.JSONEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode
 
 
 class LineDamaged(Exception):
@@ -54,7 +55,10 @@ def opened(line: bytes) -> dict[str, Any]:
     if b'%08x"}' % zlib.crc32(content) != seal_of[len(_SEAL) :]:
         raise LineDamaged(f"its checksum does not fit what it says: {_shown(bare)}")
     try:
-        values = json.loads(content + b"}")
+        text = (content + b"}").decode()
+        values, end = _decode(text)
+        if end != len(text):
+            raise LineDamaged(f"something stands behind its object: {_shown(bare)}")
     except ValueError as error:
         raise LineDamaged(f"it is not JSON: {error}") from None
     if not isinstance(values, dict):

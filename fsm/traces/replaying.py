@@ -48,7 +48,7 @@ class Refusal(Exception):
         return self.text
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Event:
     """One line: `times` equal events, the first with this number."""
 
@@ -142,12 +142,16 @@ class Replay:
                 f"{event.name} takes ({wanted}), and {event.arguments} was written",
                 event.number,
             )
-        calls = islice(self._growing(event.arguments, event), event.times)
-        done, call = 0, ()
+        done, call = 0, tuple(event.arguments)
         try:
-            for call in calls:
+            if event.times == 1 and list not in map(type, call):
                 fire(*call)
-                done += 1
+            else:
+                for call in islice(self._growing(event.arguments, event), event.times):
+                    fire(*call)
+                    done += 1
+        except Refusal:
+            raise
         except Exception as error:  # a forged argument may break any action
             self.number += done + 1
             raise self._impossible(machine, event, call, error) from error

@@ -12,6 +12,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -36,8 +37,20 @@ class Shape:
     seen: tuple[int, ...]
     get: Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
+    @cached_property
+    def is_unbroken(self) -> bool:
+        """Whether the seen ones stand in front of all others."""
+        return self.seen == (*range(len(self.seen)),)
+
+    @cached_property
+    def blanks(self) -> list[None]:
+        """One for each that is not seen."""
+        return [None] * (self.size - len(self.seen))
+
     def written(self, seen: Sequence[Any]) -> list[Any]:
         """The values as a line has them, null in the place of those that are not seen."""
+        if self.is_unbroken:
+            return [*seen, *self.blanks]
         values: list[Any] = [None] * self.size
         for place, value in zip(self.seen, seen, strict=False):
             values[place] = value

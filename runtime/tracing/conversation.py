@@ -16,6 +16,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 from epochgate.fsm.traces.replaying import Event, Refusal
@@ -69,25 +70,43 @@ class DriverSide(Side):
         self.places: dict[int, int] = {}
 
     def note(self, event: Event, place: Place) -> None:
-        machine, _, trigger = event.name.rpartition(".")
-        if trigger in HEARD and machine.startswith("attempt["):
+        trigger = _heard_as(event.name)
+        if trigger:
             for (identity, *rest), times in _parts(event.arguments, event.times):
                 words = Words((trigger, *rest), place, event.number, times)
                 self.heard[identity].append(words)
         for name, *arguments in event.effects:
-            if name.endswith(SAID):
+            message, index = _said_as(name)
+            if message:
                 for values, times in _parts(arguments, event.times):
-                    identity, said = self._said(name, values)
+                    identity, said = self._said(message, index, values)
                     self.said[identity].append(Words(said, place, event.number, times))
 
-    def _said(self, name: str, values: Values) -> tuple[int, Said]:
-        machine, _, message = name.partition(".")
-        if message == "task.restore":
-            self.places[values[0]] = _index(machine)
-            return values[0], ("restore", *values[1:])
-        if message == "wire.event":
-            return values[0], ("event", _index(machine), *values[1:])
-        return values[1], (message.partition(".")[2], *values[2:])
+    def _said(self, message: str, index: int, values: Values) -> tuple[int, Said]:
+        if message == "restore":
+            self.places[values[0]] = index
+            return values[0], (message, *values[1:])
+        if message == "event":
+            return values[0], (message, index, *values[1:])
+        return values[1], (message, *values[2:])
+
+
+@cache
+def _heard_as(name: str) -> str:
+    """The message that an event of the driver's machines is about; empty if about none."""
+    machine, _, trigger = name.rpartition(".")
+    return trigger if trigger in HEARD and machine.startswith("attempt[") else ""
+
+
+@cache
+def _said_as(name: str) -> tuple[str, int]:
+    """The message to a process that an effect is, empty if it is none, and the first number in the
+    name of its machine, 0 without one.
+    """
+    if not name.endswith(SAID):
+        return "", 0
+    machine, _, message = name.partition(".")
+    return message.rpartition(".")[2], _index(machine) if "[" in machine else 0
 
 
 SAID = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from epochgate.errors import UsageError
 from epochgate.fsm.traces.lines import FORMAT, LineDamaged, opened
@@ -37,8 +37,7 @@ class NoTraces(UsageError):
     """There is nothing to validate."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A line of a file."""
 
     path: str
@@ -69,8 +68,7 @@ class Segment:
         return int(self.head["segment"])
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line behind the head; `values` is None for a torn one."""
 
     place: Place

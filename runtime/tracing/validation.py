@@ -159,12 +159,15 @@ def _events(trace: Trace, verdict: Verdict) -> Iterator[tuple[Place, Event]]:
         place = Place(segment.path, 1)
         with _at(place):
             _enter(replay, segment, is_first=segment is trace.segments[0])
-        for line in trace.lines(segment):
-            with _at(line.place):
+        try:
+            for line in trace.lines(segment):
+                place = line.place
                 event = _taken(replay, line, verdict)
-            if event is not None:
-                verdict.events += event.times
-                yield line.place, event
+                if event is not None:
+                    verdict.events += event.times
+                    yield place, event
+        except Refusal as refusal:
+            raise Refused(place, refusal) from refusal
     if not verdict.is_closed and not verdict.note:
         verdict.note = f"cut off after event {replay.number}: {KILLED}"
 

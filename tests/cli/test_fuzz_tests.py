@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +18,7 @@ def test_a_right_test_has_nothing_found_and_a_summary(capsys: pytest.CaptureFixt
     shown = capsys.readouterr().out
     assert shown.startswith("profile dev, seeds from 0: right\n")
     assert "right: nothing found in 21 runs, " in shown
+    assert "\n20 seeds in " in shown
     assert "rows of the job's machines taken: " in shown
     assert "(--rows lists them)" in shown
 
@@ -38,7 +40,12 @@ def test_a_whole_module_is_judged_test_by_test_and_written_as_files(
     text = page.read_text(encoding="utf-8")
     assert "<h1>epochgate <span>fuzz</span></h1>" in text
     assert "each task hears 1, 2, 3 and so on" in text
-    assert "deviation 5:1" in text
+    assert "✱ process 1 dies" in text
+    assert "not in the default schedule (5:1die)" in text
+    assert "test_wrong_again = replay(wrong, &#x27;5:1die&#x27;)" in text
+    assert "<dt>seed</dt><dd>15</dd>" in text
+    assert '"heard":"[1, 3]"' in text
+    assert "  task[0]            heard = [1, 3]\n" in shown
     assert "the barrier of checkpoint 1" in text
 
 
@@ -62,8 +69,30 @@ def test_what_is_no_test_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--jobs is for simulated tests of your own: name them" in capsys.readouterr().err
 
 
+def report_of(shown: str) -> list[str]:
+    """From the claim that is broken to the test to keep, with the seed and the token; without how
+    many runs there were by then, which depends on how many share them.
+    """
+    lines = [re.sub(r"by run \d+ ", "", line) for line in shown.split("\n")]
+    [first] = [n for n, line in enumerate(lines) if line.startswith("wrong: ")]
+    [last] = [n for n, line in enumerate(lines) if line.lstrip().startswith("test_wrong_again = ")]
+    return lines[first : last + 1]
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-def test_tasks_of_spark_share_the_seeds(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["fuzz", f"{MODULE}:wrong", "--master", "local[2]"]) == 1
-    assert "has 1 fault and no deviations from the default order" in capsys.readouterr().out
+def test_seeds_that_tasks_of_spark_share_have_the_verdicts_that_they_have_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reports = []
+    for place in ((), ("--master", "local[2]")):
+        assert cli.main(["fuzz", f"{MODULE}:wrong", *place]) == 1
+        reports.append(report_of(capsys.readouterr().out))
+    here, on_spark = reports
+    assert here == on_spark
+    assert any("--epochgate-replay=" in line for line in here)
+    assert any("--epochgate-seed=" in line for line in here)
+    assert cli.main(["fuzz", f"{MODULE}:right", "--master", "local[2]", "--seed", "100"]) == 0
+    shown = capsys.readouterr().out
+    assert "right: nothing found in 42 runs, " in shown
+    assert "\n40 seeds in " in shown

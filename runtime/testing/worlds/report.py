@@ -85,15 +85,37 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
         yield ""
         yield from lanes(failure)
         yield ""
-    word = token(failure)
-    yield f"replay    pytest ... --epochgate-replay={word}"
+    if failure.own:
+        yield "what your objects had then:"
+        yield from _own(failure)
+        yield ""
+    replay, *kept = replayed_by(name, failure)
+    yield replay
     if found.first is not None and found.tries and found.first.deviations != failure.deviations:
         yield (
             f"found     by run {found.runs} (--epochgate-seed={found.seed}), which had "
             f"{_size(found.first)}; shrunk in {found.tries} runs"
         )
-    yield "keep it   beside the test (from epochgate.testing import replay):"
-    yield f"              test_{_short_name(name)}_again = replay({_last(name)}, {word!r})"
+    yield from kept
+
+
+def replayed_by(name: str, failure: Run) -> list[str]:
+    """How a schedule is run again, and kept as a test."""
+    word = token(failure)
+    return [
+        f"replay    pytest ... --epochgate-replay={word}",
+        "keep it   beside the test (from epochgate.testing import replay):",
+        f"              test_{_short_name(name)}_again = replay({_last(name)}, {word!r})",
+    ]
+
+
+def _own(failure: Run) -> Iterator[str]:
+    width = max(map(len, failure.own))
+    for name, values in failure.own.items():
+        label = name
+        for key, value in values.items():
+            yield f"  {label.ljust(width)}  {key} = {value}"
+            label = ""
 
 
 def _last(name: str) -> str:

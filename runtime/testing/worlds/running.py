@@ -39,6 +39,8 @@ class Run:
     reached: dict[str, bool] = field(default_factory=dict)
     """Each sentence of `sometimes`, and whether it came true."""
     steps: int = 0
+    own: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What the user's objects had when the claim broke."""
 
     @property
     def moments(self) -> list[At]:
@@ -98,6 +100,7 @@ def _kept(
         struck=world.struck,
         reached={text: text in claims.reached for text in claims.sometimes},
         steps=world.steps,
+        own={} if broken is None else world.own_values(),
     )
 
 

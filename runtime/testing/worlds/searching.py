@@ -45,6 +45,10 @@ class Found:
     """What a search came to, over all its runs."""
 
     runs: int = 0
+    seeds: int = 0
+    """How many seeds were tried, beside the default schedule; a seed whose draws the test refuses
+    has no run.
+    """
     steps: int = 0
     seconds: float = 0.0
     failure: Run | None = None
@@ -124,6 +128,7 @@ class Search:
                 if found.first is not None or self._is_late(began_s, seconds):
                     break
                 self._one_at_random(number, one.moments, found, escapes)
+                found.seeds += 1
                 if progress is not None:
                     progress()
         found.seconds = _now_s() - began_s

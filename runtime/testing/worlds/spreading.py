@@ -33,9 +33,10 @@ class Part:
 
 @dataclass
 class Scanned:
-    """What came of a part."""
+    """What came of a part; `seeds` are those that were tried, each once."""
 
     test: str
+    seeds: int = 0
     runs: int = 0
     steps: int = 0
     seconds: float = 0.0
@@ -74,6 +75,7 @@ def scan(part: Part) -> Scanned:
     found = simulation.search().scan(seeds, part.seconds)
     return Scanned(
         part.test,
+        found.seeds,
         found.runs,
         found.steps,
         found.seconds,
@@ -86,6 +88,7 @@ def scan(part: Part) -> Scanned:
 
 def add(found: Found, scanned: Scanned) -> None:
     """Add what came of a part to what is known of its test."""
+    found.seeds += scanned.seeds
     found.runs += scanned.runs
     found.steps += scanned.steps
     found.seconds += scanned.seconds

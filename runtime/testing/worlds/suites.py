@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from epochgate.runtime.api.committer import Committables, Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
-from epochgate.runtime.api.operator import Operator
-from epochgate.runtime.api.plain_values import PLAIN_TYPES
+from epochgate.runtime.api.operator import Operator, Work
 from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.pipeline.program import SINK, SOURCE, PipelineProgram
 from epochgate.runtime.pipeline.record_sink import RecordSink
@@ -26,6 +25,11 @@ from epochgate.runtime.testing.worlds.world import World
 SHOWN_MAX: Final = 20
 LOOKS: Final = 4
 """How often a source's job is looked at, and asked for a checkpoint, while it reads."""
+PACED: Final = 6
+"""How many pieces of records an attempt reads one after the other, `PACE_S` apart, before it reads
+as fast as it can: so that checkpoints and failures come between any two of them.
+"""
+PACE_S: Final = 1.0
 
 
 def agree(
@@ -49,10 +53,6 @@ def agree(
     world.eventually(
         "coordinator and tasks agree",
         lambda: len(job.operators) == subtasks and agrees(job.coordinator, job.operators),
-        shows=lambda: (
-            f"coordinator: {_state(job.coordinator)}\n"
-            + "\n".join(f"task {n}: {_state(each)}" for n, each in enumerate(job.operators))
-        ),
     )
     drawn = values if isinstance(values, Sequence) else world.draw(values, "values")
     for value in drawn:
@@ -87,7 +87,7 @@ def read_once(
     )
     job = world.job(
         SourceProvider(SOURCE, source),
-        program=lambda subtask: PipelineProgram(
+        program=lambda subtask: PacedProgram(
             SourceOperator(source), None, SinkOperator(RecordSink(None))
         ),
         subtasks=subtasks,
@@ -102,15 +102,29 @@ def read_once(
         shows=lambda: f"missing: {_told(due - committed())}",
     )
     for _ in range(LOOKS):
-        world.move()
+        world.move(PACE_S)
         job.checkpoint()
     return job
 
 
-def _state(user_code: Any) -> str:
-    """The plain values that an object of the user has."""
-    plain = {name: value for name, value in vars(user_code).items() if type(value) in PLAIN_TYPES}
-    return ", ".join(f"{name} = {value!r}" for name, value in plain.items())
+class PacedProgram(PipelineProgram):
+    """A pipeline that reads its first pieces of records slowly."""
+
+    pieces = 0
+    due_s = 0.0
+
+    def work(self) -> Work:
+        """Read, or wait until the next piece is due."""
+        context = self.operators[SOURCE].context
+        wait_s = self.due_s - context.now_s()
+        if wait_s > 0:
+            context.wake_after(wait_s)
+            return Work.IDLE
+        outcome = super().work()
+        if outcome is Work.DONE and self.pieces < PACED:
+            self.pieces += 1
+            self.due_s = context.now_s() + PACE_S
+        return outcome
 
 
 def _told(records: Counter[str]) -> str:

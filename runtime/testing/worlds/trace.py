@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from epochgate.runtime.api.plain_values import PLAIN_TYPES
 from epochgate.runtime.testing.worlds.line import Mover
 from epochgate.runtime.testing.worlds.rig import Rig, RowTaken
 from epochgate.runtime.testing.worlds.schedule import At, Deviation
@@ -57,21 +58,78 @@ def told(rig: Rig, mover: Mover) -> tuple[str, str]:
 
 
 def states(rig: Rig) -> dict[str, dict[str, Any]]:
-    """What the machines of driver and tasks hold, and what is under way to and from each task."""
-    found: dict[str, dict[str, Any]] = {TEST: {}, "store": {}}
-    found["store"]["checkpoints"] = sorted(rig.simulated.shelf.checkpoints)
-    for name, values in rig.simulated.master.job.values().items():
-        found[name] = {key: _shown(value) for key, value in values.items()}
+    """What is in the store, what the user's coordinators and operators have, what is under way to
+    and from each task, and what the machines of the driver hold.
+    """
+    own, shelf = own_values(rig), rig.simulated.shelf
+    found: dict[str, dict[str, Any]] = {
+        TEST: {},
+        "store": {"checkpoints": sorted(shelf.checkpoints)},
+    }
+    for operator_id in rig.coordinators:
+        name = _coordinator(operator_id)
+        found[name] = {**own.get(name, {})}
     for subtask in range(rig.setup.subtasks):
-        found[f"task[{subtask}]"] = {"state": "gone", "to_task": [], "to_driver": []}
+        found[_task(subtask)] = {"state": "gone", "to_task": [], "to_driver": []}
     for process in rig.simulated.transport.processes.values():
         if process.is_alive:
-            found[f"task[{process.subtask}]"] = {
+            name = _task(process.subtask)
+            found[name] = {
                 "state": process.worker.task.state,
+                **own.get(name, {}),
                 "to_task": [message(one) for one in process.to_task],
                 "to_driver": [message(one) for one in process.to_driver],
             }
+    for name, values in rig.simulated.master.job.values().items():
+        found[name] = {key: _shown(value) for key, value in values.items()}
     return found
+
+
+def _coordinator(operator_id: str) -> str:
+    return f"coordinator {operator_id}"
+
+
+def _task(subtask: int) -> str:
+    return f"task[{subtask}]"
+
+
+def own_values(rig: Rig) -> dict[str, dict[str, str]]:
+    """The plain values that the user's objects have, each in one line: of the coordinators, and of
+    the operators that are open.
+    """
+    found = {
+        _coordinator(operator_id): _plain(coordinator)
+        for operator_id, coordinator in rig.coordinators.items()
+    }
+    for subtask in range(rig.setup.subtasks):
+        opened = rig.operators(subtask) or {}
+        own = {
+            key if len(opened) == 1 else f"{operator_id}.{key}": value
+            for operator_id, operator in opened.items()
+            for key, value in _plain(operator).items()
+        }
+        found[_task(subtask)] = own
+    return {name: own for name, own in found.items() if own}
+
+
+def _plain(user_code: Any) -> dict[str, str]:
+    """Nothing for what is epochgate's own, a source's coordinator for instance."""
+    if type(user_code).__module__.startswith("epochgate."):
+        return {}
+    return {
+        name: short(repr(value))
+        for name, value in getattr(user_code, "__dict__", {}).items()
+        if _is_plain(value)
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it can be shown as it is: no object is in it."""
+    if isinstance(value, dict):
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return type(value) in PLAIN_TYPES
 
 
 def _shown(value: Any) -> Any:

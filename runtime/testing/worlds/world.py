@@ -31,6 +31,7 @@ from epochgate.runtime.testing.worlds.rig import (
     Setup,
 )
 from epochgate.runtime.testing.worlds.schedule import Choosing, Deviation
+from epochgate.runtime.testing.worlds.trace import own_values
 
 
 class World(Motion):
@@ -193,6 +194,10 @@ class World(Motion):
                 f"the fault {fault!r} has nothing to strike at this moment: {FAULTS[fault].about}"
             )
         self.move()
+
+    def own_values(self) -> dict[str, dict[str, str]]:
+        """The plain values that the user's coordinators and operators have."""
+        return {} if self._job is None else own_values(self._job.rig)
 
     def calm(self) -> None:
         """End all faults and let everything come right; from here on assertions see a job at rest,
