@@ -18,13 +18,16 @@ from epochgate.errors import UsageError
 from epochgate.fsm import Row
 from epochgate.runtime.testing.worlds.data import Draws, NoOutcome, packed, unpacked
 from epochgate.runtime.testing.worlds.escapes import Escapes, guarded
+from epochgate.runtime.testing.worlds.faults import FAULTS
 from epochgate.runtime.testing.worlds.motion import WorldMisused
 from epochgate.runtime.testing.worlds.running import Body, Run, run
 from epochgate.runtime.testing.worlds.schedule import (
+    ORDERS,
     At,
     AtRandom,
     Deviation,
     Listed,
+    TokenMalformed,
     deviations_of,
     token_of,
 )
@@ -38,6 +41,10 @@ _now_s = time.monotonic
 
 class NotRepeatable(UsageError):
     """Two runs of the same schedule differ."""
+
+
+class NotReplayed(UsageError, AssertionError):
+    """A replayed run held all claims, and did not do what its token says."""
 
 
 @dataclass
@@ -59,6 +66,8 @@ class Found:
     """Of the run that failed first."""
     tries: int = 0
     """How many runs shrinking took."""
+    missed: str = ""
+    """What a replayed run did not do of what its token says."""
     taken: set[tuple[str, str, Row]] = field(default_factory=set)
     struck: set[tuple[str, str]] = field(default_factory=set)
     reached: dict[str, bool] = field(default_factory=dict)
@@ -81,6 +90,35 @@ class Found:
     def never(self) -> list[str]:
         """What should happen sometimes and never did."""
         return [text for text, has_come_true in self.reached.items() if not has_come_true]
+
+
+def parsed(word: str) -> tuple[list[Deviation], tuple[Any, ...] | None]:
+    """The deviations and the drawn values that a token names; raises TokenMalformed."""
+    schedule, plus, drawn = word.partition("+")
+    deviations = deviations_of(schedule)
+    for one in deviations:
+        if one.what not in (*ORDERS, *FAULTS):
+            raise TokenMalformed(
+                f"{one.what!r} in the token {word!r} is neither a fault nor a change of order; "
+                f"there are {', '.join((*ORDERS, *FAULTS))}"
+            )
+    try:
+        choices = unpacked(drawn)
+    except ValueError as error:
+        raise TokenMalformed(
+            f"{drawn!r} behind the + of the token holds no drawn values: copy the token as it is"
+        ) from error
+    return deviations, choices
+
+
+def missed(one: Run, deviations: list[Deviation], choices: tuple[Any, ...] | None) -> str:
+    """What a run did not do of a schedule, in words."""
+    absent = [str(each) for each in deviations if each not in one.deviations]
+    if absent:
+        return f"the deviation{'s' * (len(absent) > 1)} {', '.join(absent)} did not happen"
+    if choices is not None and one.choices[: len(choices)] != choices:
+        return "the values of the token were not drawn"
+    return ""
 
 
 def token(one: Run) -> str:
@@ -178,14 +216,20 @@ class Search:
         """Run what a token says, without shrinking; raises TokenMalformed. `keeps_states`: the
         trace has the state of every machine behind each step.
         """
-        schedule, _, drawn = word.partition("+")
-        deviations, choices = deviations_of(schedule), unpacked(drawn)
+        deviations, choices = parsed(word)
         found = Found()
+        draws = Draws(0, choices, goes_on=True)
         with guarded() as escapes:
-            draws = Draws(0, choices)
-            one = run(self.body, Listed(deviations), draws, escapes, keeps_states=keeps_states)
+            try:
+                one = run(self.body, Listed(deviations), draws, escapes, keeps_states=keeps_states)
+            except NoOutcome:
+                found.missed = "the test refuses the values that are drawn"
+                return found
         found.add(one)
-        found.failure = found.first = one if one.broken is not None else None
+        if one.broken is not None:
+            found.failure = found.first = one
+        else:
+            found.missed = missed(one, deviations, choices)
         return found
 
     def listed(self, deviations: list[Deviation], drawing: Draws, escapes: Escapes) -> Run | None:
