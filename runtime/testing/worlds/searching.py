@@ -94,7 +94,7 @@ class Found:
 
 def parsed(word: str) -> tuple[list[Deviation], tuple[Any, ...] | None]:
     """The deviations and the drawn values that a token names; raises TokenMalformed."""
-    schedule, plus, drawn = word.partition("+")
+    schedule, _, drawn = word.partition("+")
     deviations = deviations_of(schedule)
     for one in deviations:
         if one.what not in (*ORDERS, *FAULTS):
