@@ -26,7 +26,7 @@ from epochgate.runtime.source import (
 from epochgate.runtime.testing.worlds.report import report
 from epochgate.runtime.testing.worlds.searching import Found
 from epochgate.testing import Vacuous, World, agree, read_once, simulate
-from tests.worlds.counting import Counting, CountingOn, CountingProvider, Listing
+from tests.worlds.counting import Counting, CountingOn, CountingProvider, CountingShort, Listing
 from tests.worlds.rules import Applying, ForgetfulRules, Rules, RulesProvider
 
 CI_RUNS = 4 * 300
@@ -166,7 +166,7 @@ def rules(make: type[Rules]) -> Callable[[World], Any]:
     return body
 
 
-def sums(kind: type[Counting]) -> Callable[[World], Any]:
+def sums(kind: type[Counting], values: Any = (1, 2, 3)) -> Callable[[World], Any]:
     def body(world: World) -> None:
         agree(
             world,
@@ -177,6 +177,7 @@ def sums(kind: type[Counting]) -> Callable[[World], Any]:
                 [t.heard[-1:] for t in tasks]
                 == [[sent] if sent else [] for sent in coordinator.sent]
             ),
+            values=values,
         )
 
     return body
@@ -199,6 +200,17 @@ def test_a_coordinator_and_its_operator_agree_or_the_suite_says_why(
     first, *tasks = found.failure.own
     assert first.startswith("coordinator ")
     assert tasks == ["task[0]", "task[1]"]
+
+
+def test_faults_reach_the_end_of_a_long_run_although_the_first_draws_no_value() -> None:
+    test = simulate(sums(CountingShort, st.lists(st.integers(1, 60), max_size=4)))
+    search = test.simulation.search()
+    found = search.scan(range(100))
+    assert search.scan([]).steps < 100, "the first run has no checkpoint"
+    assert found.first is not None
+    alone = search.scan([found.seed]).first
+    assert alone is not None
+    assert alone.deviations == found.first.deviations
 
 
 class Appending(Committer):

@@ -36,6 +36,11 @@ from epochgate.runtime.testing.worlds.shrinking import Shrinking
 VALUES_TRIES_MAX: Final = 100
 """How often values are drawn until a run accepts them."""
 
+REACH_TRIES: Final = 12
+"""With how many other values the default schedule is run to see how long a run can be: a list that
+is drawn may be empty, and faults are aimed at steps that there are.
+"""
+
 _now_s = time.monotonic
 
 
@@ -161,11 +166,11 @@ class Search:
         """
         found, began_s = Found(), _now_s()
         with guarded() as escapes, silent():
-            one = self._default(found, escapes)
+            steps = self._reach(self._default(found, escapes), found, escapes)
             for number in seeds:
                 if found.first is not None or self._is_late(began_s, seconds):
                     break
-                self._one_at_random(number, one.moments, found, escapes)
+                self._one_at_random(number, steps, found, escapes)
                 found.seeds += 1
                 if progress is not None:
                     progress()
@@ -198,6 +203,22 @@ class Search:
             f"none of {VALUES_TRIES_MAX} runs came to an end: what is drawn is refused each time, "
             "by `assume` or `filter`; draw values that are right from the beginning"
         )
+
+    def _reach(self, longest: Run, found: Found, escapes: Escapes) -> list[At]:
+        """The steps of the longest of some runs of the default schedule; the same for all seeds, so
+        that a seed alone is what it is among others.
+        """
+        for attempt in range(REACH_TRIES if longest.choices else 0):
+            if found.first is not None:
+                break
+            one = self.listed([], Draws(attempt), escapes)
+            if one is None:
+                continue
+            if one.broken is not None:
+                self._add(one, found, attempt)
+            if len(one.moments) > len(longest.moments):
+                longest = one
+        return longest.moments
 
     def _one_at_random(self, seed: int, steps: list[At], found: Found, escapes: Escapes) -> None:
         choosing = AtRandom(seed, self.faults_max, steps, self.kinds)
