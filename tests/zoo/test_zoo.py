@@ -1,7 +1,7 @@
 """The zoo of bugs: each named finder still finds each bug, and the page says what was measured.
 
-By default the checker searches again, and the schedules that were found are run again; what nobody
-finds, and that nothing is found earlier, `make check-deep` shows.
+By default the checker searches again, and the schedules that were found are run again; what
+no finder sees, and that nothing is found earlier, `make check-deep` shows.
 """
 
 from __future__ import annotations
