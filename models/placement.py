@@ -3,9 +3,9 @@
 Spark gives a task that has failed the next free slot, which may be on the same host again. Decides
 that an attempt on a host that is suspect is turned away, before it has tried, while another host
 has a free slot; that it may try where none has; that a host is trusted again once a process from
-there has spoken; and what a process that does not come means: where none has ever come the job is
-given up, since the set-up is at fault, and else the restart strategy is asked, once for each time
-limit that passes::
+there has spoken; and what a process that does not come means: where the subtask has never had one the
+job is given up, since the set-up is at fault, and else the restart strategy is asked, once for each
+time limit that passes::
 
     host 1    attempt 4  missed          attempt 6  turned away
     host 2                                                        attempt 7  reached
@@ -115,10 +115,10 @@ class Placement(Machine):
         Ignore("failing", GOING_ON,           "has_had_processes",
                                   "the set-up is right; the time that it takes decides"),
 
-        Row("overdue",    GOING_ON, STAY,     "has_had_processes",
-            "ask_strategy",       "processes have come before: the restart strategy decides"),
-        Row("overdue",    GOING_ON, GIVEN_UP, "not has_had_processes",
-            "give_up",            "no process has ever come: the set-up is at fault"),
+        Row("overdue",    GOING_ON, STAY,     "has_run",
+            "ask_strategy",       "the subtask has had a process: the restart strategy decides"),
+        Row("overdue",    GOING_ON, GIVEN_UP, "not has_run",
+            "give_up",            "the subtask has never had a process: the set-up is at fault"),
     )
     # fmt: on
 
@@ -132,6 +132,9 @@ class Placement(Machine):
 
     def has_had_processes(self) -> bool:
         return self.has_come
+
+    def has_run(self, subtask: Opaque, reason: Opaque, has_run: bool) -> bool:
+        return has_run
 
     def note_room(self, host: int, has_room: bool) -> None:
         self.rooms[host] = has_room

@@ -69,7 +69,7 @@ class Placing:
         *,
         driver: str,
         process_timeout_s: float,
-        why_missing: Callable[[int], str],
+        why_missing: Callable[[list[int]], str],
         on_warning: Callable[[str], None],
         on_overdue: Callable[[int, str], None],
         on_given_up: Callable[[str], None],
@@ -91,6 +91,8 @@ class Placing:
         self._failures: dict[int, list[TaskRun]] = {}
         """Subtask -> its failures before a hello since the last process, or the last question."""
         self._asked_at_s: dict[int, float] = {}
+        self._have_run: set[int] = set()
+        """Subtasks that have had a process."""
         self._is_over = False
 
     def note_hello(self, task_attempt_id: int) -> None:
@@ -118,12 +120,14 @@ class Placing:
         self._skip(runs)
         for subtask, since_s in wanted.items():
             if not self._is_over:
-                self._tell_time(now_s, subtask, max(since_s, self._asked_at_s.get(subtask, 0.0)))
+                since_s = max(since_s, self._asked_at_s.get(subtask, 0.0))
+                self._tell_time(now_s, subtask, since_s, sorted(wanted))
 
     def _tell(self, run: TaskRun, host: int, *, is_wanted: bool) -> None:
         attempt = run.task_attempt_id
         if attempt in self._spoken:
             self._spoken.discard(attempt)
+            self._have_run.add(run.subtask)
             self._failures.pop(run.subtask, None)
             self._asked_at_s.pop(run.subtask, None)
             self._placement.reached(host)
@@ -136,7 +140,7 @@ class Placing:
             return
         self._settled.add(attempt)
 
-    def _tell_time(self, now_s: float, subtask: int, since_s: float) -> None:
+    def _tell_time(self, now_s: float, subtask: int, since_s: float, missing: list[int]) -> None:
         failures = self._failures.get(subtask, [])
         if len(failures) >= FAILURES_BEFORE_HELLO_MAX:
             reason = (
@@ -148,7 +152,8 @@ class Placing:
         if not self._is_over and now_s - since_s > self._process_timeout_s:
             last = f". The last failure of a task: {failures[-1].reason}" if failures else ""
             self._asked_at_s[subtask] = now_s
-            self._placement.overdue(subtask, self._why_missing(subtask) + last)
+            reason = self._why_missing(missing) + last
+            self._placement.overdue(subtask, reason, subtask in self._have_run)
             self._system.settle()
 
     def _skip(self, runs: list[TaskRun]) -> None:

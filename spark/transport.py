@@ -411,12 +411,12 @@ class SparkTransport(Transport):
             on_given_up=self._break,
         )
 
-    def _why_missing(self, subtask: int) -> str:
+    def _why_missing(self, missing: list[int]) -> str:
         driver = f"{self._advertised_host}:{self.address[1]}"
         cause = why_none_came(task_slots(self._context), self._parallelism, driver=driver)
         return (
-            f"no process has come for subtask {subtask} of {self._parallelism} within "
-            f"{self._process_timeout_s:g} s. {cause}"
+            f"no process has come for {len(missing)} of {self._parallelism} subtasks "
+            f"({shown(missing)}) within {self._process_timeout_s:g} s. {cause}"
         )
 
 
@@ -425,3 +425,13 @@ def _new_credentials() -> Credentials:
     from epochgate.spark.wire.certificate import new_credentials
 
     return new_credentials()
+
+
+def shown(numbers: list[int], most: int = 10) -> str:
+    """Return the first of `numbers` as text.
+
+    >>> shown([1, 2, 3], most=2)
+    '1, 2, ...'
+    """
+    more = ", ..." if len(numbers) > most else ""
+    return ", ".join(str(number) for number in numbers[:most]) + more

@@ -33,7 +33,10 @@ from epochgate.runtime.testing.worlds.report import (
 )
 from epochgate.runtime.testing.worlds.rig import NotSimulated as NotSimulated
 from epochgate.runtime.testing.worlds.schedule import TokenMalformed as TokenMalformed
-from epochgate.runtime.testing.worlds.searching import NotRepeatable as NotRepeatable
+from epochgate.runtime.testing.worlds.searching import (
+    NotRepeatable as NotRepeatable,
+    NotReplayed as NotReplayed,
+)
 from epochgate.runtime.testing.worlds.simulate import (
     explore as explore,
     replay as replay,

@@ -35,15 +35,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hand the options on, if there are any."""
+    """Hand the options on, if there are any; raises pytest's UsageError for a malformed token."""
     seed = config.getoption("--epochgate-seed")
     token = config.getoption("--epochgate-replay")
     effort = config.getoption("--epochgate-effort")
     if (seed, token, effort) != (None, None, None):
         from epochgate.runtime.testing.worlds.settings import CHOSEN
 
+        if token is not None:
+            _insist_on_token(token)
         CHOSEN.seed, CHOSEN.token = seed, token
         CHOSEN.effort = 1.0 if effort is None else effort
+
+
+def _insist_on_token(token: str) -> None:
+    """Refuse in one sentence what is no token."""
+    import pytest
+
+    from epochgate.runtime.testing.worlds.schedule import TokenMalformed
+    from epochgate.runtime.testing.worlds.searching import parsed
+
+    try:
+        parsed(token)
+    except TokenMalformed as malformed:
+        raise pytest.UsageError(f"--epochgate-replay: {malformed}") from malformed
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

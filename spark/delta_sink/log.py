@@ -130,7 +130,9 @@ class DeltaLog:
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
     ) -> None:
-        """The same, in the place of the files of the snapshot that was read."""
+        """The same, in the place of the files of the snapshot that was read. Raises LogOvertaken,
+        LogFailed.
+        """
         self._write("overwrite", files, transactions, metadata)
 
     def _write(

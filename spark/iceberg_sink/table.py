@@ -182,7 +182,9 @@ class IcebergTable:
         summary: Mapping[str, str],
         snapshot_property: str,
     ) -> None:
-        """The same, in the place of the rows that are there."""
+        """The same, in the place of the rows that are there. Raises
+        TableOvertaken, OutcomeUnknown.
+        """
         self._commit(paths, columns, properties, summary, snapshot_property, replaces=True)
 
     def _commit(

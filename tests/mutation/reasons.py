@@ -142,8 +142,8 @@ EQUIVALENT: dict[str, str] = {
 REFUSED_ANYWAY = "it is refused either way, and the closed system does not look at the reason"
 
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
-    "query_batch: looked from looking when not is_strange and is_behind: "
-    "regardless of is_strange": REFUSED_ANYWAY,
+    "query_batch: looked from looking when not is_strange and is_behind: regardless of "
+    "is_strange": REFUSED_ANYWAY,
     "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
     "regardless of is_strange": REFUSED_ANYWAY,
     "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "

@@ -28,7 +28,7 @@ class ScriptedSpark:
             self,
             driver="driver:7000",
             process_timeout_s=TIMEOUT_S,
-            why_missing=lambda subtask: f"no process has come for subtask {subtask}",
+            why_missing=lambda missing: f"no process has come for {missing}",
             on_warning=self.said.append,
             on_overdue=lambda subtask, reason: self.overdue.append((subtask, reason)),
             on_given_up=self.given_up.append,
@@ -155,7 +155,7 @@ def test_where_processes_have_come_the_restart_strategy_is_asked_once_for_each_t
         spark.look(now_s=now_s)
     assert [subtask for subtask, _ in spark.overdue] == [0, 0]
     assert spark.overdue[0][1] == (
-        f"no process has come for subtask 0. The last failure of a task: {REFUSED}"
+        f"no process has come for [0]. The last failure of a task: {REFUSED}"
     )
     assert spark.given_up == []
 
@@ -163,7 +163,15 @@ def test_where_processes_have_come_the_restart_strategy_is_asked_once_for_each_t
 def test_a_first_process_that_does_not_come_in_time_ends_the_job() -> None:
     spark = ScriptedSpark()
     spark.look(now_s=66.0)
-    assert spark.given_up == ["no process has come for subtask 0"]
+    assert spark.given_up == ["no process has come for [0]"]
+
+
+def test_a_subtask_that_never_had_a_process_ends_the_job_although_another_has_one() -> None:
+    spark = ScriptedSpark("only")
+    spark.speaks("only", subtask=1)
+    spark.look(now_s=66.0)
+    assert spark.given_up == ["no process has come for [0]"]
+    assert spark.overdue == []
 
 
 def test_settled_attempts_are_not_asked_for_again() -> None:

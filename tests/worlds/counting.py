@@ -71,6 +71,16 @@ class CountingTooEarly(Counting):
         self.context.post_later(0.1, result.set_result, state)
 
 
+class CountingShort(Counting):
+    """Forgets the snapshot of the very checkpoint that is complete, and then takes back all."""
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self.snapshots = {id: sent for id, sent in self.snapshots.items() if id > checkpoint_id}
+
+    def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
+        self.sent[subtask] = self.snapshots.get(checkpoint_id, [0] * len(self.sent))[subtask]
+
+
 class CountingProvider(CoordinatorProvider):
     operator_id = "count"
 

@@ -4,6 +4,7 @@ for its mended version.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,9 +23,10 @@ from epochgate.runtime.source import (
     SplitEnumeratorContext,
     SplitQueueEnumerator,
 )
+from epochgate.runtime.testing.worlds.report import report
 from epochgate.runtime.testing.worlds.searching import Found
-from epochgate.testing import World, agree, read_once, simulate
-from tests.worlds.counting import Counting, CountingOn, CountingProvider, Listing
+from epochgate.testing import Vacuous, World, agree, read_once, simulate
+from tests.worlds.counting import Counting, CountingOn, CountingProvider, CountingShort, Listing
 from tests.worlds.rules import Applying, ForgetfulRules, Rules, RulesProvider
 
 CI_RUNS = 4 * 300
@@ -113,6 +115,43 @@ def test_a_source_that_loses_or_repeats_is_found(source: Numbers, claim: str, sh
     assert found.failure.faults == 1
 
 
+class Single(Numbers):
+    """Splits of one number each."""
+
+    def look(self) -> list[SourceSplit]:
+        return [SourceSplit(f"only {number}", number) for number in range(self.last)]
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return SingleReader()
+
+
+class SingleReader(SourceReader):
+    def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
+        if position is None:
+            yield Fetched([split.value], "behind it")
+
+
+@pytest.mark.parametrize("source", [Numbers(16), Single(8)], ids=["of four", "of one"])
+def test_readers_go_on_inside_splits_and_a_suite_without_that_is_vacuous(source: Numbers) -> None:
+    def body(world: World) -> None:
+        read_once(world, source, range(source.last))
+
+    assert found_by(body, 20).never == []
+    calm = simulate(body, faults=()).simulation
+    with pytest.raises(Vacuous, match="sometimes: a reader goes on inside a split"):
+        calm.judge(calm.search().at_random(5, 0))
+
+
+def test_a_report_names_the_splits_that_are_sent_and_the_positions_they_are_opened_at() -> None:
+    source = Numbers(16, behind=1)
+    found = found_by(lambda world: read_once(world, source, range(16)), 100)
+    told = report("numbers", found)
+    assert found.failure is not None
+    assert "gets event with splits 'from 0'" in {each.text for each in found.failure.trace}
+    assert "opens split 'from 0' at its beginning" in told
+    assert re.search(r"opens split 'from \d+' at position \d+", told)
+
+
 def rules(make: type[Rules]) -> Callable[[World], Any]:
     def body(world: World) -> None:
         agree(
@@ -127,7 +166,7 @@ def rules(make: type[Rules]) -> Callable[[World], Any]:
     return body
 
 
-def sums(kind: type[Counting]) -> Callable[[World], Any]:
+def sums(kind: type[Counting], values: Any = (1, 2, 3)) -> Callable[[World], Any]:
     def body(world: World) -> None:
         agree(
             world,
@@ -138,6 +177,7 @@ def sums(kind: type[Counting]) -> Callable[[World], Any]:
                 [t.heard[-1:] for t in tasks]
                 == [[sent] if sent else [] for sent in coordinator.sent]
             ),
+            values=values,
         )
 
     return body
@@ -160,6 +200,17 @@ def test_a_coordinator_and_its_operator_agree_or_the_suite_says_why(
     first, *tasks = found.failure.own
     assert first.startswith("coordinator ")
     assert tasks == ["task[0]", "task[1]"]
+
+
+def test_faults_reach_the_end_of_a_long_run_although_the_first_draws_no_value() -> None:
+    test = simulate(sums(CountingShort, st.lists(st.integers(1, 60), max_size=4)))
+    search = test.simulation.search()
+    found = search.scan(range(100))
+    assert search.scan([]).steps < 100, "the first run has no checkpoint"
+    assert found.first is not None
+    alone = search.scan([found.seed]).first
+    assert alone is not None
+    assert alone.deviations == found.first.deviations
 
 
 class Appending(Committer):

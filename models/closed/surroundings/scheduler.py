@@ -191,7 +191,7 @@ class Scheduler(Environment):
         self.system.placement.failing(0, 0)
 
     def tell_overdue(self) -> None:
-        self.system.placement.overdue(0, 0)
+        self.system.placement.overdue(0, 0, self.has_come)
 
     # The port of the machine.
 

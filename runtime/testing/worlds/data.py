@@ -24,15 +24,19 @@ class NoOutcome(Exception):
 
 
 class Draws:
-    """What one run draws: fresh from a seed, the same as `choices`, or by what `drawing` draws."""
+    """What one run draws: fresh from a seed, the same as `choices`, or by what `drawing` draws.
+    `goes_on`: behind the choices from the seed.
+    """
 
     def __init__(
         self,
         seed: int = 0,
         choices: tuple[Any, ...] | None = None,
         drawing: Drawing | None = None,
+        goes_on: bool = False,
     ) -> None:
         self._seed, self._given, self._drawing = seed, choices, drawing
+        self._goes_on = goes_on
         self._data: Any = None
 
     def draw(self, strategy: Any) -> Any:
@@ -55,6 +59,8 @@ class Draws:
             raise HypothesisNeeded(
                 "world.draw needs Hypothesis, which is not installed: pip install 'epochgate[fuzz]'"
             ) from error
+        if self._goes_on:
+            return ConjectureData(random=random.Random(self._seed), prefix=self._given or ())
         if self._given is not None:
             return ConjectureData.for_choices(self._given)
         return ConjectureData(random=random.Random(self._seed))

@@ -188,6 +188,10 @@ class Motion:
         now_s = 0.0 if self._job is None else self._job.now_s
         self._note(Happening(self.at, now_s, TEST, text, deviation))
 
+    def note(self, lane: str, text: str) -> None:
+        """Note what user code does within a step, for every report to show."""
+        self._append(Happening(self.at, self.the_job.now_s, lane, text, is_telling=True))
+
     def _judge(self) -> None:
         job = self._job
         if job is None:

@@ -172,7 +172,7 @@ def _shown(trace: Sequence[Happening]) -> set[int]:
     for position, happening in enumerate(trace):
         if happening.deviation is not None:
             shown |= set(range(max(0, position - 2), min(len(trace), position + AROUND // 2)))
-        elif happening.lane == TEST:
+        elif happening.lane == TEST or happening.is_telling:
             shown.add(position)
     return shown
 

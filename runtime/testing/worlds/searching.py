@@ -18,13 +18,16 @@ from epochgate.errors import UsageError
 from epochgate.fsm import Row
 from epochgate.runtime.testing.worlds.data import Draws, NoOutcome, packed, unpacked
 from epochgate.runtime.testing.worlds.escapes import Escapes, guarded
+from epochgate.runtime.testing.worlds.faults import FAULTS
 from epochgate.runtime.testing.worlds.motion import WorldMisused
 from epochgate.runtime.testing.worlds.running import Body, Run, run
 from epochgate.runtime.testing.worlds.schedule import (
+    ORDERS,
     At,
     AtRandom,
     Deviation,
     Listed,
+    TokenMalformed,
     deviations_of,
     token_of,
 )
@@ -33,11 +36,20 @@ from epochgate.runtime.testing.worlds.shrinking import Shrinking
 VALUES_TRIES_MAX: Final = 100
 """How often values are drawn until a run accepts them."""
 
+REACH_TRIES: Final = 12
+"""With how many other values the default schedule is run to see how long a run can be: a list that
+is drawn may be empty, and faults are aimed at steps that there are.
+"""
+
 _now_s = time.monotonic
 
 
 class NotRepeatable(UsageError):
     """Two runs of the same schedule differ."""
+
+
+class NotReplayed(UsageError, AssertionError):
+    """A replayed run held all claims, and did not do what its token says."""
 
 
 @dataclass
@@ -59,6 +71,8 @@ class Found:
     """Of the run that failed first."""
     tries: int = 0
     """How many runs shrinking took."""
+    missed: str = ""
+    """What a replayed run did not do of what its token says."""
     taken: set[tuple[str, str, Row]] = field(default_factory=set)
     struck: set[tuple[str, str]] = field(default_factory=set)
     reached: dict[str, bool] = field(default_factory=dict)
@@ -81,6 +95,35 @@ class Found:
     def never(self) -> list[str]:
         """What should happen sometimes and never did."""
         return [text for text, has_come_true in self.reached.items() if not has_come_true]
+
+
+def parsed(word: str) -> tuple[list[Deviation], tuple[Any, ...] | None]:
+    """The deviations and the drawn values that a token names; raises TokenMalformed."""
+    schedule, _, drawn = word.partition("+")
+    deviations = deviations_of(schedule)
+    for one in deviations:
+        if one.what not in (*ORDERS, *FAULTS):
+            raise TokenMalformed(
+                f"{one.what!r} in the token {word!r} is neither a fault nor a change of order; "
+                f"there are {', '.join((*ORDERS, *FAULTS))}"
+            )
+    try:
+        choices = unpacked(drawn)
+    except ValueError as error:
+        raise TokenMalformed(
+            f"{drawn!r} behind the + of the token holds no drawn values: copy the token as it is"
+        ) from error
+    return deviations, choices
+
+
+def missed(one: Run, deviations: list[Deviation], choices: tuple[Any, ...] | None) -> str:
+    """What a run did not do of a schedule, in words."""
+    absent = [str(each) for each in deviations if each not in one.deviations]
+    if absent:
+        return f"the deviation{'s' * (len(absent) > 1)} {', '.join(absent)} did not happen"
+    if choices is not None and one.choices[: len(choices)] != choices:
+        return "the values of the token were not drawn"
+    return ""
 
 
 def token(one: Run) -> str:
@@ -123,11 +166,11 @@ class Search:
         """
         found, began_s = Found(), _now_s()
         with guarded() as escapes, silent():
-            one = self._default(found, escapes)
+            steps = self._reach(self._default(found, escapes), found, escapes)
             for number in seeds:
                 if found.first is not None or self._is_late(began_s, seconds):
                     break
-                self._one_at_random(number, one.moments, found, escapes)
+                self._one_at_random(number, steps, found, escapes)
                 found.seeds += 1
                 if progress is not None:
                     progress()
@@ -161,6 +204,22 @@ class Search:
             "by `assume` or `filter`; draw values that are right from the beginning"
         )
 
+    def _reach(self, longest: Run, found: Found, escapes: Escapes) -> list[At]:
+        """The steps of the longest of some runs of the default schedule; the same for all seeds, so
+        that a seed alone is what it is among others.
+        """
+        for attempt in range(REACH_TRIES if longest.choices else 0):
+            if found.first is not None:
+                break
+            one = self.listed([], Draws(attempt), escapes)
+            if one is None:
+                continue
+            if one.broken is not None:
+                self._add(one, found, attempt)
+            if len(one.moments) > len(longest.moments):
+                longest = one
+        return longest.moments
+
     def _one_at_random(self, seed: int, steps: list[At], found: Found, escapes: Escapes) -> None:
         choosing = AtRandom(seed, self.faults_max, steps, self.kinds)
         try:
@@ -178,14 +237,20 @@ class Search:
         """Run what a token says, without shrinking; raises TokenMalformed. `keeps_states`: the
         trace has the state of every machine behind each step.
         """
-        schedule, _, drawn = word.partition("+")
-        deviations, choices = deviations_of(schedule), unpacked(drawn)
+        deviations, choices = parsed(word)
         found = Found()
+        draws = Draws(0, choices, goes_on=True)
         with guarded() as escapes:
-            draws = Draws(0, choices)
-            one = run(self.body, Listed(deviations), draws, escapes, keeps_states=keeps_states)
+            try:
+                one = run(self.body, Listed(deviations), draws, escapes, keeps_states=keeps_states)
+            except NoOutcome:
+                found.missed = "the test refuses the values that are drawn"
+                return found
         found.add(one)
-        found.failure = found.first = one if one.broken is not None else None
+        if one.broken is not None:
+            found.failure = found.first = one
+        else:
+            found.missed = missed(one, deviations, choices)
         return found
 
     def listed(self, deviations: list[Deviation], drawing: Draws, escapes: Escapes) -> Run | None:

@@ -12,7 +12,7 @@ from epochgate.runtime.testing.worlds.exploring import Exploration
 from epochgate.runtime.testing.worlds.faults import FAULTS, known
 from epochgate.runtime.testing.worlds.report import SimulationFailed, Vacuous, report
 from epochgate.runtime.testing.worlds.schedule import ORDERS
-from epochgate.runtime.testing.worlds.searching import Found, Search
+from epochgate.runtime.testing.worlds.searching import Found, NotReplayed, Search
 from epochgate.runtime.testing.worlds.settings import CHOSEN
 from epochgate.runtime.testing.worlds.world import World
 
@@ -50,10 +50,15 @@ class Simulation:
         return found
 
     def judge(self, found: Found) -> None:
-        """Raise what a search has found; raises SimulationFailed, Vacuous."""
+        """Raise what a search has found; raises SimulationFailed, NotReplayed, Vacuous."""
         __tracebackhide__ = True
         if found.failure is not None and found.failure.broken is not None:
             raise SimulationFailed(report(self.name, found)) from found.failure.cause
+        if found.missed:
+            raise NotReplayed(
+                f"{self.name}: {found.missed}: the test has changed since, or the token is of "
+                "another test (`pytest -k` chooses one)"
+            )
         if found.never and found.runs > 1:
             raise Vacuous(self.name, found)
 
@@ -175,7 +180,7 @@ def simulated(simulation: Simulation, check: Callable[..., Any]) -> SimulatedTes
 def replay(test: SimulatedTest, token: str) -> SimulatedTest:
     """Make a test of one schedule of a simulated test, by the token of a report.
 
-    Raises TokenMalformed when it runs.
+    Raises TokenMalformed when it runs, and NotReplayed where that schedule cannot happen any more.
     """
     simulation = test.simulation
 

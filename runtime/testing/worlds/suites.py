@@ -9,7 +9,7 @@ every coordinator with its operator, and for every source. A test says the rest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from epochgate.runtime.api.committer import Committables, Committer
@@ -18,7 +18,17 @@ from epochgate.runtime.api.operator import Operator, Work
 from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.pipeline.program import SINK, SOURCE, PipelineProgram
 from epochgate.runtime.pipeline.record_sink import RecordSink
-from epochgate.runtime.source import Source, SourceOperator, SourceProvider
+from epochgate.runtime.source import (
+    Fetched,
+    ReaderContext,
+    Source,
+    SourceOperator,
+    SourceProvider,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.world import World
 
@@ -66,11 +76,18 @@ def read_once(
 ) -> WorldJob:
     """A source's records are committed once each, whatever fails.
 
-    `expected` are all records of the source, in any order; the source has an end. Raises
-    ClaimBroken.
+    `expected` are all records of the source, in any order; the source has an end. That a reader
+    goes on inside a split is claimed to happen in some run. Raises ClaimBroken.
     """
     due = Counter(map(repr, expected))
     pages: dict[int, Committables] = {}
+    positions: list[Any] = []
+
+    def opened(subtask: int, split: SourceSplit, position: Any) -> None:
+        where = "its beginning" if position is None else f"position {position!r}"
+        world.note(f"task {subtask}", f"opens split {split.split_id!r} at {where}")
+        if position is not None:
+            positions.append(position)
 
     def committed() -> Counter[str]:
         return Counter(
@@ -80,6 +97,8 @@ def read_once(
             for record in records
         )
 
+    if due:
+        world.sometimes("a reader goes on inside a split", lambda: bool(positions))
     world.always(
         "no record is committed twice, or one that the source does not have",
         lambda: committed() <= due,
@@ -88,7 +107,7 @@ def read_once(
     job = world.job(
         SourceProvider(SOURCE, source),
         program=lambda subtask: PacedProgram(
-            SourceOperator(source), None, SinkOperator(RecordSink(None))
+            SourceOperator(WatchedSource(source, opened)), None, SinkOperator(RecordSink(None))
         ),
         subtasks=subtasks,
         committer=lambda: Pages(pages),
@@ -105,6 +124,49 @@ def read_once(
         world.move(PACE_S)
         job.checkpoint()
     return job
+
+
+Opened = Callable[[int, SourceSplit, Any], None]
+"""Hears of each split that a subtask opens, and of the position."""
+
+
+class WatchedSource(Source):
+    """A source whose readers say which splits they open, and where."""
+
+    def __init__(self, source: Source, opened: Opened) -> None:
+        self._source, self._opened = source, opened
+
+    def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
+        return self._source.create_enumerator(context, state)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return WatchedReader(self._source.create_reader(context), context.subtask, self._opened)
+
+
+class WatchedReader(SourceReader):
+    """A reader that says which splits it opens."""
+
+    def __init__(self, reader: SourceReader, subtask: int, opened: Opened) -> None:
+        self._reader, self._subtask, self._opened = reader, subtask, opened
+
+    def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
+        self._opened(self._subtask, split, position)
+        return self._reader.open_split(split, position)
+
+    def handle_source_event(self, event: Any) -> None:
+        self._reader.handle_source_event(event)
+
+    def snapshot_state(self) -> Any:
+        return self._reader.snapshot_state()
+
+    def restore_state(self, state: Any) -> None:
+        self._reader.restore_state(state)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._reader.notify_checkpoint_complete(checkpoint_id)
+
+    def close(self) -> None:
+        self._reader.close()
 
 
 class PacedProgram(PipelineProgram):

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochgate.runtime.api.plain_values import PLAIN_TYPES
+from epochgate.runtime.source import events
+from epochgate.runtime.source.split import unpack_splits
 from epochgate.runtime.testing.worlds.line import Mover
 from epochgate.runtime.testing.worlds.rig import Rig, RowTaken
 from epochgate.runtime.testing.worlds.schedule import At, Deviation
@@ -27,6 +29,8 @@ class Happening:
     text: str
     deviation: Deviation | None = None
     rows: list[RowTaken] = field(default_factory=list)
+    is_telling: bool = False
+    """Whether every report shows it, however far from a deviation it is."""
     after: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The states behind it, where they are kept."""
 
@@ -154,8 +158,8 @@ def message(one: Any) -> str:
         return short(one)
     tag, *arguments = one
     words: dict[str, Callable[[], str]] = {
-        "event": lambda: f"event {short(arguments[-1])}",
-        "registered_event": lambda: f"event {short(arguments[-1])}",
+        "event": lambda: f"event {_event(arguments[-1])}",
+        "registered_event": lambda: f"event {_event(arguments[-1])}",
         "barrier": lambda: f"the barrier of checkpoint {arguments[0]}",
         "acknowledge": lambda: f"the acknowledgement of checkpoint {arguments[0]}",
         "decline": lambda: f"checkpoint {arguments[0]} is declined",
@@ -175,6 +179,18 @@ def message(one: Any) -> str:
         "metrics": lambda: "its figures",
     }
     return words[tag]() if tag in words else short(one)
+
+
+def _event(event: Any) -> str:
+    """An event; the splits of a source by their ids."""
+    match event:
+        case [events.SPLITS, bytes(packed)]:
+            try:
+                splits = unpack_splits(packed)
+            except (ValueError, TypeError):  # of a coordinator that is no source's
+                return short(event)
+            return short("with splits " + ", ".join(repr(split.split_id) for split in splits))
+    return short(event)
 
 
 def short(value: Any) -> str:
