@@ -5,6 +5,7 @@ from epochgate.models.batch_decision import (
     BatchDecision as BatchDecision,
     BatchDecisions as BatchDecisions,
 )
+from epochgate.models.batch_plan import BatchPlan as BatchPlan, BatchPlans as BatchPlans
 from epochgate.models.batch_snapshot import (
     BatchSnapshot as BatchSnapshot,
     BatchSnapshots as BatchSnapshots,
@@ -21,6 +22,7 @@ from epochgate.models.gateway import Gateway as Gateway
 from epochgate.models.holder import Holder as Holder
 from epochgate.models.job import Job as Job
 from epochgate.models.lifecycle import JobLifecycle as JobLifecycle
+from epochgate.models.placement import Placement as Placement, Placements as Placements
 from epochgate.models.post_commit import PostCommit as PostCommit
 from epochgate.models.query_batch import QueryBatch as QueryBatch, QueryBatches as QueryBatches
 from epochgate.models.recreation import Recreation as Recreation, Recreations as Recreations

@@ -7,6 +7,7 @@ from __future__ import annotations
 from epochgate.fsm import Machine, System
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
@@ -16,6 +17,8 @@ from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.placing import PlacedTask
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
@@ -28,6 +31,7 @@ from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -43,6 +47,8 @@ RUNNING: tuple[type[System], ...] = (
     QueryBatches,
     BatchDecisions,
     ControlUpdates,
+    BatchPlans,
+    Placements,
 )
 """The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`."""
 
@@ -56,9 +62,11 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "hanging": HangingWork,
     "batch": BatchJob,
     "compacting": CompactingJob,
+    "placing": PlacedTask,
     "streaming": StreamingQuery,
     "recording": RecordedAfterwards,
     "steering": SteeredQuery,
+    "planning": PlannedQuery,
     "updating": UpdatedControl,
     "recreation": RecreatedJob,
     "sources": Sources,
@@ -110,6 +118,7 @@ CONSTANTS: dict[str, str] = {
     "versions": "updates of a control",
     "tasks": "tasks of a batch",
     "retained": "the newest decisions, or versions, that count",
+    "plan_retries": "how often a plan without an answer is tried again",
     "decision_retries": "how often a decision without an answer is tried again",
     "updaters": "processes that update a control",
     "updates": "updates of a control",
@@ -117,6 +126,7 @@ CONSTANTS: dict[str, str] = {
     "kept": "the newest checkpoints, which are not merged",
     "W": "checkpoints that the job may withdraw",
     "P": "assignments that no reader has asked for",
+    "hosts": "hosts on which a task may run",
     "locations": "checkpoint locations: the query's own, and one that it is copied or moved to",
     "queries": "ids of the query: another one where its checkpoint location is emptied",
     "acts": "1: people copy, move, empty or set back a checkpoint location, or drop a table",

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
@@ -229,9 +230,9 @@ def run_job(
     gave in an earlier job; without a checkpoint its coordinator begins from that. `from_savepoint`:
     of this job; `store` must hold nothing yet, or have begun with the same. `after_commit` is
     called with each checkpoint that is visible. A worker that is silent for `heartbeat_timeout_s`
-    is replaced; it speaks every `heartbeat_interval_s`. The job fails when Spark brings up no
-    process for a subtask within `process_timeout_s`. `wire`: see docs/security.md. `listeners` hear
-    what happens, as the loggers `epochgate.job…` and the history of a directory (`has_history`) do.
+    is replaced; it speaks every `heartbeat_interval_s`. A process that does not come within
+    `process_timeout_s` counts as a failure. `wire`: see docs/security.md. `listeners` hear what
+    happens, as the loggers `epochgate.job…` and the history of a directory (`has_history`) do.
     `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0: a free one. `journal`:
     a directory for traces. `in_front`: another transport before Spark's, for tests.
 
@@ -326,6 +327,8 @@ def _transport(
 
 def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]) -> JobLoop:
     transport.on_broken = master.fail
+    transport.on_warning = partial(master.queue.post, master.warn)
+    transport.on_overdue = partial(master.queue.post, master.restarts.go_on_without)
     for warning in warnings:
         master.queue.post(master.warn, warning)
     loop = JobLoop(master)

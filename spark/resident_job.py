@@ -19,16 +19,22 @@ from typing import Any, Final, NamedTuple
 
 from epochgate.runtime.api.reports import shortened
 
+RUNS_MAX: Final = 1000
+"""Attempts that are asked for at once; Spark is asked again, behind those that are settled."""
 STOPPED: Final = "the Spark session was stopped while the job ran"
 _log = logging.getLogger(__name__)
 TaskFunction = Callable[[int, Iterator[Any]], Iterator[Any]]
 
 
-class TaskFailure(NamedTuple):
-    """A task attempt that Spark has seen fail."""
+class TaskRun(NamedTuple):
+    """A task attempt as Spark tells of it: RUNNING, FAILED, KILLED or SUCCESS; with a reason if it
+    has failed.
+    """
 
     subtask: int
     task_attempt_id: int
+    executor: str
+    status: str
     reason: str
 
 
@@ -76,28 +82,27 @@ class ResidentJob:
         except Exception as error:  # noqa: BLE001  there is nothing left to cancel
             _log.info("Spark did not cancel the job: %r", error)
 
-    def failures(self) -> list[TaskFailure]:
-        """The failed attempts that Spark remembers, oldest first; none when it cannot be asked."""
+    def runs(self, skipped: int) -> list[TaskRun] | None:
+        """The task attempts that Spark remembers, oldest first, without the first `skipped`; None
+        when it cannot be asked.
+        """
         try:
-            return self._failures()
-        except Exception as error:  # noqa: BLE001  they are for an error's text only
-            _log.info("Spark did not tell the failures of its tasks: %r", error)
-            return []
+            return self._runs(skipped)
+        except Exception as error:  # noqa: BLE001  the next look asks again
+            _log.info("Spark did not tell the attempts of its tasks: %r", error)
+            return None
 
-    def _failures(self) -> list[TaskFailure]:
-        scala = self._context._jsc.sc()
+    def _runs(self, skipped: int) -> list[TaskRun]:
+        store = self._context._jsc.sc().statusStore()
+        in_order = self._context._jvm.org.apache.spark.status.api.v1.TaskSorting.ID
         tracker = self._context.statusTracker()
         found = []
         for job in tracker.getJobIdsForGroup(self._group):
             info = tracker.getJobInfo(job)
             for stage in [] if info is None else info.stageIds:
-                tasks = scala.statusStore().taskList(stage, 0, 1000)
-                for number in range(tasks.size()):
-                    task = tasks.apply(number)
-                    if task.status() == "FAILED" and task.errorMessage().isDefined():
-                        reason = telling_line(task.errorMessage().get())
-                        found.append(TaskFailure(task.index(), task.taskId(), reason))
-        return sorted(found, key=lambda failure: failure.task_attempt_id)
+                tasks = store.taskList(stage, 0, skipped, RUNS_MAX, in_order, None)
+                found += [_run_of(tasks.apply(number)) for number in range(tasks.size())]
+        return found
 
     def _run(self) -> None:
         reason: str | None = None
@@ -115,6 +120,12 @@ class ResidentJob:
         finally:
             self._ended.set()
         self._on_end(reason)
+
+
+def _run_of(task: Any) -> TaskRun:
+    has_reason = task.status() == "FAILED" and task.errorMessage().isDefined()
+    reason = telling_line(task.errorMessage().get()) if has_reason else ""
+    return TaskRun(task.index(), task.taskId(), task.executorId(), task.status(), reason)
 
 
 def _why(context: Any, error: Exception) -> str:

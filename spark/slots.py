@@ -7,7 +7,7 @@ enough and no process all the same. Any thread; one call into the JVM.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 
 _log = logging.getLogger(__name__)
 
@@ -20,6 +20,31 @@ def task_slots(context: Any) -> int | None:
         return int(scala.maxNumConcurrentTasks(profile))
     except Exception as error:  # noqa: BLE001  a developer interface that may change
         _log.info("Spark did not tell its task slots: %r", error)
+        return None
+
+
+class Executor(NamedTuple):
+    """Where an executor runs, or ran, and whether it has a free slot."""
+
+    host: str
+    has_room: bool
+
+
+def executors(context: Any) -> dict[str, Executor] | None:
+    """All executors of the application by their ids, the dead ones included; None when Spark cannot
+    be asked.
+    """
+    try:
+        told = context._jsc.sc().statusStore().executorList(False)
+        found = {}
+        for number in range(told.size()):
+            one = told.apply(number)
+            host = str(one.hostPort()).rpartition(":")[0]
+            has_room = one.isActive() and one.activeTasks() < one.maxTasks()
+            found[str(one.id())] = Executor(host, has_room)
+        return found
+    except Exception as error:  # noqa: BLE001  the next look asks again
+        _log.info("Spark did not tell its executors: %r", error)
         return None
 
 

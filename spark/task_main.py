@@ -38,8 +38,10 @@ from epochgate.spark.wire import (
     TaskChannel,
 )
 
-CONNECTION_TRIES_MAX: Final = 5
+CONNECTION_TRIES_MAX: Final = 3
 CONNECTION_RETRY_S: Final = 0.2
+CONNECTION_TIMEOUT_S: Final = 4.0
+"""Of one try; a packet that was lost is sent again after 1 and 3 s. Then another host may do."""
 METRICS_INTERVAL_S: Final = 1.0
 SUMMED_UP: Final = ("acknowledge", "ended", "finished")
 """Messages before which the figures are sent, so that a checkpoint's and the end's are right."""
@@ -100,6 +102,7 @@ def _connected(settings: Mapping[str, Any], subtask: int, identity: int) -> Task
                 settings["key"],
                 hello,
                 certificate=settings["certificate"],
+                timeout_s=CONNECTION_TIMEOUT_S,
                 heartbeat_interval_s=settings["heartbeat_interval_s"],
                 silence_timeout_s=settings["silence_timeout_s"],
                 frame_bytes_max=settings["frame_bytes_max"],

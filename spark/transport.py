@@ -28,7 +28,8 @@ from epochgate.runtime.api.reports import counted
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.runtime.tracing.file_journal import Tracing
 from epochgate.spark.bootstrap import task_function
-from epochgate.spark.resident_job import ResidentJob, TaskFailure
+from epochgate.spark.placing import Placing, SparkCluster
+from epochgate.spark.resident_job import ResidentJob
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 from epochgate.spark.slots import task_slots, why_none_came
 from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, WireError, new_key
@@ -44,7 +45,6 @@ WATCH_INTERVAL_S: Final = 0.2
 LOOK_INTERVAL_S: Final = 1.0
 LATE_AFTER_S: Final = 2.0
 JVM_PATIENCE_S: Final = 10.0
-FAILURES_BEFORE_HELLO_MAX: Final = 5
 LEAVE_PATIENCE_S: Final = 3.0
 CANCEL_PATIENCE_S: Final = 10.0
 _log = logging.getLogger(__name__)
@@ -74,12 +74,19 @@ class _Ending:
 class SparkTransport(Transport):
     """Runs `program` (a cloudpickled callable from the subtask to its Program) on a SparkContext.
 
-    `on_broken(reason)` is called, on any of the threads, when no process can be expected any more
-    or one does not come within `process_timeout_s`: the job must then end as failed.
+    `on_broken(reason)` is called, on any of the threads, when no process can be expected any more:
+    the job must then end as failed. `on_overdue(subtask, reason)`: a process does not come within
+    `process_timeout_s`, and again each time that passes. `on_warning(text)`: for people.
     `is_private`: whether all that tasks and driver say to each other is encrypted.
     `heartbeat_timeout_s`: a process that is silent for so long is lost. `tracing`: where each task
     writes its trace.
     """
+
+    _inbox: TaskInbox | None = None
+    _job: ResidentJob | None = None
+    _placing: Placing | None = None
+    _looked_at_s = 0.0
+    _is_closing = False
 
     def __init__(
         self,
@@ -100,7 +107,9 @@ class SparkTransport(Transport):
         frame_bytes_max: int = FRAME_BYTES_MAX,
         tracing: Tracing | None = None,
     ) -> None:
-        self.on_broken: Callable[[str], None] = lambda reason: _log.error("%s", reason)
+        self.on_broken: Callable[[str], None] = _log.error
+        self.on_warning: Callable[[str], None] = _log.warning
+        self.on_overdue: Callable[[int, str], None] = lambda _, text: _log.error(text)
         self._context = context
         self._run_id, self._job_id, self._parallelism = run_id, job_id, parallelism
         self._advertised_host, self._process_timeout_s = advertised_host, process_timeout_s
@@ -130,9 +139,6 @@ class SparkTransport(Transport):
             "carried": CARRIED,
             "carried_folder": CARRIED_FOLDER,
         }
-        self._inbox: TaskInbox | None = None
-        self._job: ResidentJob | None = None
-        self._is_closing = False
         self._stopped = threading.Event()
         self._broken = threading.Event()
         # Written on the wire's thread, looked into by the others.
@@ -168,6 +174,7 @@ class SparkTransport(Transport):
             + f": {counted(self._parallelism, 'resident subtask')}",
             on_end=self._job_ended,
         )
+        self._placing = self._new_placing(self._job)
         for name, target in (("watch", self._watch), ("ask", self._ask_spark)):
             thread = threading.Thread(target=target, name=f"epochgate-spark-{name}", daemon=True)
             self._threads.append(thread)
@@ -268,6 +275,8 @@ class SparkTransport(Transport):
             return
         self._connections[process.identity] = connection
         self._processes[connection] = process
+        if self._placing is not None:
+            self._placing.note_hello(process.identity - 1)
         self._newest[process.subtask] = max(self._newest.get(process.subtask, 0), process.identity)
         # Entered first and looked up then, so that `close` and this cannot both miss it.
         if self._is_closing or (process.subtask in self._finished):
@@ -362,7 +371,10 @@ class SparkTransport(Transport):
             while not self._nudges.empty():
                 nudges.append(self._nudges.get())
             nudges = [nudge for nudge in nudges if not self._nudged(nudge, now_s)]
-            if any(now_s - since_s > self._silence_s for since_s in self._wanted.copy().values()):
+            if any(
+                now_s - max(since_s, self._looked_at_s) > self._silence_s
+                for since_s in self._wanted.copy().values()
+            ):
                 self._break(
                     f"no process has come for {self._silence_s:g} s, and the JVM of the Spark "
                     "driver does not say why: it is stopped or overloaded"
@@ -380,35 +392,32 @@ class SparkTransport(Transport):
         return True
 
     def _look_for_missing(self, now_s: float) -> None:
-        if self._is_closing or self._broken.is_set():
+        if self._is_closing or self._broken.is_set() or self._placing is None:
             return
-        late = {s: now_s - since_s for s, since_s in self._wanted.copy().items()}
-        late = {subtask: late_s for subtask, late_s in late.items() if late_s > LATE_AFTER_S}
-        if not late or self._job is None:
-            return
-        failures = [f for f in self._job.failures() if self._is_before_hello(f)]
-        for subtask in late:
-            own = [failure for failure in failures if failure.subtask == subtask]
-            if len(own) >= FAILURES_BEFORE_HELLO_MAX:
-                self._break(
-                    f"the tasks fail before they can speak to the driver; subtask {subtask} did "
-                    f"{len(own)} times, the last time with: {own[-1].reason}"
-                )
-                return
-        if max(late.values()) > self._process_timeout_s:
-            self._break(self._missing(late, failures))
+        wanted = self._wanted.copy()
+        late = {s: since_s for s, since_s in wanted.items() if now_s - since_s > LATE_AFTER_S}
+        if late:
+            self._placing.look(now_s, late)
+        self._looked_at_s = time.monotonic()
 
-    def _is_before_hello(self, failure: TaskFailure) -> bool:
-        return failure.task_attempt_id + 1 > self._newest.get(failure.subtask, 0)
+    def _new_placing(self, job: ResidentJob) -> Placing:
+        return Placing(
+            SparkCluster(self._context, job),
+            driver=f"{self._advertised_host}:{self.address[1]}",
+            process_timeout_s=self._process_timeout_s,
+            why_missing=self._why_missing,
+            on_warning=lambda text: self.on_warning(text),
+            on_overdue=lambda subtask, reason: self.on_overdue(subtask, reason),
+            on_given_up=self._break,
+        )
 
-    def _missing(self, late: dict[int, float], failures: list[TaskFailure]) -> str:
+    def _why_missing(self, missing: list[int]) -> str:
         driver = f"{self._advertised_host}:{self.address[1]}"
         cause = why_none_came(task_slots(self._context), self._parallelism, driver=driver)
-        text = (
-            f"no process has come for {len(late)} of {self._parallelism} subtasks "
-            f"({shown(sorted(late))}) within {self._process_timeout_s:g} s. {cause}"
+        return (
+            f"no process has come for {len(missing)} of {self._parallelism} subtasks "
+            f"({shown(missing)}) within {self._process_timeout_s:g} s. {cause}"
         )
-        return text + (f". The last failure of a task: {failures[-1].reason}" if failures else "")
 
 
 def _new_credentials() -> Credentials:

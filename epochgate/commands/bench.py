@@ -21,6 +21,8 @@ QUESTIONS = (
     "scaling",
     "listeners",
     "journal",
+    "streaming",
+    "steering",
     "wire",
     "checker",
 )
@@ -34,9 +36,11 @@ costs to know a million files (known-files), what a checkpoint and its commit
 cost, by sink (sinks), how soon killed workers and executors are replaced
 (recovery), control events per second through the gateways (events), how the
 driver's work grows with the number of subtasks (scaling), what the log and the
-history cost (listeners), what a journal costs (journal), what an encrypted wire
-costs (wire), and how fast the checker is beside Spin (checker). About half an
-hour for all; what else runs on the machine shows in the figures."""
+history cost (listeners), what a journal costs (journal), what a batch of a
+streaming query costs by sink (streaming) and what a control adds to it
+(steering), what an encrypted wire costs (wire), and how fast the checker is
+beside Spin (checker). About half an hour for all; what else runs on the machine
+shows in the figures."""
 
 EPILOG = """\
 examples:

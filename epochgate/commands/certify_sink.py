@@ -7,11 +7,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epochgate.commands.named_class import named_class
-from epochgate.console import progress
+from epochgate.console import is_interactive, progress
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ examples:
 The case says how to make the sink and how a reader sees its rows; docs/certifying.md writes one.
 
 Exit codes: 0 every guarantee holds, 1 one does not, 2 misuse."""
+
+
+PROGRESS_EVERY_S = 30.0
 
 
 class NoSinkCase(UsageError):
@@ -81,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             allows_leftovers=arguments.allow_leftovers,
             first_only=arguments.first,
             stride=arguments.stride,
-            progress=lambda done, total: bars.update(task, completed=done, total=total),
+            progress=_told(lambda done, total: bars.update(task, completed=done, total=total)),
         )
     if arguments.json is not None:
         text = json.dumps(to_json(certificate), indent=2)
@@ -93,6 +98,20 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.junit.write_text(to_junit(certificate), encoding="utf-8")
     print(report(certificate), file=sys.stderr if str(arguments.json) == "-" else sys.stdout)
     return 0 if certificate.has_passed else 1
+
+
+def _told(show: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """Show progress, and without a terminal write a line of it now and then, as for a CI server."""
+    last_s, is_shown = time.monotonic(), is_interactive()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last_s
+        show(done, total)
+        if not is_shown and time.monotonic() - last_s >= PROGRESS_EVERY_S:
+            last_s = time.monotonic()
+            print(f"{done:,} of {total:,} schedules", file=sys.stderr, flush=True)
+
+    return tell
 
 
 def case_named(name: str) -> SinkCase:

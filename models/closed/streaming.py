@@ -81,13 +81,13 @@ class StreamingQuery(ClosedSystem):
         Step("user", "drop", is_fair=False),
     )
     UNTAKEN: ClassVar[dict[str, str]] = {
-        "commit.applied: nothing but the record tells that it took effect": (
+        "query_batch.applied: nothing but the record tells that it took effect": (
             "explored in `recording`"
         ),
-        "commit.recorded": "explored in `recording`",
-        "commit.unsure: recording again changes nothing": "explored in `recording`",
+        "query_batch.recorded": "explored in `recording`",
+        "query_batch.unsure: recording again changes nothing": "explored in `recording`",
     }
-    WIRING: ClassVar[dict[str, str]] = {"commit.target": "driver"}
+    WIRING: ClassVar[dict[str, str]] = {"query_batch.target": "driver"}
 
     drivers: int
     locations: int
@@ -100,7 +100,7 @@ class StreamingQuery(ClosedSystem):
     accepts: int
     batch_retries: int
 
-    commit: list[Commit] = machines(Commit)
+    query_batch: list[Commit] = machines(Commit)
     driver: list[Driver] = machines(Driver)
     location: list[Location] = machines(Location)
     table: Table = machines(Table)
@@ -179,15 +179,15 @@ class StreamingQuery(ClosedSystem):
     @sometimes("a commit fails for all that Spark knows, and its batch has taken effect")
     def fails_after_the_effect(self) -> bool:
         return any(
-            self.commit[d].state == FAILED
-            and self.table.number[self.driver[d].query] == self.commit[d].batch + 1
+            self.query_batch[d].state == FAILED
+            and self.table.number[self.driver[d].query] == self.query_batch[d].batch + 1
             for d in range(self.drivers)
         )
 
     @sometimes("a query on a copied checkpoint location is refused")
     def refuses_a_copy(self) -> bool:
         return self.user.act == COPIED and any(
-            self.commit[d].state == REFUSED and self.driver[d].place == 1
+            self.query_batch[d].state == REFUSED and self.driver[d].place == 1
             for d in range(self.drivers)
         )
 
@@ -198,19 +198,19 @@ class StreamingQuery(ClosedSystem):
     @sometimes("a query on an emptied checkpoint location is refused")
     def refuses_an_emptied_one(self) -> bool:
         return self.user.act == WIPED and any(
-            self.commit[d].state == REFUSED for d in range(self.drivers)
+            self.query_batch[d].state == REFUSED for d in range(self.drivers)
         )
 
     @sometimes("a query on an older state of its checkpoint location is refused")
     def refuses_an_older_one(self) -> bool:
         return self.user.act == SET_BACK and any(
-            self.commit[d].state == REFUSED for d in range(self.drivers)
+            self.query_batch[d].state == REFUSED for d in range(self.drivers)
         )
 
     @sometimes("a query whose table is gone is refused")
     def refuses_another_table(self) -> bool:
         return self.user.act == DROPPED and any(
-            self.commit[d].state == REFUSED for d in range(self.drivers)
+            self.query_batch[d].state == REFUSED for d in range(self.drivers)
         )
 
     @terminal("no batch is under way, and every batch that may take effect has")
@@ -229,7 +229,7 @@ class RecordedAfterwards(StreamingQuery):
 
     CONSTANTS: ClassVar[dict[str, int]] = {**StreamingQuery.CONSTANTS, "carried": 0}
     UNTAKEN: ClassVar[dict[str, str]] = {
-        "commit.applied: the effect carries the number": "explored in `streaming`",
+        "query_batch.applied: the effect carries the number": "explored in `streaming`",
     }
 
     shows_no_row_twice = None  # type: ignore[assignment]  # at least once is what it gives

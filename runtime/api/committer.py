@@ -70,7 +70,8 @@ class Committer(ABC):
         return {}
 
     def close(self) -> None:
-        """Release everything; called once, also when the job has failed, but not when `open` has.
+        """Release everything; called at the end of the job, also when it has failed. Where `open`
+        has failed, what made the committer calls it, such as a pipeline.
 
         What it raises is a warning of the job, which has ended already.
         """

@@ -92,6 +92,15 @@ class Failover:
         restart = self._master.job.attempt[place].restart
         self._master.queue.post_later(delay_s, restart, attempt)
 
+    def go_on_without(self, subtask: int, reason: str) -> None:
+        """Ask the strategy whether to go on waiting for a process that has not come."""
+        self._master.note_failure(subtask, None, reason)
+        delay_s = self._strategy.next_delay_s(self._master.queue.now_s)
+        if delay_s is None:
+            self._give_up(f"no process of subtask {subtask} has come: {reason}")
+        else:
+            self._master.warn(f"{reason}. The job waits for it; the restart strategy allows that")
+
     def restart_all(self, restarts: int, reason: str) -> None:
         self._master.note_failure(None, None, reason)
         delay_s = self._strategy.next_delay_s(self._master.queue.now_s)

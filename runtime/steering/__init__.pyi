@@ -7,6 +7,9 @@ from epochgate.runtime.steering.errors import (
     ControlUnusable as ControlUnusable,
     DecisionNotMade as DecisionNotMade,
     HistoryForgotten as HistoryForgotten,
+    PlanForgotten as PlanForgotten,
+    PlanNotMade as PlanNotMade,
+    PlanOvertaken as PlanOvertaken,
     QueryUnknown as QueryUnknown,
     UpdateFailed as UpdateFailed,
     UpdateInDoubt as UpdateInDoubt,
@@ -20,5 +23,6 @@ from epochgate.runtime.steering.history import (
     updates as updates,
 )
 from epochgate.runtime.steering.place import open_entries as open_entries
+from epochgate.runtime.steering.planning import Choosing as Choosing, Planning as Planning
 from epochgate.runtime.steering.values import VALUE_BYTES_MAX as VALUE_BYTES_MAX
 from epochgate.runtime.steering.versions import Updating as Updating, Versions as Versions

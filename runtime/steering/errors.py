@@ -35,6 +35,44 @@ class DecisionNotMade(EpochgateError):
         )
 
 
+class PlanOvertaken(EpochgateError):
+    """A driver asks for a batch that others have run and left behind: where its plans are, batch,
+    the newest batch that is planned.
+    """
+
+    def __str__(self) -> str:
+        place, batch, newest = self.args
+        return (
+            f"batch {batch} has no plan in {place}, and batch {newest} has: nothing was planned. "
+            "Either this driver was taken for dead and another has gone on: let it end. Or the "
+            "checkpoint location was set back further than plans are kept, or is a copy: give the "
+            "query an empty checkpoint location"
+        )
+
+
+class PlanForgotten(EpochgateError):
+    """What a batch consists of is not known any more: where its plans are, batch."""
+
+    def __str__(self) -> str:
+        place, batch = self.args
+        return (
+            f"the plan of batch {batch} is not in {place} any more: the checkpoint location was "
+            "set back further than plans are kept, or the option `state` names another place than "
+            "it did. Name the place of before, or give the query an empty checkpoint location"
+        )
+
+
+class PlanNotMade(EpochgateError):
+    """A batch could not be planned, or its plan not be read: where, batch, reason."""
+
+    def __str__(self) -> str:
+        place, batch, reason = self.args
+        return (
+            f"batch {batch} could not be planned in {place}: {reason}. Nothing was given out; "
+            "once that is mended, start the query again, and it goes on with this batch"
+        )
+
+
 class UpdateFailed(EpochgateError):
     """An update was not written, and does not count: control, store, reason."""
 

@@ -1,8 +1,9 @@
-"""Where controls are kept: each version and each decision is a file or an object that is created
-once, by its number, and never written again.
+"""Where controls and plans are kept: each version, decision and plan is a file or an object that is
+created once, by its number, and never written again.
 
-    STORE/pricing/versions/000000000000005.json               the fifth update, and what it comes to
-    STORE/pricing/queries/QUERY ID/000000000000041.json       what batch 41 of this query runs with
+    STORE/pricing/versions/000000000000005.json            the fifth update, and what it comes to
+    STORE/pricing/queries/QUERY ID/000000000000041.json    what batch 41 of this query runs with
+    STATE/STREAM ID/plans/000000000000042.json             the splits of the 42nd batch of a source
 
 Decides how an entry is created as a whole in a directory, and which error says that it was not
 created. Leaves to the machines what is created, and to others what entries mean. In a directory the
@@ -28,6 +29,7 @@ from epochgate.runtime.steering.values import from_bytes, to_bytes
 
 VERSIONS: Final = "versions"
 QUERIES: Final = "queries"
+PLANS: Final = "plans"
 _SUFFIX: Final = ".json"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LEFT_S: Final = 3600.0
@@ -218,6 +220,11 @@ def versions_of(entries: Entries, control: str) -> Numbered:
 def decisions_of(entries: Entries, control: str, query: str) -> Numbered:
     """The decisions of a control for a query."""
     return Numbered(entries, f"{control}/{QUERIES}/{query}")
+
+
+def plans_of(entries: Entries, stream: str) -> Numbered:
+    """The plans of a stream."""
+    return Numbered(entries, f"{stream}/{PLANS}")
 
 
 def controls_in(entries: Entries) -> list[str]:

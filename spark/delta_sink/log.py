@@ -19,6 +19,9 @@ from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken
 from epochgate.spark.extras import library
 from epochgate.spark.parquet_sink.committable import Committable
 
+HISTORY_LOOKED_AT = 100
+"""Entries among which a write whose answer was lost is looked for."""
+
 
 class DeltaLog:
     """The log of the table in the directory `path`; `read` it before anything else."""
@@ -69,6 +72,10 @@ class DeltaLog:
             else {f"writer version {protocol.min_writer_version}"}
         )
 
+    def has_said(self, key: str, value: str) -> bool:
+        """Whether one of the newest entries has this value of its writer's."""
+        return any(entry.get(key) == value for entry in self._table.history(HISTORY_LOOKED_AT))
+
     def rows(self) -> int:
         """The rows of the snapshot, of the files that say how many they have."""
         counts = pa.table(self._table.get_add_actions(flatten=True))["num_records"]
@@ -115,11 +122,31 @@ class DeltaLog:
 
         Raises LogOvertaken if one of these applications has come before, and LogFailed.
         """
+        self._write("append", files, transactions, metadata)
+
+    def replace(
+        self,
+        files: Sequence[Committable],
+        transactions: Mapping[str, int],
+        metadata: Mapping[str, str],
+    ) -> None:
+        """The same, in the place of the files of the snapshot that was read. Raises LogOvertaken,
+        LogFailed.
+        """
+        self._write("overwrite", files, transactions, metadata)
+
+    def _write(
+        self,
+        mode: str,
+        files: Sequence[Committable],
+        transactions: Mapping[str, int],
+        metadata: Mapping[str, str],
+    ) -> None:
         before = self._table.version()
         with self._translating():
             self._table.create_write_transaction(
                 [self._added(file) for file in files],
-                "append",
+                mode,
                 self._table.schema(),
                 commit_properties=self._properties(transactions, metadata),
             )

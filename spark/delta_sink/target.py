@@ -170,19 +170,22 @@ class DeltaTarget:
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
         self._agreed = agreed
 
-    def commit(self, checkpoint: int, committables: Sequence[Committable]) -> bool:
+    def commit(
+        self, checkpoint: int, committables: Sequence[Committable], *, replaces: bool = False
+    ) -> bool:
         """Add a completed checkpoint's files to the table, all at once; false if that was done.
+        With `replaces`, the rows that are there go in the same step.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
         CommittableMissing, CommittableDamaged, or RetryLater: who has come before, and whether a
         commit without an answer took effect, is what the next look tells.
         """
         try:
-            return self._commit(checkpoint, sorted(committables))
+            return self._commit(checkpoint, sorted(committables), replaces=replaces)
         except (LogOvertaken, LogFailed) as error:
             raise RetryLater(str(error)) from error
 
-    def _commit(self, checkpoint: int, files: list[Committable]) -> bool:
+    def _commit(self, checkpoint: int, files: list[Committable], *, replaces: bool) -> bool:
         is_there = self._log.read()
         if is_there:
             if not self._is_shared:
@@ -198,7 +201,8 @@ class DeltaTarget:
             if not self._is_shared:
                 assert self._driver is not None
                 numbers[self._driver_id] = self._driver
-            self._log.append(files, numbers, metadata)
+            write = self._log.replace if replaces else self._log.append
+            write(files, numbers, metadata)
         elif files:
             if not self._is_shared:
                 numbers |= {self._driver_id: 1, self._maker_id: 1}

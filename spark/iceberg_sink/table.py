@@ -54,6 +54,7 @@ class IcebergTable:
         self._errors = library("pyiceberg.exceptions", what=what, extra=extra)
         self._tables = library("pyiceberg.table", what=what, extra=extra)
         self._arrow = library("pyiceberg.io.pyarrow", what=what, extra=extra)
+        self._expressions = library("pyiceberg.expressions", what=what, extra=extra)
         self._unknown = (OSError, self._errors.RESTError, *_database_errors())
         self.name, self.shown = name, f"{catalog}.{name}"
         known = {**(described.get_catalog_config(catalog) or {}), **properties}
@@ -136,6 +137,11 @@ class IcebergTable:
             return f"it is of format version {self._table.metadata.format_version}"
         return ""
 
+    def has_said(self, key: str, value: str) -> bool:
+        """Whether the summary of a snapshot that is kept has this value."""
+        found = self._catalog.load_table(self.name).snapshots()
+        return any(one.summary is not None and one.summary[key] == value for one in found)
+
     def rows(self) -> int:
         """The rows of the newest snapshot."""
         snapshot = self._table.current_snapshot()
@@ -166,11 +172,38 @@ class IcebergTable:
         Raises TableOvertaken if main has changed since `load`: nothing was done then; or
         OutcomeUnknown.
         """
+        self._commit(paths, columns, properties, summary, snapshot_property, replaces=False)
+
+    def replace(
+        self,
+        paths: Sequence[str],
+        columns: Sequence[pa.Schema],
+        properties: Mapping[str, str],
+        summary: Mapping[str, str],
+        snapshot_property: str,
+    ) -> None:
+        """The same, in the place of the rows that are there. Raises
+        TableOvertaken, OutcomeUnknown.
+        """
+        self._commit(paths, columns, properties, summary, snapshot_property, replaces=True)
+
+    def _commit(
+        self,
+        paths: Sequence[str],
+        columns: Sequence[pa.Schema],
+        properties: Mapping[str, str],
+        summary: Mapping[str, str],
+        snapshot_property: str,
+        *,
+        replaces: bool,
+    ) -> None:
         with self._unless_overtaken(), self._failing():
             transaction = self._table.transaction()
             for schema in columns:
                 with transaction.update_schema() as update:
                     update.union_by_name(schema)
+            if replaces:
+                transaction.delete(self._expressions.AlwaysTrue())
             if paths:
                 transaction.add_files(
                     list(paths), snapshot_properties=dict(summary), check_duplicate_files=False

@@ -164,19 +164,22 @@ class IcebergTarget:
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
             agreed = _union(agreed, found)
 
-    def commit(self, checkpoint: int, committables: Sequence[Committable]) -> bool:
+    def commit(
+        self, checkpoint: int, committables: Sequence[Committable], *, replaces: bool = False
+    ) -> bool:
         """Add a completed checkpoint's files to the table, all at once; false if that was done.
+        With `replaces`, the rows that are there go in the same step.
 
         A checkpoint without files is recorded too. Raises TableTakenOver, TableBehind,
         TableRolledBack, CommittableMissing, CommittableDamaged, or RetryLater: who has come before,
         and whether a commit without an answer took effect, is what the next look tells.
         """
         try:
-            return self._commit(checkpoint, sorted(committables))
+            return self._commit(checkpoint, sorted(committables), replaces=replaces)
         except (TableOvertaken, OutcomeUnknown) as error:
             raise RetryLater(str(error)) from error
 
-    def _commit(self, checkpoint: int, files: list[Committable]) -> bool:
+    def _commit(self, checkpoint: int, files: list[Committable], *, replaces: bool) -> bool:
         if not self._table.load() or self._table.identity != self._identity:
             raise TableBehind(self._table.shown, checkpoint)
         ledger = self._ledger()
@@ -188,7 +191,8 @@ class IcebergTarget:
         self._staged.move_into_place(files, checkpoint)
         grown = [schema for _, schema in self._schemas(files)]
         held = self._table.schema()
-        self._table.commit(
+        write = self._table.replace if replaces else self._table.commit
+        write(
             [self._staged.final(file) for file in files],
             [schema for schema in grown if not held.names or not can_hold(held, schema)],
             {f"{self._key}.checkpoint": str(checkpoint)},
@@ -197,10 +201,14 @@ class IcebergTarget:
         )
         self._commits += 1
         if self._commits % EXPIRE_EVERY == 0:
-            self._expire()
+            self.expire()
         return True
 
-    def _expire(self) -> None:
+    def has_run(self, run_id: str) -> bool:
+        """Whether a snapshot that is kept is of this run. For use after `share` or `claim`."""
+        return self._table.has_said("epochgate.run", run_id)
+
+    def expire(self) -> None:
         """Let old snapshots go; what hinders it is no matter of the commit, which has been made."""
         try:
             self._table.expire(2 * EXPIRE_EVERY)

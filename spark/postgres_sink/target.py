@@ -138,8 +138,9 @@ class PostgresTarget:
             ).rowcount
         return removed
 
-    def commit(self, checkpoint: int, parts: Sequence[Part]) -> bool:
+    def commit(self, checkpoint: int, parts: Sequence[Part], *, replaces: bool = False) -> bool:
         """Move a completed checkpoint's rows into the table, all at once; false if that was done.
+        With `replaces`, the rows that are there go in the same transaction.
 
         A checkpoint without rows is recorded too. Raises RelationTakenOver, RelationBehind,
         RowsMissing or RowsRefused, and RetryLater when the connection breaks.
@@ -156,6 +157,8 @@ class PostgresTarget:
             if not is_new:
                 self._require_driver(run, checkpoint)
                 return False
+            if replaces:
+                run("delete from {table}")
             moved = sum(self._move(run, some, checkpoint) for some in self._statements(parts))
             if moved != rows:
                 raise RowsMissing(self._relation.name, checkpoint, rows, moved)

@@ -12,6 +12,7 @@ from epochgate.spark.streaming.errors import (
     BatchRefused as BatchRefused,
     LocationEmptied as LocationEmptied,
     LocationMoved as LocationMoved,
+    NoQuery as NoQuery,
     OffsetsChanged as OffsetsChanged,
     OptionsWrong as OptionsWrong,
 )

@@ -120,7 +120,7 @@ class PostgresLedger(Ledger):
         return PostgresNotes(self.dsn, self.name)
 
     def number(self, query: str) -> int:
-        """The entry, with those of batches that were recorded afterwards."""
+        """The entry, with those of batches that were recorded afterwards. Raises RetryLater."""
         psycopg = _psycopg()
         try:
             with _postgres().connect(self.dsn) as connection:

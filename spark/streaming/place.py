@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from epochgate.errors import InvariantBroken
 from epochgate.models.query_batch import (
     AHEAD,
     BEHIND,
@@ -26,6 +27,9 @@ from epochgate.spark.streaming.errors import (
 )
 from epochgate.spark.streaming.identity import BatchIdentity
 from epochgate.spark.streaming.notes import Note, Notes, NoteStore
+
+if TYPE_CHECKING:
+    from epochgate.spark.streaming.targets.target import BatchTarget, Staged
 
 
 class Numbered(Protocol):
@@ -123,3 +127,38 @@ class QueryPlace:
         queries = self._notes.with_note(self._identity.query, note)
         self._store.exchange(self._notes, queries)
         self._notes = Notes(self._notes.version + 1, queries)
+
+
+class WritePlace:
+    """The place of what a DataFrame's write has staged. Spark calls its commit once: nothing has to
+    be noted, and a try whose outcome is not known is looked for by its run.
+    """
+
+    def __init__(self, target: BatchTarget, staged: Staged, replaces: bool) -> None:
+        self._target, self._staged, self._replaces = target, staged, replaces
+        self._is_tried = False
+
+    def look(self) -> tuple[int, int, int]:
+        """1 if an earlier try took effect."""
+        is_there = self._is_tried and self._target.has_written(self._staged)
+        return int(is_there), KNOWN, 0
+
+    def note(self) -> None:
+        """There is no other try than this one's."""
+
+    def apply(self) -> bool:
+        """Let the target have it."""
+        self._is_tried = True
+        self._target.write(self._staged, replaces=self._replaces)
+        return True
+
+    def record(self) -> None:
+        """It is there, or it is not."""
+
+    def sweep(self) -> None:
+        """Let the target sweep."""
+        self._target.sweep(self._staged.query, self._staged.batch)
+
+    def refusal(self, reason: int) -> Exception:
+        """There is no history to be at odds with."""
+        return InvariantBroken(f"a write that stands alone is refused: {reason}")

@@ -17,8 +17,9 @@ from epochgate.spark.streaming.batch_commit import BatchCommit
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.identity import BatchIdentity, offsets_of
 from epochgate.spark.streaming.options import SinkOptions, parse
-from epochgate.spark.streaming.place import QueryPlace
+from epochgate.spark.streaming.place import QueryPlace, WritePlace
 from epochgate.spark.streaming.rows import as_batches
+from epochgate.spark.streaming.source import ReadsStreams
 from epochgate.spark.streaming.targets.target import Agreed, Staged
 from epochgate.spark.streaming.tasks import StagedPart, stage
 
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
 NAME = "epochgate"
 Messages = Sequence[datasource.WriterCommitMessage | None]
 _HAS_ARROW = hasattr(datasource, "DataSourceStreamArrowWriter")
+_FrameWriter: Any = getattr(datasource, "DataSourceArrowWriter", datasource.DataSourceWriter)
 _StreamWriter: Any = getattr(
     datasource, "DataSourceStreamArrowWriter", datasource.DataSourceStreamWriter
 )
 
 
-class Sink(datasource.DataSource):
+class Sink(ReadsStreams, datasource.DataSource):
     """`df.writeStream.format("epochgate")`, once registered; the options stand in
     `epochgate.spark.streaming.options`.
     """
@@ -43,6 +45,10 @@ class Sink(datasource.DataSource):
     def name(cls) -> str:
         """What `format(...)` is given."""
         return NAME
+
+    def writer(self, schema: StructType, overwrite: bool) -> FrameWriter:
+        """Of one `df.write`. Raises OptionsWrong."""
+        return FrameWriter(parse(self.options), schema, overwrite)
 
     def streamWriter(  # noqa: N802  # Spark's name
         self, schema: StructType, overwrite: bool
@@ -60,6 +66,29 @@ class Sink(datasource.DataSource):
                 "id at each start, and would write its rows again"
             )
         return StreamWriter(options, schema)
+
+
+class FrameWriter(_FrameWriter):  # type: ignore[misc]  # which base there is depends on Spark
+    """One `df.write`: `write` in tasks, `commit` or `abort` beside the driver, once."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+        self._options, self._schema, self._overwrite = options, schema, overwrite
+        self._query, self._agreed = f"write{secrets.token_hex(8)}", options.target.prepare()
+
+    def write(self, iterator: Iterator[pa.RecordBatch] | Iterator[Row]) -> StagedPart:
+        """In a task: stage its rows."""
+        batches: Any = iterator if _HAS_ARROW else as_batches(iterator, self._schema)
+        of = (self._query, 0)
+        return stage(self._options.target, self._agreed, "0", batches, of)
+
+    def commit(self, messages: Messages) -> None:
+        """Show the rows, all at once, and in the place of others with mode "overwrite"."""
+        staged = staged_by(messages, self._query, 0)
+        BatchCommit(WritePlace(self._options.target, staged, self._overwrite)).commit(0, 0)
+
+    def abort(self, messages: Messages) -> None:
+        """Remove what is staged: no one commits it any more."""
+        self._options.target.sweep(self._query, 0)
 
 
 class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is depends on Spark
@@ -83,17 +112,9 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
 
     def commit(self, messages: Messages, batch: int) -> None:
         """Show the batch, unless that was done. Raises BatchRefused, and what the target raises."""
-        parts = [one for one in messages if isinstance(one, StagedPart)]
-        if not parts or len(parts) != len(messages):
-            raise ValueError(
-                f"batch {batch} has {len(parts)} messages of tasks, and {len(messages)} tasks: "
-                "this is no commit of this sink"
-            )
-        first = parts[0]
-        committables = {one.task: one.committables for one in parts}
-        staged = Staged(first.query, batch, first.run, committables)
+        staged = staged_by(messages, "", batch)
         accepts = self._options.accepted.code(
-            self._options.target.notes().read(), first.query, self._options.location
+            self._options.target.notes().read(), staged.query, self._options.location
         )
         BatchCommit(self._place(staged)).commit(batch, accepts)
 
@@ -107,3 +128,15 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
             staged.query, staged.batch, location, offsets_of(location, staged.batch)
         )
         return QueryPlace(target, target.notes(), identity, lambda own: target.apply(staged, own))
+
+
+def staged_by(messages: Messages, query: str, batch: int) -> Staged:
+    """What the tasks have staged, as Spark's messages say. Raises ValueError for others."""
+    parts = [one for one in messages if isinstance(one, StagedPart)]
+    if not parts or len(parts) != len(messages):
+        raise ValueError(
+            f"batch {batch} has {len(parts)} messages of tasks, and {len(messages)} tasks: this is "
+            "no commit of this sink"
+        )
+    committables = {one.task: one.committables for one in parts}
+    return Staged(query or parts[0].query, batch, parts[0].run, committables)

@@ -224,10 +224,16 @@ class TaskServer:
             wait_s = 0.0 if self._attention else max(0.0, watch_at_s - time.monotonic())
             for key, ready in self._selector.select(wait_s):
                 key.data(ready)
+                if time.monotonic() >= watch_at_s:  # whatever else is ready, tasks hear in time
+                    watch_at_s = self._watched()
             self._attend_connections()
             if time.monotonic() >= watch_at_s:
-                self._watch()
-                watch_at_s = time.monotonic() + self._watch_interval_s
+                watch_at_s = self._watched()
+
+    def _watched(self) -> float:
+        """Look after all connections; when to do so again."""
+        self._watch()
+        return time.monotonic() + self._watch_interval_s
 
     def _drain_wakeups(self, ready: int) -> None:
         with contextlib.suppress(BlockingIOError):

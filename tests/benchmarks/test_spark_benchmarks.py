@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.benchmarks import crash, ingest, recovery
+from epochgate.benchmarks import crash, ingest, recovery, streaming
 
 pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(180)]
 
@@ -18,6 +18,12 @@ def test_both_jobs_process_the_same_source() -> None:
 def test_what_is_killed_halfway_goes_on_and_has_every_row_once() -> None:
     table = crash.measure(rows=200_000, files=8)
     assert len(table.rows) == len(crash.CRASHED)
+
+
+@pytest.mark.timeout(600)
+def test_every_contender_of_a_streaming_query_writes_each_row_once() -> None:
+    table = streaming.measure(rounds=1, batches=3, rows=100)
+    assert len(table.rows) == len(streaming.CONTENDERS)
 
 
 def test_a_killed_worker_is_seen_to_come_back() -> None:

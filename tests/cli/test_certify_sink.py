@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from epochgate import cli
+from epochgate.commands import certify_sink
 
 BROKEN = "tests.runtime.broken_sinks"
 
@@ -30,6 +31,7 @@ def test_the_report_as_json_has_every_guarantee(
     arguments = ["certify-sink", f"{BROKEN}:AppendsInCommit", "--first", "--json"]
     assert cli.main([*arguments, str(file)]) == 1
     told = json.loads(file.read_text())
+    assert told["module"] == BROKEN
     assert (told["sink"], told["passed"], told["schedules"]) == ("AppendsInCommit", False, 1)
     by_name = {guarantee["name"]: guarantee for guarantee in told["guarantees"]}
     assert by_name["idempotent replay"]["verdict"] == "fails"
@@ -40,6 +42,16 @@ def test_the_report_as_json_has_every_guarantee(
     again = capsys.readouterr()
     assert json.loads(again.out)["points"] == told["points"]
     assert again.err.endswith("AppendsInCommit is not certified.\n")
+
+
+def test_without_a_terminal_progress_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certify_sink, "PROGRESS_EVERY_S", 0.0)
+    assert cli.main(["certify-sink", f"{BROKEN}:AppendsInCommit", "--stride", "200"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"1 of {len(lines)} schedules"
+    assert lines[-1] == f"{len(lines)} of {len(lines)} schedules"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.commits import CommitJob, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.placing import PlacedTask
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
@@ -47,8 +49,10 @@ SIZES: dict[type[ClosedSystem], Size] = {
     CommitJob: Size(486949, 1637846),
     HangingWork: Size(486949, 1637846),
     CompactingJob: Size(461860, 1116729),
+    PlacedTask: Size(19914, 70347),
     StreamingQuery: Size(38696, 110228),
     RecordedAfterwards: Size(71791, 191825),
+    PlannedQuery: Size(188868, 660545),
     SteeredQuery: Size(723096, 2505197),
     UpdatedControl: Size(140101, 347224),
 }

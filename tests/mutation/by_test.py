@@ -16,11 +16,13 @@ from tempfile import TemporaryDirectory
 
 from epochgate.fsm import System
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -37,6 +39,7 @@ OF_THE_JOB = (
     "tests/runtime/test_client_requests.py",
     "tests/runtime/test_restart.py",
     "tests/runtime/test_batch_snapshots.py",
+    "tests/runtime/test_post_commits.py",
 )
 OF_SOURCES = (
     "tests/runtime/source/test_attempts_side_by_side.py",
@@ -65,7 +68,9 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),
     BatchDecisions: ("tests/runtime/steering/test_deciding.py",),
+    BatchPlans: ("tests/runtime/steering/test_planning.py",),
     ControlUpdates: ("tests/runtime/steering/test_updating.py",),
+    Placements: ("tests/spark/test_placing.py",),
 }
 """System -> the tests of its machines where they run."""
 

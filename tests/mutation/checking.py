@@ -13,6 +13,7 @@ from epochgate.fsm.checker import Result, check
 from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
@@ -22,6 +23,8 @@ from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.placing import PlacedTask
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.resuming import ResumingJob
@@ -33,6 +36,7 @@ from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -114,12 +118,14 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(Sources, subtasks=1, S=2),
     ),
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
+    Placements: (bounds(PlacedTask, hosts=2, F=2), bounds(PlacedTask)),
     QueryBatches: (
         bounds(StreamingQuery),
         bounds(RecordedAfterwards),
         bounds(StreamingQuery, accepts=3),
     ),
     BatchDecisions: (bounds(SteeredQuery, batches=2, F=1), bounds(SteeredQuery)),
+    BatchPlans: (bounds(PlannedQuery, F=1), bounds(PlannedQuery)),
     ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
 }
 """Around the machines of other systems than the job and its task."""

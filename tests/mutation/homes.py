@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from epochgate.fsm import Machine, System
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.placing import PlacedTask
+from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import StreamingQuery
@@ -16,6 +19,7 @@ from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -32,6 +36,8 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     QueryBatches,
     BatchDecisions,
     ControlUpdates,
+    BatchPlans,
+    Placements,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
@@ -40,6 +46,8 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     QueryBatches: StreamingQuery,
     BatchDecisions: SteeredQuery,
     ControlUpdates: UpdatedControl,
+    BatchPlans: PlannedQuery,
+    Placements: PlacedTask,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 import pytest
 from _pytest.runner import CallInfo, runtestprotocol
+from _pytest.tmpdir import tmppath_result_key
 
 from epochgate.fsm import Machine, System
 from epochgate.fsm.errors import DeclarationError
@@ -172,6 +173,7 @@ def _failure(item: pytest.Item) -> str:
     """Run a test once more: how it failed, or empty; the full report would take longer than it."""
     if isinstance(item, pytest.Function):
         item._initrequest()
+    item.stash[tmppath_result_key] = {}  # `tmp_path` looks for it, and no report fills it
     hook = item.ihook
     failure = _of(lambda: hook.pytest_runtest_setup(item=item), "setup")
     failure = failure or _of(lambda: hook.pytest_runtest_call(item=item), "call")

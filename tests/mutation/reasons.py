@@ -49,13 +49,27 @@ DOWN = (
 )
 NONE_LOST = "the surroundings do not count what is lost; a scenario shows that 0 are"
 
+IN_ORDER = "the rows ask in order where the number lies, and a number lies in one place"
+
 EQUIVALENT: dict[str, str] = {
+    "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
+    "regardless of is_behind": IN_ORDER,
+    "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
+    "is_there and is_other: regardless of is_behind": IN_ORDER,
+    "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
+    "is_there and is_other: regardless of is_ahead": IN_ORDER,
+    "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
+    "is_there and not is_other: regardless of is_behind": IN_ORDER,
+    "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
+    "is_there and not is_other: regardless of is_ahead": IN_ORDER,
     "checkpoint.forget_parts: `self.subtasks_due = 0` -> `self.subtasks_due = 1`": (
         "the count is set with each checkpoint, and read while it is pending"
     ),
     "checkpoint.forget_parts: `self.ends_due = 0` -> `self.ends_due = 1`": (
         "the count is set with each checkpoint, and read when it is completed"
     ),
+    "lifecycle: attempt_running from any state when is_last_running: regardless of "
+    "is_last_running": "a request that waits looks by itself whether every subtask runs",
     "lifecycle: attempt_left from restarting, finishing, failing, canceling when is_last_leaving: "
     "regardless of is_last_leaving": "the rows of `reconsider` ask again whether the job is down",
     "attempt.note_end: `self.end_others()` -> `pass`": ALONE,
@@ -125,7 +139,22 @@ EQUIVALENT: dict[str, str] = {
         "the count is 0 whenever no snapshot waits: `count_down` and `stop_waiting` leave it so"
     ),
 }
+REFUSED_ANYWAY = "it is refused either way, and the closed system does not look at the reason"
+
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
+    "query_batch: looked from looking when not is_strange and is_behind: regardless of "
+    "is_strange": REFUSED_ANYWAY,
+    "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
+    "regardless of is_strange": REFUSED_ANYWAY,
+    "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
+    "is_there and is_other: regardless of is_strange": REFUSED_ANYWAY,
+    "post_commit.begin: `self.tries = 0` -> `pass`": (
+        "the work of the closed system fails whatever its tries; a scenario shows that the work of "
+        "each commit has tries of its own"
+    ),
+    "committer.settle: `self.sink.settled(checkpoint)` -> `pass`": (
+        "it tells people what is committed, and nothing depends on it; a scenario shows it"
+    ),
     "attempt.send_restore: `self.scheduler.starting(self.number)` -> `pass`": (
         "in the closed jobs the time for a start runs out at any moment, measured or not"
     ),

@@ -23,9 +23,11 @@ from epochgate.fsm.checker.schedule import ClaimBroken, play_on
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models import Job
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -45,7 +47,15 @@ from tests.runtime import test_receipts as receipts
 from tests.runtime.letters import WritingProgram, archive
 from tests.scenarios import test_scenarios as scenarios
 
-OF_NO_SCENARIO = (SplitAssignments, Compactions, QueryBatches, BatchDecisions, ControlUpdates)
+OF_NO_SCENARIO = (
+    SplitAssignments,
+    Compactions,
+    QueryBatches,
+    BatchDecisions,
+    ControlUpdates,
+    BatchPlans,
+    Placements,
+)
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))
 REPEATED = {("repeat", tag): tag for tag in ("acknowledge", "confirm")}

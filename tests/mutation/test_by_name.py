@@ -11,10 +11,12 @@ from epochgate.fsm.ports import Effect
 from epochgate.models import Job
 from epochgate.models.concurrent_job import ConcurrentAttempt
 from tests.mutation.by_name import KILLED_BY, failure_of, found_by_name
+from tests.mutation.by_test import failures
 from tests.mutation.mutants import MACHINES, Mutant, mutants
 from tests.mutation.planted import EFFECTS_MAX, Restless, planted
 
 NAMED = [name for names in KILLED_BY.values() for name in names]
+DECIDING = "tests/runtime/steering/test_deciding.py"
 NO_REFUSAL = "attempt: connect from finished when is_newer: without refuse"
 
 
@@ -32,6 +34,13 @@ def test_a_named_test_fails_with_its_mutant() -> None:
     seen = found_by_name(named(NAMED[-1]))
     assert seen is not None
     assert "call: " in seen.account
+
+
+@pytest.mark.slow
+def test_a_test_that_has_a_folder_of_its_own_fails_with_a_mutant_too() -> None:
+    test = f"{DECIDING}::test_an_update_is_not_in_a_batch_that_was_decided_before_it"
+    name = "batch_decision.is_overtaken: `later > 0` -> `later >= 0`"
+    assert "BatchOvertaken" in failures([test], [name])[name].get(test, "")
 
 
 @pytest.mark.deep

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from epochgate.runtime import Committables, SinkStart
 from epochgate.runtime.testing.certification import Guarantee, certify, report
 from epochgate.testing import SinkCase, SinkNotCertified, certify_sink
 from tests.runtime import broken_sinks
@@ -86,6 +89,34 @@ def test_a_ledger_that_grows_with_every_checkpoint_fails_in_bounded_history() ->
     assert broken.seen == "21 after 20 checkpoints, 201 after 200"
 
 
+class FencedByEpochCommitter(broken_sinks.FileCommitter):
+    """Takes the place for its epoch, and shows rows under a lock while it is the newest's."""
+
+    def __init__(self, place: Path, start: SinkStart) -> None:
+        with self.locked(place):
+            super().__init__(place, start)
+            if self.read("epoch", 0) >= start.epoch:
+                raise RuntimeError(f"a later start than {start.epoch} has the place")
+            self.keep("epoch", start.epoch)
+
+    @staticmethod
+    @contextmanager
+    def locked(place: Path) -> Iterator[None]:
+        with (place / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        with self.locked(self.place):
+            if self.read("epoch", 0) != self.start.epoch:
+                raise RuntimeError(f"a later start than {self.start.epoch} has the place")
+            self.show(str(checkpoint_id), broken_sinks.all_rows(committables))
+
+
+class FencedByEpoch(broken_sinks.Batches):
+    committer = FencedByEpochCommitter
+
+
 class ReaderThatFails(broken_sinks.FileByFile):
     def rows(self, place: Path) -> Iterator[Any]:
         raise ValueError("half a line")
@@ -94,6 +125,54 @@ class ReaderThatFails(broken_sinks.FileByFile):
 def test_a_reader_that_fails_is_a_finding_and_no_crash() -> None:
     found = certify(ReaderThatFails())
     assert found.failures[Guarantee.ATOMIC].broken.seen == "ValueError: half a line"
+
+
+def test_rows_that_raise_on_an_empty_place_are_told_as_a_mistake_of_the_case() -> None:
+    broken = certify(ReaderThatFails()).failures[Guarantee.ATOMIC].broken
+    assert broken.finding == "the case's `rows` raised on an empty place; it has to return none"
+    assert broken.expected == "no rows"
+
+
+class ReaderThatFailsLater(broken_sinks.FileByFile):
+    def rows(self, place: Path) -> Iterator[Any]:
+        if (place / "out").exists():
+            raise ValueError("half a line")
+        return iter(())
+
+
+def test_rows_that_raise_later_are_a_finding_about_the_sink() -> None:
+    broken = certify(ReaderThatFailsLater()).failures[Guarantee.ATOMIC].broken
+    assert broken.finding.startswith("a reader fails before ")
+
+
+class ClosesWhatWasNotOpenedCommitter(broken_sinks.FileCommitter):
+    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
+        self.log = (self.place / "log").open("a")
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> None:
+        self.show(str(checkpoint_id), broken_sinks.all_rows(committables))
+
+    def close(self) -> None:
+        self.log.close()
+
+
+class ClosesWhatWasNotOpened(broken_sinks.Batches):
+    committer = ClosesWhatWasNotOpenedCommitter
+
+
+def test_a_close_that_fails_after_a_failed_open_is_a_finding_and_no_crash() -> None:
+    found = certify(ClosesWhatWasNotOpened(), about=(Guarantee.REPLAY,), first_only=True)
+    assert list(found.failures) == [Guarantee.RECOVERY], report(found)
+    failure = found.failures[Guarantee.RECOVERY]
+    assert failure.broken.finding.startswith("close raises AttributeError: ")
+    assert failure.broken.finding.endswith("has no attribute 'log', after open has failed")
+    assert failure.story[-1].startswith("driver run-0: close raises AttributeError: ")
+
+
+def test_each_start_has_a_higher_epoch_than_those_before_it() -> None:
+    found = certify(FencedByEpoch(), about=(Guarantee.FENCING, Guarantee.BACK), stride=17)
+    assert found.has_passed, report(found)
+    assert found.tried[Guarantee.FENCING] > 5
 
 
 def test_an_assertion_has_the_report_for_its_message() -> None:

@@ -21,6 +21,7 @@ from epochgate.runtime.testing.certification import (
     Failure,
     Guarantee,
     certify,
+    report,
     to_junit,
 )
 from epochgate.runtime.testing.certification.certifying import Group
@@ -111,7 +112,7 @@ def test_each_fault_point_is_a_case_of_its_own(document: ElementTree.Element) ->
     assert len(named) == len(set(named))
     points = {found[1] for _, name in named if (found := re.match(r"point (\d+), ", name))}
     assert len(points) > 10
-    assert ("FileByFile.complete", "no failure") in named
+    assert ("tests.runtime.broken_sinks.FileByFile.complete", "no failure") in named
 
 
 def test_a_failure_has_the_shortest_schedule_that_shows_it() -> None:
@@ -130,7 +131,24 @@ def test_a_failure_has_the_shortest_schedule_that_shows_it() -> None:
 def test_a_guarantee_that_was_not_tried_is_a_skipped_case() -> None:
     document = ElementTree.fromstring(to_junit(certify(AppendsInCommit(), first_only=True)))
     skipped = [one for one in document.iter("testcase") if one.find("skipped") is not None]
-    assert "AppendsInCommit.fencing" in [one.attrib["classname"] for one in skipped]
+    classname = "tests.runtime.broken_sinks.AppendsInCommit.fencing"
+    assert classname in [one.attrib["classname"] for one in skipped]
+
+
+def test_a_skipped_case_says_why() -> None:
+    document = ElementTree.fromstring(to_junit(certify(AppendsInCommit(), first_only=True)))
+    reasons = {one.attrib["message"] for one in document.iter("skipped")}
+    assert reasons == {
+        "not tried: the schedules ended at a failure",
+        "not tried: the case has no `staged`",
+    }
+
+
+def test_what_a_certificate_warns_of_stands_in_the_suite() -> None:
+    certificate = Certificate("Case", remarks=["nothing was seen"])
+    document = ElementTree.fromstring(to_junit(certificate))
+    assert broken_rules(document) == []
+    assert "warning: nothing was seen" in (document[0].findtext("system-out") or "")
 
 
 def test_what_xml_cannot_hold_is_escaped_and_a_warning_is_no_failure() -> None:
@@ -146,6 +164,23 @@ def test_what_xml_cannot_hold_is_escaped_and_a_warning_is_no_failure() -> None:
     told = case.findtext("system-out") or ""
     assert r"left \x00 <&" in told
     assert r"a\ud800" in told
+
+
+def test_a_second_failure_of_the_same_kind_is_told_as_probably_the_same() -> None:
+    doubled = "can be seen more than once"
+    findings = {
+        Guarantee.REPLAY: f"rows 3-4, 1002 {doubled} before the return of commit(4)",
+        Guarantee.FENCING: f"row 2 {doubled} after the start",
+        Guarantee.BACK: "row 2 could be seen before and cannot any more after the start",
+    }
+    failures = {
+        guarantee: Failure(Broken(guarantee, finding, "rows", "no rows"), ("the end",))
+        for guarantee, finding in findings.items()
+    }
+    told = report(Certificate("Case", failures=failures))
+    _, replay, fencing, back = told.split("FAILS: ")
+    assert "  cause     probably the same as above: idempotent replay\n" in fencing
+    assert "cause" not in replay + back
 
 
 def test_the_command_writes_it_beside_the_report(

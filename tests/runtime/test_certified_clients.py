@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,15 @@ from epochgate.runtime import (
     SinkStart,
     SinkWriter,
 )
-from epochgate.runtime.testing.certification import Guarantee, UnknownClient, certify, report
+from epochgate.runtime.testing.certification import (
+    Guarantee,
+    UnknownClient,
+    certify,
+    report,
+    to_json,
+)
+from epochgate.runtime.testing.certification.clients import watched_clients
+from epochgate.runtime.testing.certification.points import Actor, Fault, Kind, Stage
 from epochgate.testing import SinkCase
 from tests.runtime.broken_sinks import InlineWriter, all_rows
 
@@ -87,7 +95,7 @@ class SqliteCommitter(Committer):
 
 
 class SqliteCase(SinkCase):
-    clients = ("sqlite3:connect",)
+    clients: ClassVar[Sequence[str]] = ("sqlite3:connect",)
     is_fenced: ClassVar[bool] = True
     withdraws: ClassVar[bool] = True
 
@@ -110,7 +118,7 @@ class SqliteCase(SinkCase):
     def staged(self, place: Path) -> list[str]:
         return []
 
-    def kept(self, place: Path) -> int:
+    def kept(self, place: Path) -> int | None:
         return len(self._read(place, "select * from ledger"))
 
 
@@ -141,6 +149,64 @@ def test_a_start_from_an_older_checkpoint_withdraws_or_is_refused_and_goes_on_fr
     assert f"going back               holds in 8 schedules: the sink {answer}\n" in report(found)
 
 
+class WithoutClients(SqliteCase):
+    """Its writes are made in C, so that nothing of them is seen."""
+
+    clients = ()
+
+
+@pytest.mark.parametrize(("case", "is_warned"), [(SqliteCase, False), (WithoutClients, True)])
+def test_a_certificate_without_a_write_seen_inside_commit_warns(
+    case: type[SinkCase], is_warned: bool
+) -> None:
+    found = certify(case(), about=())
+    assert found.has_passed, report(found)
+    told = " ".join(report(found).split())
+    warning = "warning: no write to a store was seen inside commit, so no failure struck there; "
+    assert (warning + "name `clients` or `calls` in the case" in told) == is_warned
+    assert len(to_json(found)["remarks"]) == int(is_warned)
+
+
+class WithoutKept(SqliteCase):
+    def kept(self, place: Path) -> None:
+        return None
+
+
+def test_a_history_whose_growth_was_not_counted_says_so() -> None:
+    found = certify(WithoutKept(), about=(Guarantee.HISTORY,), stride=10)
+    line = "schedules; growth not tried: the case has no `kept`\n"
+    assert line in report(found)
+    (told,) = [one for one in to_json(found)["guarantees"] if one["name"] == "bounded history"]
+    assert (told["verdict"], told["not_tried"]) == ("holds", "the case has no `kept`")
+
+
+class ConnectsTooEarlyCommitter(SqliteCommitter):
+    def __init__(self, path: str, run_id: str, is_fenced: bool) -> None:
+        super().__init__(path, run_id, is_fenced)
+        self.connection = sqlite3.connect(path, timeout=0.1)
+
+    def open(self, run_id: str, restored: dict[int, Committables]) -> None:
+        self.connection.execute("select 1")
+
+
+class ConnectsTooEarly(SqliteSink):
+    def create_committer(self, start: SinkStart) -> Committer:
+        super().create_committer(start)
+        return ConnectsTooEarlyCommitter(self.path, start.run_id, self.is_fenced)
+
+
+class ConnectsTooEarlyCase(SqliteCase):
+    def sink(self, place: Path) -> Sink:
+        return ConnectsTooEarly(str(place / "db"))
+
+
+def test_a_connection_of_another_thread_is_told_with_where_to_make_it() -> None:
+    found = certify(ConnectsTooEarlyCase(), about=(Guarantee.FENCING,), first_only=True)
+    broken = found.failures[Guarantee.RECOVERY].broken
+    advice = "; make connections in `open`, which runs on the thread of commit"
+    assert broken.finding.endswith(advice)
+
+
 @pytest.mark.deep
 @pytest.mark.timeout(900)
 def test_it_is_certified_at_every_point() -> None:
@@ -153,6 +219,58 @@ def test_a_transaction_that_does_not_ask_whose_the_table_is_fails_in_fencing() -
     assert list(found.failures) == [Guarantee.FENCING], report(found)
     (failure,) = found.failures.values()
     assert "that the job has left behind" in failure.broken.finding
+
+
+@pytest.fixture
+def actor() -> Iterator[Actor]:
+    """Its fourth point is struck: connect, begin and select come before it."""
+    stage = Stage(Fault(3, Kind.FAIL), error=Lost, look=lambda point: None, looks_always=False)
+    with watched_clients(stage, ["sqlite3:connect"], []):
+        yield Actor(stage, "driver run-0")
+
+
+class Lost(Exception):
+    pass
+
+
+def select_at_fault(actor: Actor, path: Path) -> Any:
+    """Leave a transaction in which a row was about to be fetched; the error is kept."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("create table one (a); insert into one values (1), (2)")
+    with actor._stage.acting(actor):
+        connection = sqlite3.connect(path)
+        connection.execute("begin immediate")
+        with pytest.raises(Lost) as raised:
+            connection.execute("select a from one").fetchone()
+        return connection, raised
+
+
+def write(path: Path) -> None:
+    with closing(sqlite3.connect(path, timeout=0)) as other:
+        other.execute("begin exclusive")
+
+
+def test_a_call_that_fails_keeps_no_cursor_whose_connection_was_closed(
+    actor: Actor, tmp_path: Path
+) -> None:
+    connection, error = select_at_fault(actor, tmp_path / "db")
+    with actor._stage.acting(actor):
+        connection.close()
+    write(tmp_path / "db")
+    assert error.type is Lost
+
+
+def test_a_connection_that_is_closed_ends_the_cursors_that_the_sink_still_has(
+    actor: Actor, tmp_path: Path
+) -> None:
+    connection, _ = select_at_fault(actor, tmp_path / "db")
+    with actor._stage.acting(actor):
+        cursor = connection.execute("select a from one")
+        assert cursor.fetchone() == (1,)
+        connection.close()
+        write(tmp_path / "db")
+        with pytest.raises(sqlite3.ProgrammingError):
+            cursor.fetchone()
 
 
 def test_a_client_that_is_not_there_is_refused() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from epochgate.models.batch_decision import DecisionPort
+from epochgate.models.batch_plan import PlanPort
 from epochgate.models.control_update import VersionPort
 from epochgate.runtime.api.restart_strategies import RestartStrategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem, WrittenOnce
@@ -95,6 +96,7 @@ IMPLEMENTED: dict[str, tuple[type, ...]] = {
     "NoRestart": (RestartStrategy,),
     "SimulatedWork": (BlockingWork,),
     "ThreadedWork": (BlockingWork,),
+    "Planning": (PlanPort,),
     "Updating": (VersionPort,),
 }
 """Classes that follow a protocol without deriving from it."""

@@ -12,10 +12,12 @@ import pytest
 
 from epochgate.fsm import Machine, System
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.job import Job
+from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -33,6 +35,8 @@ SYSTEMS: tuple[type[System], ...] = (
     QueryBatches,
     BatchDecisions,
     ControlUpdates,
+    BatchPlans,
+    Placements,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 

@@ -202,8 +202,8 @@ class Driver(Environment):
         accepts = self.system.accepts
         if self.system.user.act == MOVED_AWAY and self.place == 1:
             accepts = MOVED
-        self.system.commit[self.driver].restart()
-        self.system.commit[self.driver].commit(self.batch, accepts)
+        self.system.query_batch[self.driver].restart()
+        self.system.query_batch[self.driver].commit(self.batch, accepts)
 
     def act(self) -> None:
         asked = self.asked
@@ -213,30 +213,30 @@ class Driver(Environment):
         else:
             self.asked = NOTHING
             if asked == LOOK:
-                self.system.commit[self.driver].looked(
+                self.system.query_batch[self.driver].looked(
                     self.system.table.number[self.query],
                     self.system.table.origin(self.query, self.place),
                     self.system.table.differs(self.query, self.batch, self.offsets),
                 )
             if asked == NOTE and self.may_note():
                 self.write_note()
-                self.system.commit[self.driver].noted()
+                self.system.query_batch[self.driver].noted()
             elif asked == NOTE:
-                self.system.commit[self.driver].unsure()
+                self.system.query_batch[self.driver].unsure()
             if asked == APPLY:
-                self.system.commit[self.driver].unsure()
+                self.system.query_batch[self.driver].unsure()
             if asked == RECORD:
                 self.record_batch()
-                self.system.commit[self.driver].recorded()
+                self.system.query_batch[self.driver].recorded()
             if asked == SWEEP:
                 self.system.table.sweep(self.batch)
-                self.system.commit[self.driver].swept()
+                self.system.query_batch[self.driver].swept()
 
     def may_note(self) -> bool:
         """Whether what was noted is as this driver has read it: notes are compared and exchanged."""
         origin = self.system.table.origin(self.query, self.place)
         return (
-            origin == KNOWN or origin == self.system.commit[self.driver].accepts
+            origin == KNOWN or origin == self.system.query_batch[self.driver].accepts
         ) and self.system.table.noted_batch[self.query] <= self.batch
 
     def write_note(self) -> None:
@@ -255,17 +255,17 @@ class Driver(Environment):
     def tell_applied(self) -> None:
         self.asked = NOTHING
         self.has_applied = False
-        self.system.commit[self.driver].applied(self.system.carried)
+        self.system.query_batch[self.driver].applied(self.system.carried)
 
     def forget_answer(self) -> None:
         self.asked = NOTHING
         self.has_applied = False
 
     def tell_unsure(self) -> None:
-        self.system.commit[self.driver].unsure()
+        self.system.query_batch[self.driver].unsure()
 
     def tell_broken(self) -> None:
-        self.system.commit[self.driver].broken()
+        self.system.query_batch[self.driver].broken()
 
     def write_end(self) -> None:
         self.system.location[self.place].close()
@@ -273,8 +273,8 @@ class Driver(Environment):
         self.offsets = 0
 
     def call_abort(self) -> None:
-        self.system.commit[self.driver].restart()
-        self.system.commit[self.driver].abort()
+        self.system.query_batch[self.driver].restart()
+        self.system.query_batch[self.driver].abort()
 
     def spend(self) -> None:
         self.system.user.failures += 1
@@ -286,7 +286,7 @@ class Driver(Environment):
         self.offsets = 0
         self.asked = NOTHING
         self.has_applied = False
-        self.system.commit[self.driver].restart()
+        self.system.query_batch[self.driver].restart()
 
     # port `target` of the machine
 

@@ -11,6 +11,7 @@ from epochgate.models.studies.broken import (
     commit,
     concurrent,
     in_doubt,
+    planning,
     sources,
     steering,
     streaming,
@@ -325,6 +326,24 @@ BROKEN: dict[str, Broken] = {
         "Q3: what counts as committed is in the table, and stays",
         6,
         "driver.run driver.step driver.step",
+    ),
+    "planning.nothing_written": Broken(
+        planning.NothingWritten,
+        "what Spark is told of can be read",
+        6,
+        "stream.appear driver.ask client.answer client.answer",
+    ),
+    "planning.splits_forgotten": Broken(
+        planning.SplitsForgotten,
+        "the batches that were run have each split once, in its order",
+        14,
+        "driver.ask client.lose client.answer driver.log driver.work",
+    ),
+    "planning.forgotten_batch_planned": Broken(
+        planning.ForgottenBatchPlanned,
+        "what Spark is told of can be read",
+        21,
+        "driver.ask driver.ask driver.commit driver.ask client.answer",
     ),
     "steering.nothing_durable": Broken(
         steering.NothingDurable,

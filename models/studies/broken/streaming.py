@@ -54,7 +54,7 @@ class TrustingCommit(Commit):
 class Appending(StreamingQuery):
     """A driver dies between the commit and Spark's log of it, and the next replays the batch."""
 
-    commit: list[Commit] = machines(TrustingCommit)
+    query_batch: list[Commit] = machines(TrustingCommit)
     table: Table = machines(AppendingTable)
 
 
@@ -82,7 +82,7 @@ class SkippingCommit(Commit):
 class Skipping(StreamingQuery):
     """An older state of the checkpoint location is brought back, and its batches are skipped."""
 
-    commit: list[Commit] = machines(SkippingCommit)
+    query_batch: list[Commit] = machines(SkippingCommit)
 
 
 class UndoingPort(BatchPort):
@@ -111,8 +111,8 @@ class UndoingDriver(Driver):
     """Passes on which batch has failed."""
 
     def call_abort(self) -> None:
-        self.system.commit[self.driver].restart()
-        self.system.commit[self.driver].abort(self.batch)
+        self.system.query_batch[self.driver].restart()
+        self.system.query_batch[self.driver].abort(self.batch)
 
     def undo(self, batch: int) -> None:
         self.system.table.effects[batch] = 0
@@ -121,7 +121,7 @@ class UndoingDriver(Driver):
 class Undoing(StreamingQuery):
     """The answer of a commit is lost, and Spark's abort undoes it."""
 
-    commit: list[Commit] = machines(UndoingCommit)
+    query_batch: list[Commit] = machines(UndoingCommit)
     driver: list[Driver] = machines(UndoingDriver)
 
 
@@ -195,28 +195,28 @@ class EarlyDriver(Driver):
         asked = self.asked
         self.asked = NOTHING
         if asked == LOOK:
-            self.system.commit[self.driver].looked(
+            self.system.query_batch[self.driver].looked(
                 self.system.table.number[self.query],
                 self.system.table.origin(self.query, self.place),
                 self.system.table.differs(self.query, self.batch, self.offsets),
             )
         if asked == NOTE:
             self.write_note()
-            self.system.commit[self.driver].noted()
+            self.system.query_batch[self.driver].noted()
         if asked == APPLY:
             self.asked = APPLY
             self.apply_batch()
             self.has_applied = True
         if asked == RECORD:
             self.record_batch()
-            self.system.commit[self.driver].recorded()
+            self.system.query_batch[self.driver].recorded()
         if asked == SWEEP:
-            self.system.commit[self.driver].swept()
+            self.system.query_batch[self.driver].swept()
 
     def tell_applied(self) -> None:
         self.asked = NOTHING
         self.has_applied = False
-        self.system.commit[self.driver].applied()
+        self.system.query_batch[self.driver].applied()
 
 
 class RecordedBefore(RecordedAfterwards):
@@ -224,5 +224,5 @@ class RecordedBefore(RecordedAfterwards):
 
     UNTAKEN: ClassVar[dict[str, str]] = {}
 
-    commit: list[Commit] = machines(EarlyRecord)
+    query_batch: list[Commit] = machines(EarlyRecord)
     driver: list[Driver] = machines(EarlyDriver)

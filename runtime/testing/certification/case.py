@@ -17,7 +17,7 @@ Row = int | Mapping[str, Any]
 
 
 class SinkCase(ABC):
-    """A sink under test; its docstring's first line, or else its name, heads the report.
+    """A sink under test; the name of the class heads the report.
 
     Every schedule gets a place of its own, an empty directory; a sink that does not write to a file
     system takes the directory's name for its table, bucket or topic.

@@ -19,6 +19,10 @@ from epochgate.runtime.testing.certification.run import CHECKPOINTS, Plan, Playe
 
 MANY, FEW, VERY_MANY = 40, 20, 200
 LONG = (*CHECKPOINTS[:2], *(((1, 1),) * MANY), CHECKPOINTS[-1])
+NOTHING_SEEN_IN_COMMIT = (
+    "no write to a store was seen inside commit, so no failure struck there; name `clients` or "
+    "`calls` in the case"
+)
 Progress = Callable[[int, int], None]
 """Is told how many schedules have been played, and how many there are."""
 
@@ -58,10 +62,12 @@ class Certificate:
     """What is known of a sink: `failures` by guarantee, the first found of each.
 
     groups: every fault point and group of schedules, in the order in which they were played.
-    answers_to_going_back: "refuses" or "withdraws", of starts that might withdraw.
+    answers_to_going_back: "refuses" or "withdraws", of starts that might withdraw. not_tried: why a
+    guarantee, or a part of it, was not tried. remarks: what makes the certificate worth less.
     """
 
     name: str
+    module: str = ""
     points: int = 0
     calls: int = 0
     schedules: int = 0
@@ -71,6 +77,8 @@ class Certificate:
     warnings: dict[Guarantee, Failure] = field(default_factory=dict)
     answers_to_going_back: set[str] = field(default_factory=set)
     groups: dict[tuple[Guarantee, str], Group] = field(default_factory=dict)
+    not_tried: dict[Guarantee, str] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def has_passed(self) -> bool:
@@ -103,7 +111,7 @@ def certify(
 class _Session:
     def __init__(self, case: SinkCase, allows_leftovers: bool, first_only: bool) -> None:
         self._case, self._allows_leftovers, self._first_only = case, allows_leftovers, first_only
-        self.certificate = Certificate(type(case).__name__)
+        self.certificate = Certificate(type(case).__name__, type(case).__module__)
         self._points: dict[bool, list[Point]] = {}
         """What the run without a fault has reached, and the lagging one."""
 
@@ -111,8 +119,10 @@ class _Session:
         """Play the runs without a fault, then the schedules that strike what these have reached."""
         found = self.certificate
         plain, lagging = Plan(Guarantee.COMPLETE), Plan(Guarantee.REPLAY, is_lagging=True)
-        points = self._points[False] = self._play(Schedule(plain, peeks=True)).points
+        played = self._play(Schedule(plain, peeks=True))
+        points = self._points[False] = played.points
         found.points, found.calls = len(points), sum(point.is_call for point in points)
+        self._remark(played)
         if self._is_done() or Guarantee.RECOVERY in found.failures:
             return  # nothing else is worth telling of a sink that does not work without failures
         of_lagging = self._points[True] = self._play(Schedule(lagging, peeks=True)).points
@@ -124,6 +134,20 @@ class _Session:
             progress(number, len(schedules[::stride]))
         if Guarantee.HISTORY in about:
             self._compare_histories()
+
+    def _remark(self, played: Played) -> None:
+        """Note what cannot be tried of this case, given the run without a fault."""
+        if self._case.staged(Path()) is None:
+            self.certificate.not_tried[Guarantee.TIDY] = "the case has no `staged`"
+        if played.broken is not None:
+            return
+        if played.kept is None:
+            self.certificate.not_tried[Guarantee.HISTORY] = "the case has no `kept`"
+        if not any(
+            point.is_driver and not point.is_call and point.call.startswith("commit(")
+            for point in played.points
+        ):
+            self.certificate.remarks.append(NOTHING_SEEN_IN_COMMIT)
 
     def _is_done(self) -> bool:
         return self._first_only and bool(self.certificate.failures)

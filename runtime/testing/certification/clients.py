@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -26,22 +27,35 @@ class WatchedClient:
     """Stands in for a client, a cursor or a transaction of one actor."""
 
     def __init__(self, stage: Stage, actor: Actor, name: str, real: Any) -> None:
-        self.__dict__.update(_stage=stage, _actor=actor, _name=name, _real=real)
+        self.__dict__.update(_stage=stage, _actor=actor, _name=name, _real=real, _cursors=[])
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._real, name)
         if not callable(value) or isinstance(value, type):
             return self._wrapped(value, name)
-        return lambda *arguments, **options: self._call(name, value, arguments, options)
+        return partial(self._call, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._real, name, value)
 
-    def _call(self, name: str, call: Callable[..., Any], arguments: Any, options: Any) -> Any:
+    def _call(self, name: str, call: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
         own = [_real(argument) for argument in arguments]
         named = {key: _real(value) for key, value in options.items()}
         operation = f"{self._name}.{name}{_shown(own)}"
-        result = self._stage.reach(self._actor, operation, lambda: call(*own, **named))
+        cursors = self._cursors if name == "close" else ()
+
+        def do() -> Any:
+            for cursor in cursors:  # a connection that is closed ends them, and their locks
+                _closed(cursor())
+            return call(*own, **named)
+
+        try:
+            result = self._stage.reach(self._actor, operation, do)
+        except BaseException as error:
+            # The traceback would keep a cursor that the sink has let go, and so a lock.
+            del self, call, own
+            error.__traceback__ = None
+            raise
         return self if result is self._real else self._wrapped(result, name)
 
     def _wrapped(self, value: Any, name: str) -> Any:
@@ -55,6 +69,8 @@ class WatchedClient:
         with contextlib.suppress(TypeError):  # of a type without weak references
             reference = weakref.ref(value)
             self._actor.at_death.append(lambda: _closed(reference()))
+            if hasattr(value, "fetchone"):
+                self._cursors.append(reference)
         return WatchedClient(self._stage, self._actor, name, value)
 
     def __enter__(self) -> Any:

@@ -51,6 +51,10 @@ class Certifying(Director, Allowance, Protocol):
         """The sink did not let a driver start; raises what ends the schedule."""
         ...
 
+    def failed_to_close(self, error: Exception) -> None:
+        """`close` failed by itself, where `open` had failed; raises what ends the schedule."""
+        ...
+
 
 class CertifiedJob(SimulatedJob):
     """One job, over all its starts."""
@@ -70,7 +74,13 @@ class CertifiedJob(SimulatedJob):
         sink = run.sink()
         restored = max(self.shelf.checkpoints, default=None)
         committer = self._committer_of_start = sink.create_committer(
-            SinkStart(JOB_ID, f"run-{start}", restored, may_withdraw=self.may_withdraw)
+            SinkStart(
+                JOB_ID,
+                f"run-{start}",
+                restored,
+                may_withdraw=self.may_withdraw,
+                epoch=self._begun,  # also of a start that is refused, as of a store's opening
+            )
         )
         provider = sink.create_coordinator(SINK, committer)
         return JobConfiguration(
@@ -102,12 +112,22 @@ class CertifiedJob(SimulatedJob):
             except Exception as error:  # noqa: BLE001  # of the sink, which may raise anything
                 refusals += 1
                 self._forget_start()
-                if self._committer_of_start is not None:
-                    self._committer_of_start.close()
+                self._close_unopened()
                 self._run.refused(error, refusals)
             else:
                 self._run.started()
                 return
+
+    def _close_unopened(self) -> None:
+        """Close the committer of a start that has failed, as a pipeline does."""
+        if self._committer_of_start is None:
+            return
+        was_struck = self._run.stage.struck
+        try:
+            self._committer_of_start.close()
+        except Exception as error:  # noqa: BLE001  # of the sink, which may raise anything
+            if self._run.stage.struck == was_struck:
+                self._run.failed_to_close(error)
 
     def _forget_start(self) -> None:
         self.shelf.end_driver()

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from epochgate.runtime.testing.certification.certifying import Certificate, Group
 from epochgate.runtime.testing.certification.claims import Guarantee
-from epochgate.runtime.testing.certification.reporting import shown
+from epochgate.runtime.testing.certification.reporting import shown, why_untried
 
 SUITE: Final = "epochgate certify-sink"
 DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>'
@@ -43,11 +43,16 @@ def to_junit(certificate: Certificate) -> str:
         "testsuite",
         {"name": _text(certificate.name), **figures, "skipped": str(len(untried))},
     )
+    sink = f"{certificate.module}.{certificate.name}".lstrip(".")
     for one in groups:
-        _add_case(suite, certificate.name, one)
+        _add_case(suite, sink, one)
     for guarantee in untried:
-        case = _case(suite, certificate.name, Group(guarantee, "not tried"))
-        ElementTree.SubElement(case, "skipped", {"message": _text(guarantee.sentence)})
+        case = _case(suite, sink, Group(guarantee, "not tried"))
+        reason = f"not tried: {why_untried(certificate, guarantee)}"
+        ElementTree.SubElement(case, "skipped", {"message": _text(reason)})
+    if certificate.remarks:
+        remark = ElementTree.SubElement(suite, "system-out")
+        remark.text = _block([f"warning: {one}" for one in certificate.remarks])
     ElementTree.indent(document)
     return f"{DECLARATION}\n{ElementTree.tostring(document, encoding='unicode')}\n"
 

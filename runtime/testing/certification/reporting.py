@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import Any, Final
 
@@ -25,6 +26,12 @@ def report(certificate: Certificate) -> str:
         for guarantee in Guarantee:
             if guarantee in found:
                 lines += ["", *_told(word, guarantee, found[guarantee])]
+                if earlier := _same_cause(certificate, guarantee):
+                    lines += _wrapped(
+                        "  cause     ", f"probably the same as above: {earlier.title}"
+                    )
+    for remark in certificate.remarks:
+        lines += ["", *_wrapped("warning: ", remark)]
     verdict = "certified" if certificate.has_passed else "not certified"
     lines += ["", f"{certificate.name} is {verdict}."]
     return "\n".join(lines)
@@ -37,11 +44,42 @@ def _verdict(certificate: Certificate, guarantee: Guarantee) -> str:
     if guarantee in certificate.warnings:
         return f"not held in {_schedules(certificate.warnings[guarantee].schedules)}, a warning"
     if not tried:
-        reason = ": the case has no `staged`" if guarantee is Guarantee.TIDY else ""
-        return f"not tried{reason}"
+        reason = certificate.not_tried.get(guarantee)
+        return f"not tried: {reason}" if reason else "not tried"
     answers = certificate.answers_to_going_back if guarantee is Guarantee.BACK else ()
     told = f": the sink {' or '.join(sorted(answers))}" if answers else ""
+    if guarantee in certificate.not_tried:
+        told += f"; growth not tried: {certificate.not_tried[guarantee]}"
     return f"holds in {_schedules(tried)}{told}"
+
+
+def _same_cause(certificate: Certificate, guarantee: Guarantee) -> Guarantee | None:
+    """The first guarantee above this one that fails with the same finding, but for numbers and the
+    moment of the look.
+    """
+    if guarantee not in certificate.failures:
+        return None
+    for earlier in Guarantee:
+        if earlier is guarantee:
+            return None
+        other = certificate.failures.get(earlier)
+        if other and _kind(other) == _kind(certificate.failures[guarantee]):
+            return earlier
+    return None
+
+
+def _kind(failure: Failure) -> str:
+    without_numbers = re.sub(r"\brows? \d[\d, -]*|\d+", "N ", failure.broken.finding)
+    return re.split(r" (?:before|after|afterwards|when)\b", without_numbers)[0]
+
+
+def why_untried(certificate: Certificate, guarantee: Guarantee) -> str:
+    """Say why no schedule was played for a guarantee."""
+    if reason := certificate.not_tried.get(guarantee):
+        return reason
+    if certificate.failures:
+        return "the schedules ended at a failure"
+    return "no schedule of it was played"
 
 
 def _schedules(count: int) -> str:
@@ -140,10 +178,12 @@ def to_json(certificate: Certificate) -> dict[str, Any]:
     """Return plain values: the figures, and each guarantee with its verdict."""
     return {
         "sink": certificate.name,
+        "module": certificate.module,
         "passed": certificate.has_passed,
         "points": certificate.points,
         "schedules": certificate.schedules,
         "seconds": round(certificate.seconds, 3),
+        "remarks": certificate.remarks,
         "guarantees": [_guarantee_to_json(certificate, guarantee) for guarantee in Guarantee],
     }
 
@@ -167,4 +207,6 @@ def _guarantee_to_json(certificate: Certificate, guarantee: Guarantee) -> dict[s
             }
     if guarantee is Guarantee.BACK:
         told["answers"] = sorted(certificate.answers_to_going_back)
+    if guarantee in certificate.not_tried:
+        told["not_tried"] = certificate.not_tried[guarantee]
     return told | {"verdict": "holds" if told["schedules"] else "not tried"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -289,6 +290,11 @@ class Run:
             finding = f"no driver can start: {type(error).__name__}: {error}"
             raise GuaranteeBroken(self._stuck(finding))
 
+    def failed_to_close(self, error: Exception) -> None:
+        self._raise_found()
+        finding = f"close raises {type(error).__name__}: {error}, after open has failed"
+        raise GuaranteeBroken(self._stuck(finding))
+
     def look(self, moment: str) -> None:
         """Let a reader look, and remember what is broken."""
         if self._found is not None:
@@ -297,8 +303,15 @@ class Run:
         try:
             rows = list(self.case.rows(self.place))
         except Exception as error:  # noqa: BLE001  # of a reader, which may raise anything
-            finding, seen = f"a reader fails {moment}", f"{type(error).__name__}: {error}"
-            self._find(Broken(Guarantee.ATOMIC, finding, seen, "rows"))
+            seen, finding, expected = (
+                f"{type(error).__name__}: {error}",
+                f"a reader fails {moment}",
+                "rows",
+            )
+            if len(self.stage.points) <= 1:  # nothing has been called yet
+                finding = "the case's `rows` raised on an empty place; it has to return none"
+                expected = "no rows"
+            self._find(Broken(Guarantee.ATOMIC, finding, seen, expected))
         else:
             self._find(self.judge.judge(rows, moment))
 
@@ -385,6 +398,9 @@ class Run:
         shelf.damaged.clear()
 
     def _stuck(self, finding: str) -> Broken:
+        raised = [line for line in self.stage.story if " raises " in line]
+        if any(re.search(r"\bthread\b", line) for line in [finding, *raised]):
+            finding += "; make connections in `open`, which runs on the thread of commit"
         return Broken(Guarantee.RECOVERY, finding, "a job that does not go on", "a job that ends")
 
     def _release(self) -> None:

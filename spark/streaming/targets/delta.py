@@ -16,7 +16,13 @@ from epochgate.spark.parquet_sink.committable import parsed
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.streaming.notes import DirectoryNotes
 from epochgate.spark.streaming.targets.parquet import sweep_directory
-from epochgate.spark.streaming.targets.target import Agreed, BatchTarget, Staged, packed
+from epochgate.spark.streaming.targets.target import (
+    DATAFRAMES,
+    Agreed,
+    BatchTarget,
+    Staged,
+    packed,
+)
 from epochgate.spark.tables.staged import WORKING
 
 
@@ -65,6 +71,18 @@ class DeltaBatches(BatchTarget):
         files = parsed(staged.committables)
         target.commit(staged.checkpoint, files)
         return bool(files) or DeltaLog(self.path).read()
+
+    def commit_write(self, staged: Staged, *, replaces: bool) -> None:
+        """Append to the log; what is replaced goes in the same entry."""
+        own = self.number(DATAFRAMES)
+        target = DeltaTarget(self.path, DATAFRAMES, staged.run, files=self.files)
+        target.share(own or None)
+        target.commit(own + 1, parsed(staged.committables), replaces=replaces)
+
+    def has_written(self, staged: Staged) -> bool:
+        """As the log's newest entries tell."""
+        log = DeltaLog(self.path)
+        return log.read() and log.has_said("epochgate.run", staged.run)
 
     def sweep(self, query: str, batch: int) -> None:
         """Remove whole runs."""

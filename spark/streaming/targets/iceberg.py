@@ -12,12 +12,18 @@ from dataclasses import dataclass, field
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.spark.iceberg_sink.sink import IcebergSink
 from epochgate.spark.iceberg_sink.table import IcebergTable
-from epochgate.spark.iceberg_sink.target import IcebergTarget
+from epochgate.spark.iceberg_sink.target import EXPIRE_EVERY, IcebergTarget
 from epochgate.spark.parquet_sink.committable import parsed
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.streaming.notes import DirectoryNotes
 from epochgate.spark.streaming.targets.parquet import sweep_directory
-from epochgate.spark.streaming.targets.target import Agreed, BatchTarget, Staged, packed
+from epochgate.spark.streaming.targets.target import (
+    DATAFRAMES,
+    Agreed,
+    BatchTarget,
+    Staged,
+    packed,
+)
 from epochgate.spark.tables.staged import WORKING
 
 
@@ -73,9 +79,29 @@ class IcebergBatches(BatchTarget):
         try:
             target.share(own or None)
             target.commit(staged.checkpoint, parsed(staged.committables))
+            if staged.checkpoint % EXPIRE_EVERY == 0:
+                target.expire()
         finally:
             target.release()
         return True
+
+    def commit_write(self, staged: Staged, *, replaces: bool) -> None:
+        """Add a snapshot, and before it one without the rows that are replaced, in one commit."""
+        own = self.number(DATAFRAMES)
+        target = self._target(DATAFRAMES, staged.run)
+        try:
+            target.share(own or None)
+            target.commit(own + 1, parsed(staged.committables), replaces=replaces)
+        finally:
+            target.release()
+
+    def has_written(self, staged: Staged) -> bool:
+        """As the snapshots' summaries tell."""
+        target = self._target(DATAFRAMES, staged.run)
+        try:
+            return target.last_committed() is not None and target.has_run(staged.run)
+        finally:
+            target.release()
 
     def sweep(self, query: str, batch: int) -> None:
         """Remove whole runs."""

@@ -16,6 +16,7 @@ from epochgate.runtime.objects.client import ObjectStore, open_url
 from epochgate.runtime.objects.log import ObjectLog
 from epochgate.spark.files.checkpoint_directory import checkpoint_of
 from epochgate.spark.parquet_sink.committable import parsed
+from epochgate.spark.parquet_sink.manifests import read_manifest
 from epochgate.spark.parquet_sink.object_target import INITIAL, ObjectTarget, fold, retired
 from epochgate.spark.parquet_sink.ownership import read_marker, working_directory_of
 from epochgate.spark.parquet_sink.sink import ParquetSink
@@ -24,7 +25,7 @@ from epochgate.spark.parquet_sink.target import ParquetTarget
 from epochgate.spark.parquet_sink.tree import nothing_changing, read_tree
 from epochgate.spark.streaming.identity import is_swept, prefix_of
 from epochgate.spark.streaming.notes import DirectoryNotes, ObjectNotes
-from epochgate.spark.streaming.targets.target import BatchTarget, Staged
+from epochgate.spark.streaming.targets.target import DATAFRAMES, BatchTarget, Staged
 
 SWEPT_EVERY = 32
 """Listing an object store takes as long as the target is large, so only some batches sweep."""
@@ -83,6 +84,22 @@ class ParquetBatches(BatchTarget):
             target.release()
         return True
 
+    def commit_write(self, staged: Staged, *, replaces: bool) -> None:
+        """Rename a directory; what is replaced is taken out before."""
+        own = self.number(DATAFRAMES)
+        target = ParquetTarget(self.path, DATAFRAMES, staged.run, files=self.files)
+        target.claim(0 if replaces else own, may_begin_late=own == 0, withdraw_newer=replaces)
+        try:
+            target.commit(own + 1, parsed(staged.committables))
+        finally:
+            target.release()
+
+    def has_written(self, staged: Staged) -> bool:
+        """As the newest manifest tells."""
+        own = self.number(DATAFRAMES)
+        working = working_directory_of(self.path)
+        return own > 0 and read_manifest(self._system, working, own)[0] == staged.run
+
     def sweep(self, query: str, batch: int) -> None:
         """Remove whole runs."""
         sweep_directory(self._system, working_directory_of(self.path), query, batch)
@@ -138,6 +155,27 @@ class ObjectBatches(BatchTarget):
         finally:
             target.release()
         return True
+
+    def commit_write(self, staged: Staged, *, replaces: bool) -> None:
+        """Append to the log; what is replaced is taken out by an entry before."""
+        own = self.number(DATAFRAMES)
+        target = ObjectTarget(self.open_objects(self.url), DATAFRAMES, staged.run)
+        target.claim(
+            0 if replaces else own,
+            may_begin_late=own == 0,
+            withdraw_newer=replaces,
+            staged_by=prefix_of(staged.query),
+        )
+        try:
+            target.commit(own + 1, parsed(staged.committables))
+        finally:
+            target.release()
+
+    def has_written(self, staged: Staged) -> bool:
+        """As the log tells."""
+        log = ObjectLog(self.open_objects(self.url), fold, INITIAL)
+        log.refresh()
+        return any(run == staged.run for run, _ in log.state["commits"].values())
 
     def sweep(self, query: str, batch: int) -> None:
         """Delete the objects of these runs that the log does not name."""

@@ -69,6 +69,17 @@ class PostgresBatches(BatchTarget):
         )
         return True
 
+    def commit_write(self, staged: Staged, *, replaces: bool) -> None:
+        """Move the rows; what is replaced goes in the same transaction."""
+        target = self._target(staged.query, staged.run)
+        target.claim(None)
+        parts = [Part.from_list(one) for one in plain(staged.committables)]
+        target.commit(staged.checkpoint, parts, replaces=replaces)
+
+    def has_written(self, staged: Staged) -> bool:
+        """As the ledger tells, in which each write has a row."""
+        return self.number(staged.query) > 0
+
     def sweep(self, query: str, batch: int) -> None:
         """Delete the rows of these runs from the staging table."""
         self._target(query).remove_staged(prefix_of(query), batch)

@@ -37,6 +37,10 @@ _OTHERS_CAME = (
 _NOT_NOW = (DiskFull, TargetUnreachable)
 
 
+DATAFRAMES = "dataframe"
+"""The job of all writes of DataFrames to a target that has a job or counts for one."""
+
+
 @dataclass(frozen=True)
 class Agreed:
     """What all tasks of a batch have in common: the schema, serialized by Arrow, if the target has
@@ -98,6 +102,21 @@ class BatchTarget(ABC):
     @abstractmethod
     def commit(self, staged: Staged, own: int) -> bool:
         """The same, as the target of the sink has it."""
+
+    def write(self, staged: Staged, *, replaces: bool) -> None:
+        """Show what a DataFrame's write has staged, all at once, whatever its number; with
+        `replaces`, in the place of what is there. Raises RetryLater as `apply`.
+        """
+        with unsure():
+            self.commit_write(staged, replaces=replaces)
+
+    @abstractmethod
+    def commit_write(self, staged: Staged, *, replaces: bool) -> None:
+        """The same, as the target of the sink has it."""
+
+    @abstractmethod
+    def has_written(self, staged: Staged) -> bool:
+        """Whether a write whose outcome was not known has taken effect."""
 
     @abstractmethod
     def sweep(self, query: str, batch: int) -> None:

@@ -98,6 +98,7 @@ def test_a_history_that_the_target_does_not_know_is_refused() -> None:
     assert refused(Scripted(BATCH + 1, others=1)) == CHANGED
     for number in (0, BATCH - 1, BATCH, BATCH + 1, BATCH + 2):
         assert refused(Scripted(number, origin=MOVED)) == MOVED
+        assert refused(Scripted(number, origin=MOVED, others=1)) == MOVED
         assert refused(Scripted(number, origin=EMPTIED)) == EMPTIED
 
 

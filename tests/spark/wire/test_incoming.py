@@ -7,6 +7,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from typing import Any
 
 import msgpack
@@ -44,6 +45,7 @@ def map_32(count: int) -> bytes:
     return b"\xdf" + count.to_bytes(4, "big")
 
 
+@cache
 def pairs(count: int) -> bytes:
     return b"".join(msgpack.packb(f"{number:x}") + b"\x80" for number in range(count))
 
@@ -81,6 +83,27 @@ def test_a_frame_that_would_expand_is_refused_before_anything_is_built(name: str
         assert tracemalloc.get_traced_memory()[1] < 16 * MIB
     finally:
         tracemalloc.stop()
+
+
+MESSAGE = b"\x91\x92\xa1m"
+WORST: dict[str, Callable[[], bytes]] = {
+    **EXPANDING,
+    "as many values as may be": lambda: (
+        b"\x91\x92\xa1m" + array_32(VALUES_MAX - 4) + b"\x90" * VALUES_MAX
+    ),
+    "one large text": lambda: MESSAGE + b"\xc6" + LARGEST.to_bytes(4, "big") + bytes(LARGEST),
+}
+TENTH_OF_HEARTBEAT_S = 1.0
+"""Of the time after which a task that is silent counts as lost, by default."""
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_no_frame_keeps_the_wires_thread_for_a_tenth_of_the_heartbeat(name: str) -> None:
+    one = fed(WORST[name]())
+    started_s = time.thread_time()
+    with suppress(FrameTooLarge, FrameCorrupt):
+        one.next_batch()
+    assert time.thread_time() - started_s < TENTH_OF_HEARTBEAT_S
 
 
 def count_of(value: Any) -> int:

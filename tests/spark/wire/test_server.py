@@ -255,6 +255,27 @@ def test_a_blocked_driver_does_not_take_its_own_absence_for_the_tasks() -> None:
         assert blocking.nothing_was_lost()
 
 
+def test_tasks_hear_of_the_driver_between_messages_that_take_it_long() -> None:
+    count, each_s = 12, 0.25
+
+    class Slow(Recorder):
+        def received(self, connection: Connection, messages: list[list[Any]]) -> None:
+            threading.Event().wait(each_s)
+            super().received(connection, messages)
+
+    slow = Slow()
+    with running_wire(listener=slow) as wire, ExitStack() as channels:
+        quiet = channels.enter_context(wire.channel(silence_timeout_s=count * each_s / 2))
+        busy = [channels.enter_context(wire.channel()) for _ in range(count)]
+        for _ in range(count + 1):
+            slow.next_connection()
+        for channel in busy:
+            channel.send(["long"])
+        # Raises when it was silent for half of the time that all of them take.
+        assert quiet.receive(count * each_s) == []
+        assert [slow.next_message() for _ in busy] == [["long"]] * count
+
+
 @pytest.mark.parametrize("where", ["connected", "received", "lost"])
 def test_a_listener_that_raises_loses_one_connection_and_never_the_server(where: str) -> None:
     losses: queue.Queue[str] = queue.Queue()

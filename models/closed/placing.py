@@ -1,0 +1,90 @@
+"""A closed system around the placement of tasks: no host from which the driver cannot be reached
+keeps a task from the others.
+
+One task is looked at. Spark offers it the free slots of one host after the other; hosts are cut off
+from the driver and joined again, and other applications take their slots. The driver looks where
+the task runs before or after it has tried, or never.
+
+`Placement` is the machine that runs in production. Spark's own order of slots is random, and
+reaches each host in the end, as the order here does.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from epochgate.fsm import machines
+from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
+from epochgate.models.closed.surroundings.scheduler import HERE, OVER, Cluster, Scheduler
+from epochgate.models.placement import GIVEN_UP, STRANDED, Placement
+
+
+class PlacedTask(ClosedSystem):
+    """A task among hosts that may be cut off from the driver: it ends up where it can reach it."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {"hosts": 3, "F": 3, "R": 1}
+    INDEX_SETS: ClassVar[dict[str, str]] = {"host": "hosts"}
+    STEPS: ClassVar[tuple[Step, ...]] = (
+        Step("scheduler", "offer"),
+        Step("scheduler", "look", is_fair=False),
+        Step("scheduler", "connect"),
+        Step("scheduler", "miss"),
+        Step("scheduler", "lose"),
+        Step("scheduler", "repeat", is_fair=False),
+        Step("scheduler", "expire", is_fair=False),
+        Step("cluster", "cut", is_fair=False),
+        Step("cluster", "heal", is_fair=False),
+        Step("cluster", "fill", is_fair=False),
+        Step("cluster", "empty", is_fair=False),
+    )
+    WIRING: ClassVar[dict[str, str]] = {"placement.spark": "scheduler"}
+
+    hosts: int
+    F: int
+    R: int
+
+    placement: Placement = machines(Placement)
+    scheduler: Scheduler = machines(Scheduler)
+    cluster: list[Cluster] = machines(Cluster)
+
+    @always("a task is turned away from a suspect host alone, and while another one has room")
+    def wrongs_no_task(self) -> bool:
+        return not self.scheduler.is_wronged
+
+    @always("a job of which a process has come is given up by the restart strategy alone")
+    def gives_up_rightly(self) -> bool:
+        return self.placement.state != GIVEN_UP or not self.scheduler.has_come
+
+    @always("a host is suspect exactly if the last task that tried from there has failed to")
+    def suspects_rightly(self) -> bool:
+        return self.placement.state == GIVEN_UP or all(
+            self.placement.suspects[h] == self.scheduler.has_missed[h] for h in range(self.hosts)
+        )
+
+    @sometimes("a task comes up elsewhere after it was turned away")
+    def comes_up_elsewhere(self) -> bool:
+        return self.scheduler.was_turned_away and self.scheduler.state == HERE
+
+    @sometimes("a task comes up although every host was suspect")
+    def comes_up_again(self) -> bool:
+        return self.scheduler.was_stranded and self.scheduler.state == HERE
+
+    @sometimes("every free slot is on a host that is suspect")
+    def strands(self) -> bool:
+        return self.placement.state == STRANDED
+
+    @leads_to("while a host that can reach the driver has room, the process comes", then="is_here")
+    def has_room(self) -> bool:
+        return any(
+            not self.cluster[h].is_cut and not self.cluster[h].is_full for h in range(self.hosts)
+        )
+
+    def is_here(self) -> bool:
+        return (
+            self.scheduler.state == HERE
+            or self.scheduler.state == OVER
+            or not any(
+                not self.cluster[h].is_cut and not self.cluster[h].is_full
+                for h in range(self.hosts)
+            )
+        )

@@ -1,0 +1,60 @@
+"""The plans of batches without one of their rules: each variant must fail by one claim."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from epochgate.fsm import Row, machines
+from epochgate.models.batch_plan import CONFIRMING, IDLE
+from epochgate.models.closed.planning import PlannedQuery
+from epochgate.models.closed.surroundings.planning import Planner
+
+
+class UnwrittenPlanner(Planner):
+    """Tells Spark of the batch once it knows the splits, before that is durable."""
+
+    def ask_write(self) -> None:
+        self.store.tell(self.batch)
+
+
+class NothingWritten(PlannedQuery):
+    """A batch is logged of which nothing can be read."""
+
+    batch_plan: list[Planner] = machines(UnwrittenPlanner)
+
+
+class CarelessPlanner(Planner):
+    """Goes on with an enumerator whose splits are in no plan."""
+
+    def give_up_enumerator(self) -> None:
+        self.tries = self.tries + 0
+
+
+class SplitsForgotten(PlannedQuery):
+    """Splits that were taken for a plan which did not come about are read by no batch."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**PlannedQuery.CONSTANTS, "drivers": 1, "retained": 2}
+
+    batch_plan: list[Planner] = machines(CarelessPlanner)
+
+
+class TrustingPlanner(Planner):
+    """Takes a plan that it has made for the only one."""
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *(row for row in Planner.ROWS if row.trigger != "confirmed"),
+        Row("confirmed", CONFIRMING, IDLE, "is_there", "keep_enumerator, forget_old, tell", "the plan is durable"),
+    )
+    # fmt: on
+
+    def is_there(self, later: int) -> bool:
+        return True
+
+
+class ForgottenBatchPlanned(PlannedQuery):
+    """A driver that was suspended is told of a batch that was committed and forgotten."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**PlannedQuery.CONSTANTS, "F": 0}
+
+    batch_plan: list[Planner] = machines(TrustingPlanner)

@@ -1,0 +1,197 @@
+"""The plans of a query's batches: the machine says what to ask store and enumerator, and this asks.
+
+Decides nothing: an answer is a trigger of the machine, an error `broken`, or `unknown` where a plan
+may have been created. A plan holds the splits of its batch and the enumerator's state behind them.
+Machine, plans and Spark's offsets count batches from 1. Runs where Spark asks for offsets, on one
+thread at a time.
+"""
+
+from __future__ import annotations
+
+import base64
+import bisect
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
+
+from epochgate.errors import EpochgateError, InvariantBroken
+from epochgate.models.batch_plan import BatchPlan, BatchPlans
+from epochgate.runtime.source.split import SourceSplit, pack, pack_splits, unpack, unpack_splits
+from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOvertaken
+from epochgate.runtime.steering.place import Entries, NotCreated, Numbered, plans_of
+
+RETAINED: Final = BatchPlans.CONSTANTS["retained"]
+
+
+class Choosing(Protocol):
+    """An enumerator from which splits are taken; each method may raise what its code raises."""
+
+    def take(self) -> list[SourceSplit]:
+        """The splits of the next batch; none if none waits."""
+
+    def state(self, batch: int) -> tuple[int, Any]:
+        """The version of the state behind what was taken, and the state, a plain value."""
+
+    def forgotten(self, batch: int) -> None:
+        """No plan refers to the states behind this batch and those before any more."""
+
+    def close(self) -> None:
+        """Another takes over."""
+
+
+class Planning:
+    """The plans of one stream: the handler of the machine's port.
+
+    `make`: an enumerator that begins from the version and the plain state of a plan, or from
+    nothing.
+    """
+
+    def __init__(
+        self,
+        entries: Entries,
+        place: str,
+        stream: str,
+        make: Callable[[tuple[int, Any] | None], Choosing],
+    ) -> None:
+        self._place, self._make = place, make
+        self._plans: Numbered = plans_of(entries, stream)
+        self._system = BatchPlans()
+        self._system.bind("batch_plan", "store", self)
+        self._enumerator: Choosing | None = None
+        self._listed: list[int] = []
+        self._splits: list[SourceSplit] = []
+        """What was taken for the plan that is being made."""
+        self._outcome: bool | EpochgateError = InvariantBroken("the plan has no end")
+        self._error: BaseException | None = None
+        with contextlib.suppress(OSError):  # what is left there harms nothing
+            self._plans.sweep()
+
+    def has_batch(self, batch: int) -> bool:
+        """Whether there is a batch of this number: its splits are decided then.
+
+        Raises PlanOvertaken, PlanNotMade.
+        """
+        self._error = None
+        self._machine.ask(batch)
+        self._system.settle()
+        if isinstance(self._outcome, EpochgateError):
+            raise self._outcome from self._error
+        return self._outcome
+
+    def splits(self, after: int, through: int) -> list[SourceSplit]:
+        """The splits of these batches, in their order. Raises PlanForgotten, PlanNotMade."""
+        found: list[SourceSplit] = []
+        for batch in range(after + 1, through + 1):
+            try:
+                if self._later(batch) >= RETAINED:  # it may be one that came late
+                    raise PlanForgotten(self._place, batch)
+                found.extend(unpack_splits(base64.b64decode(self._plans.get(batch)["splits"])))
+            except FileNotFoundError as error:
+                raise PlanForgotten(self._place, batch) from error
+            except (OSError, ValueError, KeyError) as error:
+                raise PlanNotMade(self._place, batch, str(error)) from error
+        return found
+
+    def close(self) -> None:
+        """End the enumerator."""
+        if self._enumerator is not None:
+            self._enumerator.close()
+            self._enumerator = None
+
+    @property
+    def _machine(self) -> BatchPlan:
+        return self._system.batch_plan[0]
+
+    # port `store`
+
+    def look(self, _: int, batch: int) -> None:
+        with self._answered() as machine:
+            later = self._later(batch)
+            if batch in self._listed:
+                machine.found(later)
+            else:
+                machine.missing(later)
+
+    def restore(self, _: int, batch: int) -> None:
+        with self._answered() as machine:
+            self.close()
+            state = None
+            if batch > 0:
+                entry = self._plans.get(batch)
+                state = entry["version"], unpack(base64.b64decode(entry["state"]))
+            self._enumerator = self._make(state)
+            machine.restored()
+
+    def choose(self, _: int, batch: int) -> None:
+        assert self._enumerator is not None, "an enumerator was made"
+        with self._answered() as machine:
+            self._splits = self._enumerator.take()
+            if self._splits:
+                machine.chosen()
+            else:
+                machine.nothing()
+
+    def write(self, _: int, batch: int) -> None:
+        assert self._enumerator is not None, "an enumerator was made"
+        try:
+            version, state = self._enumerator.state(batch)
+            packed = pack(state, "the state of the enumerator")
+            entry = {
+                "batch": batch,
+                "splits": base64.b64encode(pack_splits(self._splits)).decode(),
+                "version": version,
+                "state": base64.b64encode(packed).decode(),
+            }
+        except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
+            self._error = error
+            self._machine.broken()
+            return
+        try:
+            self._plans.create(batch, entry)
+        except FileExistsError:
+            self._machine.taken()
+        except NotCreated as error:
+            self._error = error
+            self._machine.broken()
+        except OSError as error:
+            self._error = error
+            self._machine.unknown()
+        else:
+            self._machine.written()
+
+    def confirm(self, _: int, batch: int) -> None:
+        with self._answered() as machine:
+            machine.confirmed(self._later(batch))
+
+    def forget(self, _: int, batch: int) -> None:
+        # What cannot be removed now is removed with a later batch.
+        with contextlib.suppress(OSError):
+            for number in self._listed[: bisect.bisect_right(self._listed, batch)]:
+                self._plans.delete(number)
+            if self._enumerator is not None:
+                self._enumerator.forgotten(batch)
+
+    def tell(self, _: int, batch: int) -> None:
+        self._outcome = True
+
+    def tell_none(self, _: int, batch: int) -> None:
+        self._outcome = False
+
+    def refuse(self, _: int, batch: int, later: int) -> None:
+        self._outcome = PlanOvertaken(self._place, batch, batch + later)
+
+    def fail(self, _: int, batch: int) -> None:
+        self._outcome = PlanNotMade(self._place, batch, str(self._error))
+
+    @contextlib.contextmanager
+    def _answered(self) -> Iterator[BatchPlan]:
+        try:
+            yield self._machine
+        except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
+            self._error = error
+            self._machine.broken()
+
+    def _later(self, batch: int) -> int:
+        """By how many numbers the newest plan is behind that of the batch."""
+        self._listed = self._plans.numbers()
+        return max(0, self._listed[-1] - batch) if self._listed else 0

@@ -1,0 +1,177 @@
+"""A source of ours as the source of a streaming query: `spark.readStream.format("epochgate")`.
+
+Decides what Spark is told, and leaves which splits belong to which batch to the machine
+`batch_plan`. An offset names a stream and the number of a batch; the splits of the batch, and what
+the enumerator keeps, are in the plan of that number, in the directory that the option `state`
+names. Spark keeps the offsets in its checkpoint location and gives them back.
+
+Spark makes one reader in a process beside the driver, asks it for offsets and partitions, and sends
+it to the tasks, where `read` reads the splits of a partition.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import datasource
+
+from epochgate.runtime.source import ReaderContext, SourceSplit
+from epochgate.runtime.steering.enumerating import BatchEnumerator
+from epochgate.runtime.steering.place import open_entries
+from epochgate.runtime.steering.planning import Planning
+from epochgate.spark.streaming.errors import OptionsWrong
+from epochgate.spark.streaming.source_options import SourceOptions, parse_source
+from epochgate.spark.streaming.source_rows import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadMaxBytes,
+        ReadMaxFiles,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:  # Spark before 4.2 cannot ask how far a batch may go
+    HAS_LIMITS = False
+    _Reader: Any = datasource.DataSourceStreamReader
+else:
+    HAS_LIMITS = True
+
+    class _Reader(  # type: ignore[no-redef]
+        datasource.DataSourceStreamReader, SupportsTriggerAvailableNow
+    ):
+        """What Spark asks for offsets, with limits."""
+
+
+Offset = dict[str, Any]
+STREAM, BATCH = "stream", "batch"
+
+
+@dataclass
+class SplitsPartition(datasource.InputPartition):
+    """What one task reads."""
+
+    splits: list[SourceSplit]
+
+
+class ReadsStreams:
+    """The reading half of the data source."""
+
+    options: Any
+
+    def schema(self) -> StructType:
+        """The columns of the files that are there. Raises OptionsWrong where only the user can
+        know.
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(parse_source(self.options).arrow_schema())
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802  # Spark's name
+        """The reader of a query. Raises OptionsWrong."""
+        if not HAS_LIMITS:
+            raise OptionsWrong(
+                "reading by format('epochgate') needs Spark 4.2 or newer, which tells a source "
+                "where it goes on after a restart; on an older one use a resident job "
+                "(epochgate ingest), or Spark's own file source"
+            )
+        return StreamReader(parse_source(self.options), schema)
+
+
+class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depends on Spark
+    """Offsets and partitions of one query, beside the driver; its splits, in tasks."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options, self._schema = options, schema
+        self._planning: Planning | None = None
+        self._stream = ""
+        self._looks_again = True
+        self._limit: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to the tasks: no enumerator, and no connection."""
+        return {**self.__dict__, "_planning": None, "_limit": None}
+
+    def initialOffset(self) -> Offset:  # noqa: N802  # Spark's name
+        """The beginning of a stream of its own."""
+        return {STREAM: uuid.uuid4().hex, BATCH: 0}
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802  # Spark's name
+        """How many splits a batch may have."""
+        most = self._options.splits_max
+        return ReadAllAvailable() if most is None else ReadMaxFiles(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
+        """Look for splits once, and give out those."""
+        self._looks_again = False
+
+    def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802  # Spark's name
+        """The next batch, if there is one. Raises PlanOvertaken, PlanNotMade."""
+        self._limit = limit
+        after = int(start[BATCH])
+        if self._planned(start[STREAM]).has_batch(after + 1):
+            return {STREAM: start[STREAM], BATCH: after + 1}
+        return start
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[SplitsPartition]:
+        """The splits of the batches behind `start` up to `end`, in a task each or in as many as the
+        option says. Raises PlanForgotten, PlanNotMade.
+        """
+        splits = self._planned(end[STREAM]).splits(int(start[BATCH]), int(end[BATCH]))
+        tasks = min(len(splits), self._options.partitions or len(splits))
+        return [SplitsPartition(splits[task::tasks]) for task in range(tasks)]
+
+    def read(self, partition: SplitsPartition) -> Iterator[Any]:
+        """In a task: the rows of its splits, each from the beginning to the end. Raises
+        SplitWithoutEnd, RowUnfit, and what the source raises.
+        """
+        context = ReaderContext("source", 0, 0, 1, _no_events)
+        reader = self._options.read().create_reader(context)
+        try:
+            for split in partition.splits:
+                yield from rows_of(reader, split, self._schema)
+        finally:
+            reader.close()
+
+    def commit(self, end: Offset) -> None:
+        """Nothing: what is behind is forgotten by its number, while batches are planned."""
+
+    def stop(self) -> None:
+        """End the enumerator."""
+        if self._planning is not None:
+            self._planning.close()
+            self._planning = None
+
+    def _planned(self, stream: str) -> Planning:
+        if self._planning is None or self._stream != stream:
+            self.stop()
+            entries = open_entries(self._options.state)
+            self._planning = Planning(entries, self._options.state, stream, self._enumerator)
+            self._stream = stream
+        return self._planning
+
+    def _enumerator(self, begun: tuple[int, Any] | None) -> BatchEnumerator:
+        enumerator = BatchEnumerator(self._options.enumerated(), begun, self._is_full)
+        enumerator.looks = self._looks_again
+        return enumerator
+
+    def _is_full(self, taken: Sequence[SourceSplit]) -> bool:
+        if not taken:
+            return False
+        most = self._limit.max_files if isinstance(self._limit, ReadMaxFiles) else None
+        size = self._limit.max_bytes if isinstance(self._limit, ReadMaxBytes) else None
+        size = size if size is not None else self._options.bytes_max
+        is_long = most is not None and len(taken) >= most
+        return is_long or (size is not None and self._options.size_of(taken) >= size)
+
+
+def _no_events(event: Any) -> None:
+    raise OptionsWrong(
+        f"a reader has sent {event!r} to its enumerator; in a streaming query readers come and go "
+        "with each batch, and are not heard"
+    )

@@ -1,0 +1,219 @@
+"""The options of `spark.readStream.format("epochgate")`.
+
+| option | default | what it says |
+|---|---|---|
+| source | | a directory, a glob pattern or a URL of files, or MODULE:NAME of a `Source` |
+| source.ARGUMENT | | an argument of that class or function, a str; lower case, as Spark has it |
+| state | | the directory or URL in which the query's plans are kept |
+| maxSplitsPerBatch | 1000 | how many splits (files, or shares of large ones) a batch has at most |
+| maxBytesPerBatch | | of files: a batch ends with the split that reaches it |
+| partitions | | in how many tasks a batch is read; one for each split otherwise |
+| settle | 5 | of files: seconds that one must have been unmodified before it is taken |
+| format, batchRows | | of files: csv, jsonl or parquet; rows of a batch of Arrow |
+
+Decides which are known, and what a value has to be. Runs wherever Spark makes its objects.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
+
+from epochgate.runtime.filesystem import LocalFileSystem
+from epochgate.runtime.objects.client import is_remote, is_url, open_url
+from epochgate.runtime.objects.files import ObjectFiles
+from epochgate.runtime.source import Source, SourceSplit
+from epochgate.runtime.source.split import pack_splits
+from epochgate.spark.files.split import Format
+from epochgate.spark.streaming.errors import OptionsWrong
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from epochgate.spark.files import FileEnumeration
+    from epochgate.spark.files.known_segments import KnownSegments
+
+SPLITS_MAX: Final = 1000
+SETTLE_S: Final = 5.0
+BATCH_ROWS: Final = 65_536
+KNOWN: Final = (
+    *("source", "state", "maxSplitsPerBatch", "maxBytesPerBatch", "partitions"),
+    *("settle", "format", "batchRows"),
+)
+ARGUMENT: Final = "source."
+_NAMED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What a query reads, and how much of it at a time."""
+
+    place: str
+    state: str
+    splits_max: int | None
+    bytes_max: int | None
+    partitions: int | None
+    settle_s: float
+    format: Any
+    batch_rows: int
+    arguments: Mapping[str, str]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the source is a class of the user's, and not files."""
+        return bool(_NAMED.fullmatch(self.place))
+
+    def enumerated(self) -> Source:
+        """The source as the process beside the driver needs it. Raises OptionsWrong."""
+        return self._named() if self.is_named else self._enumerated()
+
+    def read(self) -> Source:
+        """The source as a task needs it. Raises OptionsWrong."""
+        if self.is_named:
+            return self._named()
+        from epochgate.spark.ingest.file_source import FileSource
+
+        return FileSource(batch_rows=self.batch_rows, on_bad_file="fail")
+
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of the files that are there. Raises OptionsWrong."""
+        if self.is_named:
+            raise OptionsWrong(
+                f"which columns {self.place} has cannot be known; say so: "
+                '.schema("id long, name string")'
+            )
+        enumeration = self._enumeration(None)
+        enumeration.discover()
+        if enumeration.layout is None:
+            raise OptionsWrong(
+                f"there are no files in {self.place} yet from which their columns could be told, "
+                'or none that is older than the option settle; say them: .schema("id long")'
+            )
+        return enumeration.layout.output_schema
+
+    def size_of(self, splits: Sequence[SourceSplit]) -> int:
+        """Bytes of files; of other splits the bytes of what names them."""
+        if self.is_named:
+            return len(pack_splits(splits))
+        from epochgate.spark.ingest.file_source import to_file_split
+
+        return sum(to_file_split(split).bytes_left(None) for split in splits)
+
+    def _named(self) -> Source:
+        module, _, name = self.place.partition(":")
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise OptionsWrong(
+                f"there is no {self.place!r} ({error}); the option source names an importable "
+                "module and a Source in it, and the module must be installed where Spark's Python "
+                "workers run"
+            ) from error
+        try:
+            made = found if isinstance(found, Source) else found(**self.arguments)
+        except TypeError as error:
+            raise OptionsWrong(
+                f"{self.place} cannot be made of {dict(self.arguments)} ({error}); its arguments "
+                'are the options source.NAME, as in .option("source.folder", "pages")'
+            ) from error
+        if not isinstance(made, Source):
+            raise OptionsWrong(
+                f"{self.place} is a {type(made).__name__}; the option source names an "
+                "epochgate.runtime.source.Source, or what makes one"
+            )
+        return made
+
+    def _enumerated(self) -> Source:
+        from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook
+
+        segments = self._segments()
+        first = FirstLook(0, self._enumeration(segments))
+        return EnumeratedFileSource(
+            lambda: self._enumeration(segments), first, segments, follow_every_s=0.0
+        )
+
+    def _enumeration(self, segments: KnownSegments | None) -> FileEnumeration:
+        from epochgate.spark.files import FileEnumeration
+
+        return FileEnumeration(
+            self.place,
+            format=self.format,
+            follow=True,
+            settle_s=self.settle_s,
+            segments=segments,
+        )
+
+    def _segments(self) -> KnownSegments:
+        from epochgate.spark.files.known_segments import KnownSegments
+        from epochgate.spark.ingest.file_enumerator import KNOWN_FILES
+
+        if is_url(self.state):
+            return KnownSegments(KNOWN_FILES, ObjectFiles(open_url(self.state)))
+        return KnownSegments(os.path.join(self.state, KNOWN_FILES), LocalFileSystem())
+
+
+def parse_source(options: Mapping[str, str]) -> SourceOptions:
+    """Raises OptionsWrong."""
+    arguments = {
+        key[len(ARGUMENT) :]: value
+        for key, value in options.items()
+        if key.lower().startswith(ARGUMENT)
+    }
+    known = {name.lower(): name for name in KNOWN}
+    given = {
+        known.get(key.lower(), key): value
+        for key, value in options.items()
+        if not key.lower().startswith(ARGUMENT)
+    }
+    if unknown := [name for name in given if name not in KNOWN and name.lower() != "path"]:
+        raise OptionsWrong(f"the source has no option {unknown[0]!r}; it has {', '.join(KNOWN)}")
+    place = given.get("source") or given.get("path")
+    if not place:
+        raise OptionsWrong(
+            'say what is read: .option("source", "landing/"), or "module:Name" of a Source'
+        )
+    if not given.get("state"):
+        raise OptionsWrong(
+            'the source needs .option("state", ...): a directory of the query, or a URL, in which '
+            "its plans are kept; beside the checkpoint location is a good place"
+        )
+    formats = get_args(Format)
+    if (of := given.get("format")) is not None and of not in formats:
+        raise OptionsWrong(f"format={of!r} is none of {', '.join(formats)}")
+    named = bool(_NAMED.fullmatch(place))
+    return SourceOptions(
+        place if named or is_remote(place) else os.path.abspath(place),
+        given["state"] if is_remote(given["state"]) else os.path.abspath(given["state"]),
+        _number(given, "maxSplitsPerBatch", SPLITS_MAX),
+        _number(given, "maxBytesPerBatch", None),
+        _number(given, "partitions", None),
+        _seconds(given.get("settle")),
+        cast("Any", of),
+        _number(given, "batchRows", BATCH_ROWS) or BATCH_ROWS,
+        arguments,
+    )
+
+
+def _number(given: Mapping[str, str], name: str, default: int | None) -> int | None:
+    try:
+        number = default if name not in given else int(given[name])
+    except ValueError:
+        number = 0
+    if number is not None and number < 1:
+        raise OptionsWrong(f"{name}={given[name]!r} is no number above 0")
+    return number
+
+
+def _seconds(given: str | None) -> float:
+    try:
+        seconds = SETTLE_S if given is None else float(given)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise OptionsWrong(f"settle={given!r} is no number of seconds, 0 or more")
+    return seconds

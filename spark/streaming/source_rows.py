@@ -1,0 +1,75 @@
+"""The rows of a split as Spark takes them: batches of Arrow, or tuples by the schema's columns.
+
+Runs in a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from epochgate.errors import EpochgateError
+from epochgate.runtime.source import SourceReader, SourceSplit
+from epochgate.spark.files import ReadBatch
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class SplitWithoutEnd(EpochgateError):
+    """A split has nothing at the moment, and a batch waits for its end: the split's id."""
+
+    def __str__(self) -> str:
+        return (
+            f"split {self.args[0]!r} has nothing at the moment and may have more later; a batch of "
+            "a streaming query consists of splits that end. Let the enumerator give out what is "
+            "there as a split of its own, or read this source in a resident job"
+        )
+
+
+class RowUnfit(EpochgateError):
+    """A record does not have the columns of the schema: the record, the columns."""
+
+    def __str__(self) -> str:
+        record, columns = self.args
+        return (
+            f"the source gave {record!r}, and a row has the columns {', '.join(columns)}; give a "
+            "tuple or list of as many values, a dict with these names, or a RecordBatch"
+        )
+
+
+def rows_of(reader: SourceReader, split: SourceSplit, schema: StructType) -> Iterator[Any]:
+    """All rows of a split. Raises SplitWithoutEnd, RowUnfit, and what the reader raises."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    arrow = to_arrow_schema(schema)
+    for fetched in reader.open_split(split, None):
+        if fetched is None:
+            raise SplitWithoutEnd(split.split_id)
+        for record in fetched.records:
+            if isinstance(record, ReadBatch | pa.RecordBatch):
+                batch = record.batch if isinstance(record, ReadBatch) else record
+                if batch.num_rows:
+                    yield _conformed(batch, arrow)
+            else:
+                yield _tuple(record, arrow.names)
+
+
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """With the types that Spark has for the columns, in its order."""
+    if missing := [name for name in schema.names if name not in batch.schema.names]:
+        raise RowUnfit(f"batches with {', '.join(batch.schema.names)}", [*missing])
+    columns = [batch.column(field.name).cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _tuple(record: Any, names: list[str]) -> tuple[Any, ...]:
+    if isinstance(record, dict) and record.keys() <= set(names):
+        return tuple(record.get(name) for name in names)
+    if isinstance(record, tuple | list) and len(record) == len(names):
+        return tuple(record)
+    if len(names) == 1 and not isinstance(record, dict | tuple | list):
+        return (record,)
+    raise RowUnfit(record, names)

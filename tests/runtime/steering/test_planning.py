@@ -1,0 +1,251 @@
+"""The plans of batches: each split is in one of them, whatever happens between two."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochgate.runtime.filesystem import LocalFileSystem
+from epochgate.runtime.source import (
+    ReaderContext,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+    SplitQueueEnumerator,
+)
+from epochgate.runtime.steering import PlanForgotten, Planning, PlanNotMade, PlanOvertaken
+from epochgate.runtime.steering.enumerating import BatchEnumerator
+from epochgate.runtime.steering.place import DirectoryEntries, Entries, NotCreated, plans_of
+from epochgate.runtime.steering.planning import RETAINED
+from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
+from tests.runtime.steering.steered import Watched, entries_in, once
+
+STREAM = "stream-1"
+
+
+class Numbers(Source):
+    """Its splits are numbers, in the order in which they come; `there` grows."""
+
+    def __init__(self, there: int) -> None:
+        self.there = there
+        self.fails = False
+
+    def look(self) -> list[SourceSplit]:
+        if self.fails:
+            raise RuntimeError("the catalogue does not answer")
+        return [SourceSplit(str(number), number) for number in range(self.there)]
+
+    def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
+        return SplitQueueEnumerator(context, state, self.look, every_s=1.0)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        raise NotImplementedError
+
+
+def at_most(splits: int) -> Any:
+    def is_full(taken: Sequence[SourceSplit]) -> bool:
+        return len(taken) >= splits
+
+    return is_full
+
+
+def driver(entries: Entries, source: Source, *, most: int = 2) -> Planning:
+    """A process that plans the batches of the stream."""
+    return Planning(
+        entries, "the place", STREAM, lambda begun: BatchEnumerator(source, begun, at_most(most))
+    )
+
+
+def numbers(planning: Planning, batch: int) -> list[int]:
+    return [split.value for split in planning.splits(batch - 1, batch)]
+
+
+def all_planned(entries: Entries, source: Numbers) -> list[list[int]]:
+    """Every batch of a driver that starts now, until there are no more splits."""
+    one = driver(entries, source)
+    found: list[list[int]] = []
+    while one.has_batch(len(found) + 1):
+        found.append(numbers(one, len(found) + 1))
+    return found
+
+
+def test_a_batch_has_as_many_splits_as_it_may_and_the_next_goes_on(tmp_path: Path) -> None:
+    source = Numbers(5)
+    one = driver(entries_in(tmp_path), source)
+    assert [one.has_batch(batch) for batch in (1, 2, 3, 4, 4)] == [True, True, True, False, False]
+    assert [numbers(one, batch) for batch in (1, 2, 3)] == [[0, 1], [2, 3], [4]]
+    source.there = 6
+    assert one.has_batch(4)
+    assert numbers(one, 4) == [5]
+    assert [split.value for split in one.splits(1, 4)] == [2, 3, 4, 5]
+
+
+def test_a_driver_that_starts_finds_what_was_planned_and_goes_on_behind_it(tmp_path: Path) -> None:
+    entries, source = entries_in(tmp_path), Numbers(5)
+    assert driver(entries, source).has_batch(1)
+    source.there = 9
+    later = driver(entries, source, most=10)
+    assert later.has_batch(1)
+    assert later.has_batch(2)
+    assert [numbers(later, batch) for batch in (1, 2)] == [[0, 1], [2, 3, 4, 5, 6, 7, 8]]
+
+
+def test_of_two_drivers_that_plan_one_batch_the_first_counts(tmp_path: Path) -> None:
+    store, source = Watched(entries_in(tmp_path)), Numbers(1)
+    late = driver(store, source)
+
+    def overtake() -> None:
+        source.there = 4
+        assert driver(store.inner, source, most=3).has_batch(1)
+
+    store.before = once(overtake, "create")
+    assert late.has_batch(1)
+    assert numbers(late, 1) == [0, 1, 2]
+    assert late.has_batch(2)
+    assert numbers(late, 2) == [3]
+
+
+def test_a_plan_whose_answer_was_lost_counts_and_no_split_is_left_out(tmp_path: Path) -> None:
+    for moment in ("before", "after"):
+        store, source = Watched(entries_in(tmp_path / moment)), Numbers(5)
+
+        def lose() -> None:
+            raise OSError(errno.ETIMEDOUT, "no answer")
+
+        setattr(store, moment, once(lose, "create"))
+        one = driver(store, source)
+        assert [one.has_batch(batch) for batch in (1, 2, 3)] == [True] * 3
+        assert [numbers(one, batch) for batch in (1, 2, 3)] == [[0, 1], [2, 3], [4]]
+
+
+def test_an_error_of_store_or_source_loses_no_split(tmp_path: Path) -> None:
+    store, source = Watched(entries_in(tmp_path)), Numbers(3)
+    one = driver(store, source)
+
+    def refuse() -> None:
+        raise NotCreated(errno.ENOSPC, "No space left on device")
+
+    store.before = once(refuse, "create")
+    with pytest.raises(PlanNotMade, match=r"batch 1 .* the place: .*No space left"):
+        one.has_batch(1)
+    source.fails = True
+    with pytest.raises(PlanNotMade, match="the catalogue does not answer"):
+        one.has_batch(1)
+    source.fails = False
+    assert one.has_batch(1)
+    assert numbers(one, 1) == [0, 1]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_after_a_crash_at_any_operation_each_split_is_in_one_batch(
+    tmp_path: Path, when: Any
+) -> None:
+    for at in range(40):
+        folder, source = tmp_path / str(at), Numbers(5)
+        files = FaultyFileSystem(LocalFileSystem(), Fault(at, "crash", when))
+        dying = driver(DirectoryEntries(str(folder), files), source)
+        told: list[list[int]] = []
+        try:
+            while dying.has_batch(len(told) + 1):
+                told.append(numbers(dying, len(told) + 1))
+        except SimulatedCrash:
+            source.there = 7
+        planned = all_planned(entries_in(folder), source)
+        assert planned[: len(told)] == told
+        assert [one for batch in planned for one in batch] == list(range(source.there))
+        if not files.has_struck:
+            break
+    else:
+        pytest.fail("there are more operations than were tried")
+
+
+def test_a_driver_that_was_suspended_is_told_of_no_batch_that_is_forgotten(tmp_path: Path) -> None:
+    store, source = Watched(entries_in(tmp_path)), Numbers(1)
+
+    late = driver(store, source, most=1)
+    planned = driver(store.inner, source, most=1)
+
+    def go_on_slowly() -> None:
+        source.there = RETAINED + 2
+        for batch in range(1, RETAINED + 2):
+            assert planned.has_batch(batch)
+
+    store.before = once(go_on_slowly, "create")
+    with pytest.raises(PlanOvertaken, match="batch 1 has no plan in the place, and batch 101 has"):
+        late.has_batch(1)
+    with pytest.raises(PlanForgotten, match="the plan of batch 1 is not in the place any more"):
+        planned.splits(0, 1)
+
+
+def test_a_hundred_plans_are_kept(tmp_path: Path) -> None:
+    entries, source = entries_in(tmp_path), Numbers(RETAINED + 20)
+    one = driver(entries, source, most=1)
+    for batch in range(1, RETAINED + 21):
+        assert one.has_batch(batch)
+    assert plans_of(entries, STREAM).numbers() == list(range(21, RETAINED + 21))
+
+
+def test_where_only_what_is_there_is_wanted_the_source_looks_once(tmp_path: Path) -> None:
+    source = Numbers(3)
+
+    def make(begun: Any) -> BatchEnumerator:
+        made = BatchEnumerator(source, begun, at_most(1))
+        made.looks = False
+        return made
+
+    one = Planning(entries_in(tmp_path), "the place", STREAM, make)
+    assert one.has_batch(1)
+    source.there = 9
+    assert [one.has_batch(batch) for batch in (2, 3, 4)] == [True, True, False]
+
+
+def test_what_an_enumerator_gives_beyond_the_limit_waits_for_the_next_batch(
+    tmp_path: Path,
+) -> None:
+    class Generous(SplitEnumerator):
+        def __init__(self, context: SplitEnumeratorContext, state: Any) -> None:
+            self.context, self.given = context, state or 0
+
+        def handle_split_request(self, subtask: int) -> None:
+            if self.given == 5:
+                self.context.signal_no_more_splits(subtask)
+                return
+            self.given = 5
+            splits = [SourceSplit(str(number), number) for number in range(5)]
+            self.context.assign_splits({subtask: splits})
+
+        def add_splits_back(self, splits: list[SourceSplit], subtask: int) -> None:
+            raise AssertionError("what was given out stays in its plan")
+
+        def add_reader(self, subtask: int) -> None:
+            pass
+
+        def snapshot_state(self, checkpoint_id: int) -> Any:
+            return self.given
+
+    class Bunch(Numbers):
+        def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
+            return Generous(context, state)
+
+    entries = entries_in(tmp_path)
+    assert driver(entries, Bunch(0)).has_batch(1)
+    assert all_planned(entries, Bunch(0)) == [[0, 1], [2, 3], [4]]
+
+
+def test_the_state_of_another_version_is_upgraded_by_the_source(tmp_path: Path) -> None:
+    class Renamed(Numbers):
+        state_version = 2
+
+        def upgrade_state(self, version: int, state: Any) -> Any:
+            assert version == 1
+            return state
+
+    entries = entries_in(tmp_path)
+    assert driver(entries, Numbers(5)).has_batch(1)
+    assert all_planned(entries, Renamed(5)) == [[0, 1], [2, 3], [4]]

@@ -1,0 +1,39 @@
+"""A client of Spark Connect: the sink, frames and `once` need nothing of the driver's Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from epochgate.spark.java import use_java
+
+pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(600)]
+ROOT = Path(__file__).parents[3]
+
+
+def test_each_batch_is_there_once_through_a_server_of_spark_connect(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="the client of Spark Connect is not installed")
+    use_java()
+    program = [sys.executable, "-m", "tests.spark.streaming.connect_program", str(tmp_path)]
+    own = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    done = subprocess.run(
+        program, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, timeout=580
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads((tmp_path / "seen.json").read_text()) == {
+        "batches": [[0, 1], [1, 2]],
+        "is_once": True,
+        "frames": 3,
+        "calls": [[0, 1, 2], [2]],
+        "sums": ['{"sum(id)":145}', '{"sum(id)":245}', '{"sum(id)":45}'],
+        "without a name": True,
+    }

@@ -1,0 +1,111 @@
+"""Sources of ours in streaming queries: each row once, in the batch that it was planned for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from epochgate.spark.ingest import ingest
+from epochgate.spark.streaming import register
+from tests.spark.shared import session_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROWS = 10
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    session = session_of("tests/spark/streaming/test_source.py")
+    register(session)
+    return session
+
+
+def land(folder: Path, first: int, end: int) -> None:
+    (folder / "landing").mkdir(exist_ok=True)
+    for number in range(first, end):
+        ids = range(number * ROWS, (number + 1) * ROWS)
+        table = pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{one}" for one in ids]})
+        pq.write_table(table, folder / "landing" / f"{number:03}.parquet")
+
+
+class Batches:
+    """What a query was given: batch -> ids, each time that it ran."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.seen: list[tuple[int, list[int]]] = []
+        self.during: Callable[[int], None] = lambda batch: None
+
+    def run(self, source: str, schema: str | None = None, **options: str) -> None:
+        """Run a query until what is there now was read."""
+        reader = self.spark.readStream.format("epochgate").option("source", source)
+        reader = reader.option("state", str(self.folder / "state")).option("settle", "0")
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        stream = (reader if schema is None else reader.schema(schema)).load()
+        query = (
+            stream.writeStream.foreachBatch(self._note)
+            .option("checkpointLocation", str(self.folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    def _note(self, frame: Any, batch: int) -> None:
+        self.seen.append((batch, sorted(row["id"] for row in frame.collect())))
+        self.during(batch)
+
+
+def ids(first: int, end: int) -> list[int]:
+    return list(range(first * ROWS, end * ROWS))
+
+
+@pytest.mark.timeout(240)
+def test_files_come_in_batches_of_the_size_asked_for_and_those_that_come_later_in_the_next(
+    spark: Any, tmp_path: Path
+) -> None:
+    from pyspark.errors.exceptions.base import StreamingQueryException
+
+    land(tmp_path, 0, 3)
+    batches = Batches(spark, tmp_path)
+
+    def fail(batch: int) -> None:
+        land(tmp_path, 3, 4)
+        raise RuntimeError("as a bug would")
+
+    batches.during = fail
+    landing = str(tmp_path / "landing")
+    with pytest.raises(StreamingQueryException, match="as a bug would"):
+        batches.run(landing, maxSplitsPerBatch="2")
+    batches.during = lambda batch: None
+    # What is planned stays as it is, also with another limit and more files.
+    batches.run(landing, maxSplitsPerBatch="9", partitions="1")
+    assert batches.seen == [(0, ids(0, 2)), (0, ids(0, 2)), (1, ids(2, 4))]
+    batches.run(landing)
+    assert len(batches.seen) == 3
+
+    result = ingest(spark, landing, str(tmp_path / "table"), parallelism=2)
+    assert result.rows_visible == 4 * ROWS
+    read = pq.read_table(str(tmp_path / "table"))["id"].to_pylist()
+    assert sorted(read) == sorted(one for _, of in batches.seen[1:] for one in of)
+
+
+@pytest.mark.timeout(240)
+def test_a_source_of_the_users_is_read_as_a_resident_job_reads_it(
+    spark: Any, tmp_path: Path
+) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for page in "abc":
+        (pages / page).write_text(f"{ord(page)} {ord(page) + 100}")
+    batches = Batches(spark, tmp_path)
+    named = "tests.spark.streaming.pages_source:Pages"
+    options = {"maxSplitsPerBatch": "2", "source.folder": str(pages)}
+    batches.run(named, "id long, page string", **options)
+    assert batches.seen == [(0, [97, 98, 197, 198]), (1, [99, 199])]
