@@ -27,9 +27,11 @@ examples:
   epochgate fuzz --profile nightly        a hundred thousand
   epochgate fuzz --minutes 30             sessions of the profile, with one seed after the other
   epochgate fuzz --profile dev --seed 7   the same schedules again
+  epochgate fuzz tests.test_rules         the simulated tests of a module of yours
 
-What is fuzzed is epochgate itself, with user code that is made up. Coordinators, operators and
-sinks of your own are fuzzed in a SimulatedJob: docs/testing.md, docs/certifying.md.
+With MODULE[:TEST] your own coordinators, operators and sources are fuzzed, in simulated tests
+(docs/testing.md); without it epochgate itself, with user code that is made up. Sinks of your own
+are certified by `epochgate certify-sink` (docs/certifying.md).
 
 Exit codes: 0 nothing found, 1 an invariant was broken, 2 misuse."""
 

@@ -9,6 +9,7 @@ not before it is told (nightly).
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import sys
 import time
@@ -61,6 +62,13 @@ class Limit:
             return True  # it was explored before
         return found.failure is not None or found.runs >= simulation.runs * self.effort
 
+    def cut_short(self, simulation: Simulation, found: Found) -> str:
+        """That the seconds have ended a test before its runs were done, in words."""
+        wanted = simulation.runs * self.effort
+        if self.is_enough(simulation, found) or math.isinf(wanted):
+            return ""
+        return f"; {self.seconds:,.0f} s were over before the {wanted:,.0f} of the profile"
+
 
 def run_tests(arguments: argparse.Namespace) -> int:
     """Run them; returns 1 when one has failed."""
@@ -72,7 +80,7 @@ def run_tests(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         found = _search(module, tests, limit, *stack.enter_context(_places(arguments)))
     for name in found:
-        _print_outcome(name, found[name])
+        _print_outcome(name, found[name], limit.cut_short(tests[name], found[name]))
     print(f"\n{_pace(found, limit)}")
     for line in feedback(found, arguments.rows, "--rows"):
         print(line)
@@ -180,7 +188,7 @@ def _pace(found: dict[str, Found], limit: Limit) -> str:
     return f"{seeds:,} seeds in {seconds:.1f} s{hourly}"
 
 
-def _print_outcome(name: str, found: Found) -> None:
+def _print_outcome(name: str, found: Found, cut_short: str) -> None:
     from epochgate.runtime.testing.worlds.report import report, vacuous
 
     print()
@@ -189,7 +197,7 @@ def _print_outcome(name: str, found: Found) -> None:
     elif found.never:
         print(vacuous(name, found))
     else:
-        print(f"{name}: nothing found in {found.runs:,} runs, {found.steps:,} steps")
+        print(f"{name}: nothing found in {found.runs:,} runs, {found.steps:,} steps{cut_short}")
 
 
 def _write(

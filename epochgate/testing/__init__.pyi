@@ -38,6 +38,7 @@ from epochgate.runtime.testing.worlds.searching import (
     NotReplayed as NotReplayed,
 )
 from epochgate.runtime.testing.worlds.simulate import (
+    ExploredInPart as ExploredInPart,
     explore as explore,
     replay as replay,
     simulate as simulate,

@@ -23,6 +23,18 @@ def test_a_right_test_has_nothing_found_and_a_summary(capsys: pytest.CaptureFixt
     assert "(--rows lists them)" in shown
 
 
+def test_a_profile_that_time_has_ended_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fuzz", f"{MODULE}:right", "--profile", "ci", "--minutes", "0.0001"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"right: nothing found in \d+ runs, .*; 0 s were over before the 80 ", shown)
+
+
+def test_the_help_says_what_is_fuzzed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fuzz", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "With MODULE[:TEST] your own coordinators, operators and sources are fuzzed" in shown
+
+
 def test_a_whole_module_is_judged_test_by_test_and_written_as_files(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

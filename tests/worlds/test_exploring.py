@@ -8,7 +8,7 @@ import pytest
 
 from epochgate.runtime.testing.worlds.exploring import Exploration, Explored
 from epochgate.runtime.testing.worlds.running import Body
-from epochgate.testing import SimulationFailed, World, explore
+from epochgate.testing import ExploredInPart, SimulationFailed, World, explore
 from tests.worlds.counting import Counting, CountingOn, CountingTooEarly, counting_job
 from tests.worlds.planted import PLANTED
 from tests.worlds.rules import Applying, RulesProvider
@@ -102,3 +102,12 @@ def test_an_explored_test_fails_with_the_report() -> None:
         world.job(RulesProvider(), operators=Applying)
 
     test_rules()
+
+
+def test_an_explored_test_that_ends_early_passes_with_a_warning() -> None:
+    @explore(faults_max=1, delays_max=1, seconds=0.5)
+    def test_sums(world: World) -> None:
+        one_checkpoint(Counting)(world)
+
+    with pytest.warns(ExploredInPart, match="test_sums: explored in part within F=1, delays<=1"):
+        test_sums()

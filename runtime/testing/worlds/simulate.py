@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast, overload
 
-from epochgate.runtime.testing.worlds.exploring import Exploration
+from epochgate.runtime.testing.worlds.exploring import Exploration, Explored
 from epochgate.runtime.testing.worlds.faults import FAULTS, known
 from epochgate.runtime.testing.worlds.report import SimulationFailed, Vacuous, report
 from epochgate.runtime.testing.worlds.schedule import ORDERS
@@ -63,6 +64,10 @@ class Simulation:
             raise Vacuous(self.name, found)
 
 
+class ExploredInPart(UserWarning):
+    """The time of an exploration was up before every schedule within its bound was run."""
+
+
 @dataclass(frozen=True)
 class Systematic(Simulation):
     """A simulated test that runs every schedule within a bound."""
@@ -71,16 +76,20 @@ class Systematic(Simulation):
     seconds: float | None = None
 
     def check(self, **arguments: Any) -> Found:
-        """Explore, or run what the command line says; raises SimulationFailed, Vacuous."""
+        """Explore, or run what the command line says, and warn where time was up before all of the
+        bound was seen; raises SimulationFailed, Vacuous.
+        """
         __tracebackhide__ = True
         if CHOSEN.token is not None or CHOSEN.seed is not None:
             return super().check(**arguments)
         found = self.explored(self.seconds, **arguments)
         CHOSEN.note(self.name, found)
         self.judge(found)
+        if not found.is_complete:
+            warnings.warn(f"{self.name}: {found.told()}", ExploredInPart, stacklevel=3)
         return found
 
-    def explored(self, seconds: float | None, **arguments: Any) -> Found:
+    def explored(self, seconds: float | None, **arguments: Any) -> Explored:
         """Explore as far as there is time."""
         exploration = Exploration(self.search(**arguments), self.faults_max, self.delays_max)
         return exploration.explore(seconds)
