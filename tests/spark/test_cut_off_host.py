@@ -80,6 +80,7 @@ def workers(job: NumberJob) -> list[str]:
     return [worker_of(job.pid(subtask)) for subtask in range(job.parallelism)]
 
 
+@pytest.mark.deep
 def test_a_job_begins_on_the_hosts_that_reach_the_driver(spark: Any, switch: Path) -> None:
     switch.write_text("work-0")
     with number_job(spark, 100, parallelism=2) as job:
@@ -108,6 +109,7 @@ def test_a_host_that_loses_the_driver_while_the_job_runs_is_avoided(
     assert result.report.global_restarts == 0
 
 
+@pytest.mark.deep
 def test_a_job_without_other_slots_waits_with_a_warning_until_the_host_is_back(
     spark: Any, switch: Path
 ) -> None:
