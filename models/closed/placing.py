@@ -20,7 +20,7 @@ from epochgate.models.placement import GIVEN_UP, STRANDED, Placement
 
 
 class PlacedTask(ClosedSystem):
-    """A task among hosts that may be cut off from the driver: it ends up where it can reach it."""
+    """A task among hosts that may be cut off: it ends up where it can reach the driver."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"hosts": 3, "F": 3, "R": 1}
     INDEX_SETS: ClassVar[dict[str, str]] = {"host": "hosts"}

@@ -67,7 +67,10 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     SplitAssignments: OF_SOURCES,
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),
-    BatchDecisions: ("tests/runtime/steering/test_deciding.py",),
+    BatchDecisions: (
+        "tests/runtime/steering/test_deciding.py",
+        "tests/runtime/steering/test_control.py",
+    ),
     BatchPlans: ("tests/runtime/steering/test_planning.py",),
     ControlUpdates: ("tests/runtime/steering/test_updating.py",),
     Placements: ("tests/spark/test_placing.py",),

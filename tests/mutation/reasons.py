@@ -237,6 +237,16 @@ AWAITED_BY_BOTH = (
 UNPLACED = "the number is read while the place is taken: there are only more states"
 
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
+    "control_update: update from idle: without begin": (
+        "number and tries are set again with the newest version: there are only more states"
+    ),
+    "batch_plan: found from looking when is_forgotten: ignored": (
+        "a gap: the tests of the runtime remove each plan that is forgotten, so that none is found"
+    ),
+    "batch_plan: restored from restoring: without note_restored": (
+        "each batch then restores the enumerator from the plan before, which is more work for the "
+        "same plans"
+    ),
     "assignment.free: `self.attempt[place] = 0` -> `pass`": UNPLACED,
     "assignment.free: `self.attempt[place] = 0` -> `self.attempt[place] = 1`": UNPLACED,
     "checkpoint.forget_parts: `self.coordinators_due = 0` -> `pass`": COUNT_OF_PARTS,

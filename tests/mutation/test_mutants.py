@@ -25,6 +25,7 @@ SAID_OTHERWISE = (
     "lifecycle: attempt_ended from any state when is_last_end: without ask_for_last",
     "lifecycle: attempt_running from any state when is_last_running: without resume_request",
     "task: event from running, ended when not is_next and not is_old: without call_gap",
+    "placement: reached from any state but given_up when is_suspect: without trust",
 )
 """Mutants of actions that mean the same as one of a guard, which comes before them."""
 

@@ -39,6 +39,14 @@ def test_an_update_is_not_in_a_batch_that_was_decided_before_it(tmp_path: Path) 
     assert one.decide(1).value == {"limit": 700}
 
 
+def test_a_decision_names_the_first_batch_with_its_version(tmp_path: Path) -> None:
+    entries = entries_in(tmp_path)
+    one = driver(entries)
+    assert [one.decide(batch).since for batch in (0, 1)] == [0, 0]
+    update(entries, limit=700)
+    assert [one.decide(batch).since for batch in (2, 3, 4)] == [2, 2, 2]
+
+
 def test_of_two_drivers_that_decide_for_one_batch_the_first_counts(tmp_path: Path) -> None:
     store = Watched(entries_in(tmp_path))
 
