@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import Bool, Int, Machine, Port, Row, System, Trigger, machines, output
+from epochgate.fsm import STAY, Bool, Int, Machine, Port, Row, System, Trigger, machines, output
 
 IDLE, LOOKING, RESTORING, CHOOSING = "idle", "looking", "restoring", "choosing"
 WRITING, CONFIRMING = "writing", "confirming"
@@ -49,6 +49,12 @@ class PlanPort(Port):
 
     def forget(self, batch: int) -> None:
         """Remove the plans of this batch and of those before."""
+
+    def give(self, batch: int) -> None:
+        """Read the splits of this batch, if its plan is there."""
+
+    def withhold(self, batch: int) -> None:
+        """Read none: the plan is forgotten."""
 
     def tell(self, batch: int) -> None:
         """There is a batch."""
@@ -82,6 +88,7 @@ class BatchPlan(Machine):
     """How many answers to writing the plan were lost."""
 
     ask: Trigger
+    read: Trigger
     found: Trigger
     missing: Trigger
     restored: Trigger
@@ -97,6 +104,11 @@ class BatchPlan(Machine):
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("ask",       IDLE,       LOOKING,    None,
             "note_batch, ask_look",          "Spark asks whether there is more"),
+
+        Row("read",      IDLE,       STAY,       "not is_forgotten",
+            "give",                          "Spark runs the batch, for the first time or again"),
+        Row("read",      IDLE,       STAY,       "is_forgotten",
+            "withhold",                      "it may be one that came after the batch was forgotten"),
 
         Row("found",     LOOKING,    IDLE,       "not is_forgotten",
             "tell",                          "it was planned before, and Spark may know of it"),
@@ -155,6 +167,12 @@ class BatchPlan(Machine):
 
     def ask_look(self) -> None:
         self.store.look(self.batch)
+
+    def give(self, later: int, batch: int) -> None:
+        self.store.give(batch)
+
+    def withhold(self, later: int, batch: int) -> None:
+        self.store.withhold(batch)
 
     def tell(self) -> None:
         self.store.tell(self.batch)

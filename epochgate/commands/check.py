@@ -274,6 +274,15 @@ def studies() -> dict[str, type[ClosedSystem]]:
     return {**STUDIES, **CASES}
 
 
+def broken() -> dict[str, type[ClosedSystem]]:
+    """Return the variants that must fail; the installed package has none."""
+    if importlib.util.find_spec("epochgate.models.studies") is None:
+        return {}
+    from epochgate.models.studies.broken.catalogue import BROKEN
+
+    return {name: variant.system for name, variant in BROKEN.items()}
+
+
 def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
     """Return the systems that the names mean, all of epochgate's when there are none.
 
@@ -290,10 +299,13 @@ def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
             found[name] = imported(name)
         elif name in known:
             found[name] = known[name]
+        elif name in (variants := broken()):
+            found[name] = variants[name]
         else:
             raise UnknownSystem(
                 f"there is no system {name!r}; choose from {', '.join(known)}, "
-                f"or name one of your own as module:Class"
+                f"or name one of your own as module:Class; "
+                f"the variants that must fail are in models/studies/broken/catalogue.py"
             )
     return found
 

@@ -56,21 +56,10 @@ class CommitterOfSinks(Committer):
         self.committers = dict(committers)
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
-        """Open each; where one raises, close those that were opened before it.
-
-        Raises UnknownSink.
-        """
+        """Open each, with what is its own. Raises UnknownSink, and what a committer raises."""
         parts = {checkpoint: self._parts(flat) for checkpoint, flat in restored.items()}
-        opened: list[Committer] = []
-        try:
-            for label, committer in self.committers.items():
-                own = {checkpoint: part[label] for checkpoint, part in parts.items()}
-                committer.open(run_id, own)
-                opened.append(committer)
-        except BaseException:
-            for committer in opened:
-                committer.close()
-            raise
+        for label, committer in self.committers.items():
+            committer.open(run_id, {number: part[label] for number, part in parts.items()})
 
     def check(self, committables: Committables) -> None:
         """Let each look at its own part. Raises UnknownSink."""
@@ -94,7 +83,7 @@ class CommitterOfSinks(Committer):
         }
 
     def close(self) -> None:
-        """Close each; the first error is raised once all were closed."""
+        """Close each, also one that was not opened; the first error is raised once all were."""
         close_all(self.committers.values())
 
     def _parts(self, committables: Committables) -> dict[str, Committables]:

@@ -1,7 +1,8 @@
 """What was decided and updated, read from outside: which batch ran with what, and since when.
 
-Decides nothing: since when a version is in force stands in the decisions, which never change. Reads
-while queries run; an entry that is removed meanwhile is left out. Any process, any thread.
+Decides nothing: which numbers count is a guard of the machine, and since when a version is in force
+stands in the decisions, which never change. Reads while queries run; an entry that is removed
+meanwhile is left out. Any process, any thread.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from epochgate.runtime.steering.errors import HistoryForgotten
 from epochgate.runtime.steering.place import Entries, Numbered, decisions_of, versions_of
 from epochgate.runtime.steering.values import Value
 
-RETAINED = BatchDecisions.CONSTANTS["retained"]
+_DECISIONS = BatchDecisions()
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,9 @@ def _first(numbered: Numbered, control: str, query: str, version: int) -> int | 
 
 
 def _counting(numbers: list[int]) -> list[int]:
-    """Without those that are forgotten by their number."""
-    return [number for number in numbers if numbers[-1] - number < RETAINED]
+    """Without those that are forgotten by their number; of updates as of decisions."""
+    (machine,) = _DECISIONS.batch_decision
+    return [number for number in numbers if not machine.is_forgotten(numbers[-1] - number)]
 
 
 def _newest_of(numbered: Numbered) -> Iterator[dict[str, Any]]:

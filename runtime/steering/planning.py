@@ -20,7 +20,7 @@ from epochgate.runtime.source.split import SourceSplit, pack, pack_splits, unpac
 from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOvertaken
 from epochgate.runtime.steering.place import Entries, NotCreated, Numbered, plans_of
 
-RETAINED: Final = BatchPlans.CONSTANTS["retained"]
+NO_OUTCOME: Final = InvariantBroken("the machine has not told what it decided")
 
 
 class Choosing(Protocol):
@@ -61,7 +61,9 @@ class Planning:
         self._listed: list[int] = []
         self._splits: list[SourceSplit] = []
         """What was taken for the plan that is being made."""
-        self._outcome: bool | EpochgateError = InvariantBroken("the plan has no end")
+        self._found: list[SourceSplit] = []
+        """Of the batches that are being read."""
+        self._outcome: bool | EpochgateError = NO_OUTCOME
         self._error: BaseException | None = None
         with contextlib.suppress(OSError):  # what is left there harms nothing
             self._plans.sweep()
@@ -73,24 +75,19 @@ class Planning:
         """
         self._error = None
         self._machine.ask(batch)
-        self._system.settle()
-        if isinstance(self._outcome, EpochgateError):
-            raise self._outcome from self._error
-        return self._outcome
+        return self._settled()
 
     def splits(self, after: int, through: int) -> list[SourceSplit]:
         """The splits of these batches, in their order. Raises PlanForgotten, PlanNotMade."""
-        found: list[SourceSplit] = []
+        self._error, self._found = None, []
         for batch in range(after + 1, through + 1):
             try:
-                if self._later(batch) >= RETAINED:  # it may be one that came late
-                    raise PlanForgotten(self._place, batch)
-                found.extend(unpack_splits(base64.b64decode(self._plans.get(batch)["splits"])))
-            except FileNotFoundError as error:
-                raise PlanForgotten(self._place, batch) from error
-            except (OSError, ValueError, KeyError) as error:
+                later = self._later(batch)
+            except (OSError, ValueError) as error:
                 raise PlanNotMade(self._place, batch, str(error)) from error
-        return found
+            self._machine.read(later, batch)
+            self._settled()
+        return self._found
 
     def close(self) -> None:
         """End the enumerator."""
@@ -101,6 +98,13 @@ class Planning:
     @property
     def _machine(self) -> BatchPlan:
         return self._system.batch_plan[0]
+
+    def _settled(self) -> bool:
+        self._system.settle()
+        outcome, self._outcome = self._outcome, NO_OUTCOME
+        if isinstance(outcome, EpochgateError):
+            raise outcome from self._error
+        return outcome
 
     # port `store`
 
@@ -170,6 +174,18 @@ class Planning:
                 self._plans.delete(number)
             if self._enumerator is not None:
                 self._enumerator.forgotten(batch)
+
+    def give(self, _: int, batch: int) -> None:
+        try:
+            self._found += unpack_splits(base64.b64decode(self._plans.get(batch)["splits"]))
+            self._outcome = True
+        except FileNotFoundError as error:
+            self._error, self._outcome = error, PlanForgotten(self._place, batch)
+        except (OSError, ValueError, KeyError) as error:
+            self._error, self._outcome = error, PlanNotMade(self._place, batch, str(error))
+
+    def withhold(self, _: int, batch: int) -> None:
+        self._outcome = PlanForgotten(self._place, batch)
 
     def tell(self, _: int, batch: int) -> None:
         self._outcome = True

@@ -138,7 +138,7 @@ class SimulatedJob:
         def configure(start: int) -> JobConfiguration:
             subtasks = parallelism if isinstance(parallelism, int) else parallelism(start)
             restored = max(shelf.checkpoints, default=None)
-            this = SinkStart("simulated", f"run-{start}", restored)
+            this = SinkStart("simulated", f"run-{start}", restored, epoch=start + 1)
             starts.append(pipeline.prepared(this, subtasks, **settings))
             return starts[-1].configuration
 

@@ -10,6 +10,7 @@ import pytest
 from epochgate.cli import main
 from epochgate.commands.check import systems
 from epochgate.models.catalogue import SYSTEMS
+from epochgate.models.studies.broken.catalogue import BROKEN
 from epochgate.models.studies.catalogue import STUDIES
 
 
@@ -38,6 +39,16 @@ def test_a_system_of_ones_own_that_fails_shows_the_way(
         "NoValve",
         9,
     )
+
+
+def test_a_variant_that_must_fail_is_named_as_in_the_catalogue(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["check", "planning.nothing_written"]) == 1
+    shown = capsys.readouterr().out
+    assert BROKEN["planning.nothing_written"].says in shown
+    assert main(["check", "planning.nothing"]) == 2
+    assert "models/studies/broken/catalogue.py" in capsys.readouterr().err
 
 
 def test_json_on_stdout_is_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

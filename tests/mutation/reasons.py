@@ -52,8 +52,6 @@ NONE_LOST = "the surroundings do not count what is lost; a scenario shows that 0
 IN_ORDER = "the rows ask in order where the number lies, and a number lies in one place"
 
 EQUIVALENT: dict[str, str] = {
-    "batch_plan: missing from looking when not is_overtaken and is_current: regardless of "
-    "is_overtaken": "the closed system has no driver with an enumerator that is overtaken there",
     "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
     "regardless of is_behind": IN_ORDER,
     "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
@@ -144,6 +142,11 @@ EQUIVALENT: dict[str, str] = {
 REFUSED_ANYWAY = "it is refused either way, and the closed system does not look at the reason"
 
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
+    "batch_plan: missing from looking when not is_overtaken and is_current: regardless of "
+    "is_overtaken": "the plan is made for nothing, and refused when it is confirmed",
+    "lifecycle: cancel from created: without tell_cause": (
+        "it tells people why the job ends, and nothing depends on it; a scenario shows it"
+    ),
     "query_batch: looked from looking when not is_strange and is_behind: regardless of "
     "is_strange": REFUSED_ANYWAY,
     "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
@@ -238,25 +241,10 @@ AWAITED_BY_BOTH = (
 )
 UNPLACED = "the number is read while the place is taken: there are only more states"
 
-PLANS = (
-    "a gap: no test of the runtime has a driver that is overtaken while it plans, a plan that is "
-    "forgotten and still there, or a store that never answers while a plan is written"
-)
-
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "control_update: update from idle: without begin": (
         "number and tries are set again with the newest version: there are only more states"
     ),
-    "batch_plan: found from looking when is_forgotten: ignored": PLANS,
-    "batch_plan: found from looking when not is_forgotten: regardless of is_forgotten": PLANS,
-    "batch_plan: found from looking when is_forgotten: without refuse": PLANS,
-    "batch_plan: missing from looking when not is_overtaken and not is_current: regardless of "
-    "is_overtaken": PLANS,
-    "batch_plan: missing from looking when is_overtaken: without refuse": PLANS,
-    "batch_plan: missing from looking when is_overtaken: ignored": PLANS,
-    "batch_plan: unknown from writing when may_retry: regardless of may_retry": PLANS,
-    "batch_plan: unknown from writing when may_retry: without count_try": PLANS,
-    "batch_plan: unknown from writing when not may_retry: without report_failure": PLANS,
     "batch_plan: restored from restoring: without note_restored": (
         "each batch then restores the enumerator from the plan before, which is more work for the "
         "same plans"

@@ -260,8 +260,10 @@ def test_what_has_no_label_is_the_first_sinks() -> None:
 
 def test_a_sink_that_cannot_open_leaves_none_open() -> None:
     first, second = Shelf(), Shelf(errors=[OSError("no network")])
+    both = CommitterOfSinks({"first": first, "second": second})
     with pytest.raises(OSError, match="no network"):
-        CommitterOfSinks({"first": first, "second": second}).open("run", {})
+        both.open("run", {})
+    both.close()
     assert not first.is_open
 
 

@@ -57,6 +57,7 @@ READS = {
     "runtime/testing/worlds/rig.py": "a claim looks at the operators that are open",
     "runtime/testing/simulation.py": "a simulation runs until its job is steady",
     "runtime/source/assignment.py": "the user's call is refused whole, before any split is sent",
+    "runtime/steering/history.py": "what is forgotten by its number is not shown either",
     "spark/job.py": "the status of a job is shown",
 }
 

@@ -19,6 +19,7 @@ from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.studies.broken import sources
 from epochgate.runtime.testing.worlds.running import Body
 from tests.mutation.checking import Bounds, bounds
+from tests.worlds.planted import replaced_and_silent
 from tests.zoo import bodies, broken_job as job, jobs, shells
 from tests.zoo.plants import Plant, Shell
 
@@ -128,7 +129,7 @@ BUGS: dict[str, Bug] = {
         "the threads of an enumerator that was replaced go on, and race its successor",
         shells.leaky_fence,
         design="hudi.two_coordinators",
-        body=jobs.replaced,
+        body=replaced_and_silent,
     ),
     "every failure counts": Bug(
         "FLINK-19535",

@@ -7,11 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from epochgate.pipeline import FunctionSource, Pipeline
-from epochgate.runtime import CoordinatorContext, OperatorContext, RecreateOnReset, SubtaskGateway
+from epochgate.runtime import CoordinatorContext, OperatorContext, SubtaskGateway
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.testing import World, read_once
 from tests.worlds.counting import Counting, CountingProvider, Listing
-from tests.worlds.rules import Applying, Rules, RulesProvider
 from tests.worlds.test_suites import Numbers
 from tests.zoo.bodies import (
     Notes,
@@ -236,33 +235,3 @@ def pairs(world: World) -> None:
         job.checkpoint()
     world.calm()
     assert job.checkpoint().done(), "a checkpoint is not answered"
-
-
-class Counted(Rules):
-    """Counts how often it acts after another has taken its place."""
-
-    def __init__(self, context: CoordinatorContext, made: list[Any], late: list[int]) -> None:
-        super().__init__(context)
-        self.made, self.late = made, late
-        made.append(self)
-
-    def start(self) -> None:
-        self.context.post_later(5.0, self.tick)
-
-    def tick(self) -> None:
-        if self.made[-1] is not self:
-            self.late.append(len(self.made))
-        self.change("tick")
-
-
-def replaced(world: World) -> None:
-    """A coordinator that was replaced does nothing any more."""
-    made: list[Any] = []
-    late: list[int] = []
-    world.always("no replaced coordinator acts", lambda: not late)
-    world.job(
-        lambda: RecreateOnReset(RulesProvider(lambda context: Counted(context, made, late))),
-        operators=Applying,
-        subtasks=2,
-    )
-    world.move(10)

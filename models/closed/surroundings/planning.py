@@ -146,6 +146,7 @@ class Driver(Environment):
     fail: Trigger
     log: Trigger
     work: Trigger
+    withhold: Trigger
     commit: Trigger
     die: Trigger
 
@@ -164,8 +165,8 @@ class Driver(Environment):
             None,                          "there is none now"),
         Row("refuse",    ASKING,  GONE,    None,
             "restart",                     "the query fails"),
-        Row("fail",      ASKING,  GONE,    None,
-            "restart",                     "the query fails"),
+        Row("fail",      ASKING,  UP,      None,
+            None,                          "nothing was planned: Spark asks again, or the query fails"),
 
         Row("log",       TOLD,    RUNNING, "is_next",
             "log_next",                    "its offset is made durable"),
@@ -174,9 +175,9 @@ class Driver(Environment):
         Row("log",       TOLD,    GONE,    "not is_next and not is_mine",
             "restart",                     "another driver has gone on"),
 
-        Row("work",      RUNNING, STAY,    "can_read and not has_read",
-            "read",                        "the tasks read the splits"),
-        Row("work",      RUNNING, GONE,    "not can_read",
+        Row("work",      RUNNING, STAY,    "not has_read",
+            "ask_splits",                  "the tasks read the splits"),
+        Row("withhold",  RUNNING, GONE,    None,
             "restart",                     "the plan is forgotten: the batch was committed by another"),
         Row("commit",    RUNNING, UP,      "has_read and is_first",
             "commit_batch",                "the batch is over"),
@@ -207,12 +208,6 @@ class Driver(Environment):
             and not self.system.batch_plan[self.driver].has_enumerator
         )
 
-    def can_read(self) -> bool:
-        return (
-            self.system.stream.is_planned[self.batch]
-            and not self.system.stream.is_stray[self.batch]
-        )
-
     def has_read(self) -> bool:
         return self.system.client[self.driver].has_read
 
@@ -238,9 +233,9 @@ class Driver(Environment):
     def take_up(self) -> None:
         self.batch += 1
 
-    def read(self) -> None:
-        self.system.client[self.driver].has_read = True
-        self.system.stream.see(self.batch)
+    def ask_splits(self) -> None:
+        behind = self.system.client[self.driver].behind(self.batch)
+        self.system.batch_plan[self.driver].read(behind, self.batch)
 
     def commit_batch(self) -> None:
         self.system.client[self.driver].has_read = False
@@ -367,6 +362,8 @@ class Client(Environment):
         self.system.batch_plan[self.driver].unknown()
 
     def answer_broken(self) -> None:
+        if self.asked == CHOOSE:  # what it has given out until it failed is in no plan
+            self.given = self.system.stream.there
         self.asked = NOTHING
         self.batch = 0
         self.system.batch_plan[self.driver].broken()
@@ -414,6 +411,17 @@ class Client(Environment):
     def forget(self, batch: int) -> None:
         assert batch <= self.system.stream.committed, "what may be run again is not forgotten"
         self.system.stream.remove(batch)
+
+    def give(self, batch: int) -> None:
+        if self.system.stream.is_planned[batch]:
+            assert not self.system.stream.is_stray[batch], "what tasks read is not forgotten"
+            self.has_read = True
+            self.system.stream.see(batch)
+        else:
+            self.withhold(batch)
+
+    def withhold(self, batch: int) -> None:
+        self.system.driver[self.driver].withhold()
 
     def tell(self, batch: int) -> None:
         assert self.system.stream.is_planned[batch], "what Spark is told of can be read"

@@ -339,6 +339,12 @@ BROKEN: dict[str, Broken] = {
         14,
         "driver.ask client.lose client.answer driver.log driver.work",
     ),
+    "planning.forgotten_batch_read": Broken(
+        planning.ForgottenBatchRead,
+        "what tasks read is not forgotten",
+        25,
+        "client.lose driver.log driver.commit driver.ask client.arrive driver.work",
+    ),
     "planning.forgotten_batch_planned": Broken(
         planning.ForgottenBatchPlanned,
         "what Spark is told of can be read",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import Row, machines
+from epochgate.fsm import STAY, Row, machines
 from epochgate.models.batch_plan import CONFIRMING, IDLE
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.surroundings.planning import Planner
@@ -50,6 +50,23 @@ class TrustingPlanner(Planner):
 
     def is_there(self, later: int) -> bool:
         return True
+
+
+class CredulousPlanner(Planner):
+    """Reads whatever plan is there."""
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *(row for row in Planner.ROWS if row.trigger != "read"),
+        Row("read", IDLE, STAY, None, "give", "the plan is there"),
+    )
+    # fmt: on
+
+
+class ForgottenBatchRead(PlannedQuery):
+    """A plan is read that came after the batch was committed and forgotten."""
+
+    batch_plan: list[Planner] = machines(CredulousPlanner)
 
 
 class ForgottenBatchPlanned(PlannedQuery):

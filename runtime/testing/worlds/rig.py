@@ -129,7 +129,8 @@ class Rig:
 
     def _configure(self, start: int) -> JobConfiguration:
         restored = max(self.shelf.checkpoints, default=None)
-        self._parts = self.setup.prepare(SinkStart("simulated", f"run-{start}", restored))
+        this = SinkStart("simulated", f"run-{start}", restored, epoch=start + 1)
+        self._parts = self.setup.prepare(this)
         self.contexts.clear()
         self.coordinators.clear()
         for provider in self._parts.configuration.providers:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from epochgate.models.batch_decision import BatchDecisions
 from epochgate.runtime.steering import BatchOvertaken, DecisionNotMade
-from epochgate.runtime.steering.history import RETAINED, decisions
+from epochgate.runtime.steering.history import decisions
 from epochgate.runtime.steering.place import NotCreated, decisions_of
 from tests.runtime.steering.steered import (
     CONTROL,
@@ -20,6 +21,8 @@ from tests.runtime.steering.steered import (
     once,
     update,
 )
+
+RETAINED = BatchDecisions.CONSTANTS["retained"]
 
 
 def test_every_run_of_a_batch_sees_the_same_and_the_next_batch_what_is_newest(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.source import (
     ReaderContext,
@@ -22,11 +23,11 @@ from epochgate.runtime.source import (
 from epochgate.runtime.steering import PlanForgotten, Planning, PlanNotMade, PlanOvertaken
 from epochgate.runtime.steering.enumerating import BatchEnumerator
 from epochgate.runtime.steering.place import DirectoryEntries, Entries, NotCreated, plans_of
-from epochgate.runtime.steering.planning import RETAINED
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from tests.runtime.steering.steered import Watched, entries_in, once
 
 STREAM = "stream-1"
+RETAINED = BatchPlans.CONSTANTS["retained"]
 
 
 class Numbers(Source):
@@ -142,6 +143,28 @@ def test_an_error_of_store_or_source_loses_no_split(tmp_path: Path) -> None:
     assert numbers(one, 1) == [0, 1]
 
 
+def test_what_an_enumerator_gave_until_it_failed_is_given_again(tmp_path: Path) -> None:
+    class Unsteady(SplitQueueEnumerator):
+        requests = 0
+
+        def handle_split_request(self, subtask: int) -> None:
+            Unsteady.requests += 1
+            if Unsteady.requests == 4:
+                raise RuntimeError("the connection is gone")
+            super().handle_split_request(subtask)
+
+    class Catalogue(Numbers):
+        def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
+            return Unsteady(context, state, self.look, every_s=1.0)
+
+    one = driver(entries_in(tmp_path), Catalogue(4))
+    assert one.has_batch(1)
+    with pytest.raises(PlanNotMade, match="the connection is gone"):
+        one.has_batch(2)
+    assert one.has_batch(2)
+    assert [numbers(one, batch) for batch in (1, 2)] == [[0, 1], [2, 3]]
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_after_a_crash_at_any_operation_each_split_is_in_one_batch(
     tmp_path: Path, when: Any
@@ -181,6 +204,66 @@ def test_a_driver_that_was_suspended_is_told_of_no_batch_that_is_forgotten(tmp_p
         late.has_batch(1)
     with pytest.raises(PlanForgotten, match="the plan of batch 1 is not in the place any more"):
         planned.splits(0, 1)
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_driver_that_was_overtaken_plans_nothing(tmp_path: Path, begins: bool) -> None:
+    store, source = Watched(entries_in(tmp_path)), Numbers(RETAINED + 3)
+    late = driver(store, source, most=1)
+    if begins:
+        assert late.has_batch(1)
+    other = driver(store.inner, source, most=1)
+    for batch in range(1, RETAINED + 3):
+        assert other.has_batch(batch)
+    requests: list[str] = []
+    store.before = lambda kind, key: requests.append(kind)
+    with pytest.raises(PlanOvertaken, match="batch 2 has no plan in the place, and batch 102 has"):
+        late.has_batch(2)
+    assert requests == ["list"]
+
+
+def test_a_forgotten_plan_that_could_not_be_removed_is_neither_told_nor_read(
+    tmp_path: Path,
+) -> None:
+    store, source = Watched(entries_in(tmp_path)), Numbers(RETAINED + 1)
+
+    def keep(kind: str, key: str) -> None:
+        if kind == "delete":
+            raise OSError(errno.EIO, "Input/output error")
+
+    store.before = keep
+    one = driver(store, source, most=1)
+    for batch in range(1, RETAINED + 2):
+        assert one.has_batch(batch)
+    assert plans_of(store, STREAM).numbers()[0] == 1
+    with pytest.raises(PlanForgotten, match="the plan of batch 1 is not in the place any more"):
+        one.splits(0, 1)
+    with pytest.raises(PlanOvertaken, match="batch 1 has no plan in the place, and batch 101 has"):
+        driver(store, source).has_batch(1)
+    assert numbers(one, 2) == [1]
+
+
+def test_a_store_that_never_answers_is_asked_a_bounded_number_of_times(tmp_path: Path) -> None:
+    store, source = Watched(entries_in(tmp_path)), Numbers(3)
+    created = 0
+
+    def lose(kind: str, key: str) -> None:
+        nonlocal created
+        if kind == "create":
+            created += 1
+            assert created < 10, "the store is not asked for ever"
+            raise OSError(errno.ETIMEDOUT, "no answer")
+
+    store.before = lose
+    one = driver(store, source)
+    for _ in range(2):
+        with pytest.raises(PlanNotMade, match=r"batch 1 .* the place: .*no answer"):
+            one.has_batch(1)
+        assert created == BatchPlans.CONSTANTS["plan_retries"] + 1
+        created = 0
+    store.before = lambda kind, key: None
+    assert one.has_batch(1)
+    assert numbers(one, 1) == [0, 1]
 
 
 def test_a_hundred_plans_are_kept(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from epochgate.models.control_update import ControlUpdates
 from epochgate.runtime.steering import UpdateFailed, UpdateInDoubt, effective_from, updates
 from epochgate.runtime.steering.errors import HistoryForgotten
-from epochgate.runtime.steering.history import RETAINED
 from epochgate.runtime.steering.place import NotCreated, versions_of
 from epochgate.runtime.steering.versions import Versions
 from tests.runtime.steering.steered import (
@@ -22,6 +22,8 @@ from tests.runtime.steering.steered import (
     once,
     update,
 )
+
+RETAINED = ControlUpdates.CONSTANTS["retained"]
 
 
 def test_each_update_follows_the_one_before_and_keeps_what_it_does_not_name(
