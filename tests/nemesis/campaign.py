@@ -1,7 +1,7 @@
 """Faults on a lab whose jobs run: begun, measured, healed and judged.
 
 Decides how long is waited for what; what is right, the judge decides. A file of rows arrives in the
-source twice a second all the while, so that there is always something to commit.
+source each second while a driver runs, so that there is always something to commit.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ RECOVERED_S_MAX = 60.0 * PATIENCE
 DRIVER_STARTS_S = 60.0
 WELL_S_MAX = 90.0
 ARRIVED_S_MAX = 30.0 * PATIENCE
-ARRIVAL_EVERY_S = 0.5
-ROWS_PER_FILE = 1_000
+ARRIVAL_EVERY_S = 1.0
+ROWS_PER_FILE = 2_000
 LOOK_S = 0.5
 
 
 class Feeder:
-    """Puts files of rows into the source, in a thread of its own, until it is closed."""
+    """Puts files of rows into the source while `is_wanted`, in a thread of its own, until it is
+    closed.
+    """
 
-    def __init__(self, source: Path) -> None:
-        self._source, self._next_id = source, 0
+    def __init__(self, source: Path, is_wanted: Callable[[], bool]) -> None:
+        self._source, self._is_wanted, self._next_id = source, is_wanted, 0
         self._is_over, self._is_paused = Event(), Event()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -58,7 +60,7 @@ class Feeder:
 
     def _run(self) -> None:
         while not self._is_over.wait(ARRIVAL_EVERY_S):
-            if not self._is_paused.is_set():
+            if not self._is_paused.is_set() and self._is_wanted():
                 self._put()
 
     def _put(self) -> None:
@@ -102,7 +104,7 @@ class Campaign:
         self.faults = 0
         self.failures: list[str] = []
         """Texts of the failures of jobs that were expected."""
-        self._feeder = Feeder(lab.folder / "source")
+        self._feeder = Feeder(lab.folder / "source", lambda: lab.status() is not None)
         self._reader = Reader(lab.folder / "history", lab.on_disk("pages"))
 
     def close(self) -> None:
