@@ -72,7 +72,7 @@ def test_a_right_coordinator_passes_under_every_fault() -> None:
 
 def test_a_bug_that_every_run_has_needs_no_fault_and_no_deviation() -> None:
     told = failure_of(changed_twice(ForgetfulRules))
-    assert "what eventually holds did not come to hold" in told
+    assert "a claim of `eventually` does not come true" in told
     assert "all tasks apply the coordinator's rule" in told
     assert "has no faults and no deviations from the default order" in told
     assert "--epochgate-replay=-\n" in told
@@ -137,9 +137,9 @@ def test_always_is_looked_at_after_every_step() -> None:
         world.move()
 
     told = failure_of(body)
-    assert "what always holds did not hold" in told
+    assert "a claim of `always` does not hold" in told
     assert re.search(r"claimed at .*test_simulate\.py:\d+", told)
-    assert "gets event [2, 'b']" in told
+    assert "receives event [2, 'b']" in told
 
 
 def test_a_claim_shows_what_it_is_asked_to_and_stays_when_that_raises() -> None:
@@ -161,7 +161,7 @@ def test_an_assertion_of_the_test_is_reported_with_its_line() -> None:
         assert job.operators[0].rule == [1, "b"], "the rule is another one"
 
     told = failure_of(body, faults=())
-    assert "the test failed at an assertion" in told
+    assert "an assertion of the test failed" in told
     assert "the rule is another one" in told
     assert "test_simulate.py" in told
 
@@ -217,7 +217,7 @@ def test_a_run_that_does_not_repeat_is_named_with_its_first_divergence() -> None
 
     with pytest.raises(NotRepeatable) as refused:
         simulate(body)()
-    assert "gets event [2, " in str(refused.value)
+    assert "receives event [2, " in str(refused.value)
     assert "Make it depend on what it is told alone" in str(refused.value)
 
 

@@ -151,7 +151,7 @@ class WorldJob:
 
     def checkpoint(self) -> Future[int]:
         """Ask for a checkpoint, and let the job move: its id, once it is completed."""
-        self._world.say("a checkpoint is asked for")
+        self._world.say("requests a checkpoint")
         wanted = self.simulated.master.request_checkpoint()
         self._world.move()
         return wanted

@@ -225,7 +225,7 @@ class World(Motion):
         end_s = job.now_s + claim.within_s
         while not self._holds(claim):
             if job.now_s >= end_s:
-                detail = f"not within {claim.within_s:g} s after the faults have ended"
+                detail = f"not within {claim.within_s:g} s after the last fault"
                 if not job.is_at_rest():
                     detail += f"; {job.account()}"
                 raise claim.broken("eventually", detail)
