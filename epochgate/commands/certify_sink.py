@@ -30,7 +30,7 @@ examples:
   epochgate certify-sink my_case:Case --junit sink.xml
                                          a test case for each fault point, for a CI server
 
-The case makes the sink, and reads the target as a reader does; docs/certifying.md has an example.
+The case makes the sink, and reads the target as a reader does: see docs/certifying.md.
 
 Exit codes: 0 every guarantee holds, 1 one does not, 2 misuse."""
 
@@ -47,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "certify-sink",
         help="test a sink of your own with errors, lost answers, deaths and zombies at every write",
-        description="Run a sink in a simulated job, once for each failure at each call and each write. "
+        description="Run a sink in a simulated job, once for each failure at each call and write. "
         "Print which guarantees hold, and the shortest schedule that breaks each other one.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -61,7 +61,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="staged data that outlives the job is a warning, not a failure",
     )
     add(
-        "--stride", type=_stride, default=1, metavar="N", help="play every N-th schedule only (default: 1)"
+        "--stride",
+        type=_stride,
+        default=1,
+        metavar="N",
+        help="play every N-th schedule only (default: 1)",
     )
     add("--json", type=Path, metavar="FILE", help="write the report as JSON; - is stdout")
     add("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML, for a CI server")

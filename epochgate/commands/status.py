@@ -85,7 +85,7 @@ def told(status: RunStatus) -> Iterator[str]:
 
 def _told_without_run(status: RunStatus) -> Iterator[str]:
     if status.state == "starting":
-        yield f"starting: {status.holder.claim} holds the checkpoints, and the job has no history yet"
+        yield f"starting: {status.holder.claim} holds the checkpoints; there is no history yet"
     else:
         yield f"{status.directory} has no history: no job has begun there, or it kept none"
 

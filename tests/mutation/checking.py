@@ -45,7 +45,7 @@ from tests.mutation.mutants import AnyMutant
 from tests.mutation.unbroken import Unbroken, kept, never
 
 PYTHON_STATES_MAX = 1000
-"""Within so many states nothing is translated to machine code, which takes longer."""
+"""Within this number of states nothing is translated to machine code, which takes longer."""
 STATES_TIMES_MAX = 2
 """With more states than these times those of the right system, a mutant differs from it."""
 

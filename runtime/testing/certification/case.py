@@ -43,21 +43,21 @@ class SinkCase(ABC):
         """
 
     def batch(self, rows: list[dict[str, Any]]) -> Any:
-        """Make the batch for `SinkWriter.write` from rows such as `{"number": 7, "text": "row 7"}`.
+        """Make the batch for `SinkWriter.write`, by default a pyarrow.RecordBatch.
 
-        By default a pyarrow.RecordBatch.
+        `rows` are mappings such as `{"number": 7, "text": "row 7"}`.
         """
         import pyarrow as pa
 
         return pa.RecordBatch.from_pylist(rows)
 
     def error(self) -> Exception:
-        """Make the error that a client raises when its store is unreachable; files raise OSError."""
+        """Make the error of a client whose store is unreachable; files raise OSError."""
         return ConnectionError("the store cannot be reached (made by certify-sink)")
 
     def staged(self, place: Path) -> Iterable[str] | None:
-        """Return the names of all staged data, which readers do not see, to check that none outlives
-        the job. None: do not check this.
+        """Return the names of all staged data, which readers do not see, to check that none
+        outlives the job. None: do not check this.
         """
         return None
 

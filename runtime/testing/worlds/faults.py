@@ -112,7 +112,10 @@ def _snapshot(fate: str, words: str) -> Callable[[Rig, Line, Any], tuple[str, st
 
 def _fail_everything(rig: Rig, line: Line, operator_id: str) -> tuple[str, str]:
     rig.contexts[operator_id].fail_job(INJECTED)
-    return "driver", f"coordinator {operator_id!r} fails the job, which restores its last checkpoint"
+    return (
+        "driver",
+        f"coordinator {operator_id!r} fails the job, which restores its last checkpoint",
+    )
 
 
 # the driver and its store
