@@ -232,9 +232,9 @@ def run_job(
     store, committer: closed at the end of the job. after_commit: called for visible checkpoints.
     batch_states: operator id -> `JobHandle.request_batch_snapshot` of an earlier job, from which
     its coordinator starts if no checkpoint is restored. from_savepoint: a savepoint of this job,
-    for an empty `store` or one begun with it. port: of the driver, at spark.driver.bindAddress; 0: any.
-    Tasks connect to spark.driver.host; with a local master both are the loopback address. wire: see
-    docs/security.md. heartbeat_...: a worker that is silent for the timeout is replaced.
+    for an empty `store` or one begun with it. port: of the driver, at spark.driver.bindAddress,
+    0 for any; tasks connect to spark.driver.host; with a local master both are the loopback
+    address. wire: see docs/security.md. heartbeat_timeout_s: replaces a silent worker.
     process_timeout_s: a subtask without a worker process for this time counts as failed. listeners,
     has_history: receive the job's events; the history lies beside checkpoints in a directory.
     metrics_port: for Prometheus, 0 for any; see `JobHandle.metrics_url`. journal: a directory for

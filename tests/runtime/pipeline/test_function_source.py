@@ -81,7 +81,7 @@ def test_a_split_that_has_fewer_records_than_were_taken_ends_the_job() -> None:
     restart_after_a_checkpoint(job)
     job.settle(until=lambda: job.is_over)
     assert job.result.state == "failed"
-    assert "has returned 3 records, and" in str(job.result.reason)
+    assert "returned 3 records, and" in str(job.result.reason)
     assert "read(split, position)" in str(job.result.reason)
 
 
