@@ -67,8 +67,7 @@ class FunctionSource(Source):
         self._has_position = _takes(read, 2)
         if not self._has_position and not _takes(read, 1):
             raise FunctionSourceUnusable(
-                f"{_name(read)}{inspect.signature(read)} would be called as read(split), or as "
-                "read(split, position)"
+                f"{_name(read)}{inspect.signature(read)} must take (split) or (split, position)"
             )
 
     def look(self) -> list[SourceSplit]:

@@ -152,7 +152,7 @@ def test_a_claim_shows_what_it_is_asked_to_and_stays_when_that_raises() -> None:
     shows[0] = lambda: [][0]
     told = failure_of(body, faults=())
     assert "  the rule is b\n" in told
-    assert "(what is to be shown raised IndexError('list index out of range'))" in told
+    assert "(`shows` raised IndexError('list index out of range'))" in told
 
 
 def test_an_assertion_of_the_test_is_reported_with_its_line() -> None:
@@ -171,7 +171,7 @@ def test_what_never_happens_makes_a_test_vacuous() -> None:
         job = world.job(RulesProvider(), operators=Applying)
         world.sometimes("there are three operators", lambda: len(job.operators) == 3)
 
-    with pytest.raises(Vacuous, match="in 20 runs this never happened\n  sometimes: there are thr"):
+    with pytest.raises(Vacuous, match="in 20 runs these never happened\n  sometimes: there are thr"):
         simulate(runs=20)(body)()
 
 
