@@ -171,7 +171,7 @@ def test_what_never_happens_makes_a_test_vacuous() -> None:
         job = world.job(RulesProvider(), operators=Applying)
         world.sometimes("there are three operators", lambda: len(job.operators) == 3)
 
-    with pytest.raises(Vacuous, match="in 20 runs these never happened\n  sometimes: there are thr"):
+    with pytest.raises(Vacuous, match="in 20 runs these never happened\n  sometimes: there are th"):
         simulate(runs=20)(body)()
 
 

@@ -121,7 +121,7 @@ def test_where_a_control_steers_two_queries_each_is_asked_by_its_id(tmp_path: Pa
     control.decide("two", 0)
     assert [control.effective_from(query=query) for query in ("one", "two")] == [1, 0]
     assert [len(control.history(query=query)) for query in ("one", "two")] == [2, 1]
-    with pytest.raises(QueryUnknown, match="2 queries use control .*: one, two"):
+    with pytest.raises(QueryUnknown, match=r"2 queries use control .*: one, two"):
         control.effective_from()
 
 
