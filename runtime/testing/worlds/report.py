@@ -38,13 +38,13 @@ def vacuous(name: str, found: Found) -> str:
 
 
 def _vacuous(name: str, found: Found) -> Iterator[str]:
-    yield f"{name} is vacuous: in {found.runs} runs this never happened"
+    yield f"{name} is vacuous: in {found.runs} runs these never happened"
     for text in found.never:
         yield f"  sometimes: {text}"
     yield "Faults that happened, and what the job was doing:"
     for line in moments(found):
         yield f"  {line}"
-    yield "Let more runs find it (runs=), let the test provoke it, or mend its condition."
+    yield "Give it more runs (runs=), let the test provoke it, or correct its condition."
 
 
 def moments(found: Found) -> list[str]:
@@ -76,7 +76,7 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
             yield f"  {line}"
     if failure.drawn:
         yield ""
-        yield "what was drawn:"
+        yield "values drawn:"
         for label, value in failure.drawn:
             yield f"  {label} = {value!r}"
     yield ""
@@ -86,7 +86,7 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
         yield from lanes(failure)
         yield ""
     if failure.own:
-        yield "what your objects had then:"
+        yield "the state of your objects at that point:"
         yield from _own(failure)
         yield ""
     replay, *kept = replayed_by(name, failure)
@@ -104,7 +104,7 @@ def replayed_by(name: str, failure: Run) -> list[str]:
     word = token(failure)
     return [
         f"replay    pytest ... --epochgate-replay={word}",
-        "keep it   beside the test (from epochgate.testing import replay):",
+        "keep      beside the test, with `from epochgate.testing import replay`:",
         f"              test_{_short_name(name)}_again = replay({_last(name)}, {word!r})",
     ]
 
