@@ -208,6 +208,7 @@ class Campaign:
         traces and events of theirs there were.
         """
         self._feeder.close()
+        self.judge()  # by now all has arrived that there is: a stop leaves unread files alone
         self.lab.record("stopping")
         self.lab.stop()
         self.judge()
