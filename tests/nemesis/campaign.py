@@ -167,10 +167,11 @@ class Campaign:
 
     def begin(self, fault: Fault) -> Begun:
         host = self.lab.driver if fault.place == "driver" else self.lab.busiest()
-        t = time.monotonic()
         self.lab.record("fault", name=fault.name, host=host.name)
         self.faults += 1
-        return Begun(fault, host, t, fault.begin(self.lab, host))
+        undo = fault.begin(self.lab, host)
+        # What was sent until now may have been heard before the fault was there.
+        return Begun(fault, host, time.monotonic(), undo)
 
     def heal(self, begun: Begun) -> None:
         begun.undo()

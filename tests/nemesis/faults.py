@@ -11,7 +11,6 @@ import itertools
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -137,9 +136,7 @@ def driver_killed_beside_zombies(lab: Lab, host: Host) -> Heal:
 
 def master_killed(lab: Lab, host: Host) -> Heal:
     lab.driver.kill(MASTER)
-    time.sleep(MASTER_AWAY_S)  # for as long it is away
-    lab.start_master()
-    return nothing
+    return lab.start_master
 
 
 # disks and clocks
@@ -234,7 +231,7 @@ FAULTS = (
     Fault("zombies", "the same beside tasks behind a cut", driver_killed_beside_zombies,
           before_s=8.3, is_mixed=ALONE),
     Fault("master_killed", f"kill -9 of the master, back after {MASTER_AWAY_S:g} s with recovery",
-          master_killed, 0.0, "driver", before_s=0.15),
+          master_killed, MASTER_AWAY_S, "driver", before_s=0.15),
     Fault("disk_full", "disk full, 8 s", disk_full, 8.0, "driver", before_s=9.0),
     Fault("driver_read_only", "disk read-only for the driver, 6 s", read_only, 6.0, "driver",
           before_s=6.9),

@@ -52,6 +52,7 @@ def write(page: Path, measured: Sequence[Recovery]) -> None:
     head, _, rest = text.partition(BEGIN)
     tail = rest.partition(END)[2]
     day = datetime.now(UTC).date()
-    where = f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()}"
+    load = max(os.getloadavg())
+    where = f"{os.cpu_count()} cores, load average {load:.1f}, Python {platform.python_version()}"
     told = [BEGIN, f"Measured on {day}: {where}.", "", *lines(measured), END]
     page.write_text(head + "\n".join(told) + tail)
