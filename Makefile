@@ -63,7 +63,7 @@ versions: ## start jobs on every version of Spark and Python that there is (half
 soak: $(STAMP) ## the long run: at least 200 kills
 	@$(RUN) -m epochgate soak
 
-nemesis: $(STAMP) $(CLASSES) netfilter ## strike the hosts of a cluster, and judge what both of its jobs did (needs root)
+nemesis: $(STAMP) $(CLASSES) netfilter ## strike the hosts of a cluster, and judge what its jobs did (needs root)
 	@$(RUN) -m pytest -m nemesis --timeout 600 tests/nemesis --seed $(SEED) --minutes $(MINUTES) $(if $(WRITE),--write)
 
 fuzz: $(STAMP) ## explore failures and late messages with Hypothesis for longer than the tests do

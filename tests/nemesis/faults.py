@@ -64,10 +64,11 @@ mute = filtered(going='oifname "eth0" drop;')
 wire_deaf = filtered(coming=f"tcp sport {WIRE} drop;")
 wire_mute = filtered(going=f"tcp dport {WIRE} drop;")
 wire_dropped = filtered(coming=f"tcp sport {WIRE} drop;", going=f"tcp dport {WIRE} drop;")
+# What resets a connection may pass, on its way to the driver too.
 wire_reset = filtered(
     # From the link alone: the host's own resets come to it from the same ports.
     coming=f'iifname "eth0" tcp sport {WIRE} reject with tcp reset;',
-    going=f"tcp dport {WIRE} reject with tcp reset;",
+    going=f"tcp dport {WIRE} tcp flags & rst != rst reject with tcp reset;",
 )
 
 

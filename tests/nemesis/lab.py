@@ -24,13 +24,13 @@ from epochgate.spark.java import ensure_java
 from tests.nemesis import jobs_program
 from tests.nemesis.clocks import Clocks
 from tests.nemesis.host import PATIENCE, Host, wait_until
-from tests.nemesis.jobs_program import INGEST, UPDATES, Locks
+from tests.nemesis.jobs_program import EXECUTOR_CORES, INGEST, UPDATES, Locks
 from tests.nemesis.updates import Record
 
 ROOT = Path(__file__).parents[2]
 NET = "10.77.0"
-WORKER_CORES, WORKER_MEMORY = 24, "2048M"
-"""Of each worker: for the executors of two drivers."""
+WORKER_MEMORY = "1024M"
+"""For one executor on each host, so that the other host has free slots when one is lost."""
 DISK = "256m"
 START_S = 60.0
 PROCESS_TIMEOUT_S = 60.0
@@ -112,13 +112,15 @@ class Lab:
         said = "Starting Spark master at"
         wait_until(partial(_has_said, log, said), START_S, f"{said!r} in {log}")
 
-    def start_workers(self, *hosts: Host) -> None:
-        """Start the workers' daemons on these hosts, side by side."""
+    def start_workers(self, *hosts: Host, kind: str = "work") -> None:
+        """Start workers' daemons on these hosts, side by side; kind: what their folders are called,
+        where there are more than one on a host.
+        """
         logs = []
         for host in hosts:
-            work = self.folder / f"work-{host.name}"
+            work = self.folder / f"{kind}-{host.name}"
             work.mkdir(exist_ok=True)
-            asked = ["--cores", str(WORKER_CORES), "--memory", WORKER_MEMORY]
+            asked = ["--cores", str(EXECUTOR_CORES), "--memory", WORKER_MEMORY]
             asked += ["--work-dir", str(work), MASTER_URL]
             logs.append(self._daemon(host, "worker.Worker", asked, ""))
         said = "Successfully registered with master"

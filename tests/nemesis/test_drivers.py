@@ -15,16 +15,19 @@ from tests.nemesis.lab import DRIVER, MASTER
 pytestmark = [pytest.mark.nemesis, pytest.mark.timeout(600 * PATIENCE)]
 ENDS_S = 180.0
 REFUSED_S = 60.0
-OTHER_PORTS = 10
+OTHER_PORTS, MORE = 10, "more"
 
 
 def test_a_driver_on_a_disk_that_refuses_locks_is_refused_beside_one_that_runs(
     campaign: Campaign,
 ) -> None:
+    campaign.lab.start_workers(*campaign.lab.workers, kind=MORE)
     log = campaign.lab.start_driver(locks="refused", ports_on=OTHER_PORTS)
     wait_until(lambda: "LocksRefused" in log.read_text(), REFUSED_S, "the refusal", log.read_text)
     wait_until(lambda: len(campaign.lab.driver.processes(DRIVER)) == 1, REFUSED_S, "its end")
     assert "Mount it with locks" in log.read_text()
+    for host in campaign.lab.workers:
+        host.kill(f"{MORE}-{host.name}")
     campaign.make_well()
     campaign.judge()
 
@@ -34,6 +37,7 @@ def test_a_stopped_driver_whose_locks_were_forgotten_is_overtaken_and_ends(
 ) -> None:
     lab = campaign.lab
     campaign.failures += ["CheckpointStoreLost", "TargetTakenOver"]
+    lab.start_workers(*lab.workers, kind=MORE)  # the first driver has all executors there are
     [stopped] = lab.driver.signal(signal.SIGSTOP, DRIVER)
     lab.record("fault", name="locks_forgotten", host=lab.driver.name)
     lab.start_driver(locks="forgotten", ports_on=OTHER_PORTS)
@@ -52,7 +56,9 @@ def test_a_stopped_driver_whose_locks_were_forgotten_is_overtaken_and_ends(
     overtaken = history.runs()[-2]
     ended = {line["job"]: line["state"] for line in history.of("ended", run=overtaken)}
     assert ended == {"ingest": "failed", "updates": "failed"}
-    lab.kill_driver()  # the next test wants the usual ports
+    lab.kill_driver()  # the next test wants the usual ports, and the usual workers
+    for host in lab.workers:
+        host.kill(f"{MORE}-{host.name}")
 
 
 def test_jobs_that_their_master_forgot_fail_and_go_on_when_they_are_started_again(
