@@ -233,7 +233,6 @@ FAULTS = (
           before_s=8.3, is_mixed=ALONE),
     Fault("master_killed", f"kill -9 of the master, back after {MASTER_AWAY_S:g} s with recovery",
           master_killed, MASTER_AWAY_S, "driver", before_s=0.15),
-    Fault("disk_full", "disk full, 8 s", disk_full, 8.0, "driver", before_s=9.0),
     Fault("driver_read_only", "disk read-only for the driver, 6 s", read_only, 6.0, "driver",
           before_s=6.9),
     Fault("tasks_read_only", "disk read-only for a host's tasks, 6 s", read_only, 6.0),

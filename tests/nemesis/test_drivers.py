@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tests.nemesis.campaign import Campaign
+from tests.nemesis.faults import disk_full
 from tests.nemesis.host import PATIENCE, wait_until
 from tests.nemesis.lab import DRIVER, MASTER
 
@@ -59,6 +60,26 @@ def test_a_stopped_driver_whose_locks_were_forgotten_is_overtaken_and_ends(
     lab.kill_driver()  # the next test wants the usual ports, and the usual workers
     for host in lab.workers:
         host.kill(f"{MORE}-{host.name}")
+
+
+def test_an_ingestion_that_a_full_disk_ends_goes_on_when_it_is_started_again(
+    campaign: Campaign,
+) -> None:
+    """A task that cannot stage rows ends its job; one that cannot store checkpoints goes on."""
+    lab = campaign.lab
+    campaign.failures += ["no space left"]
+    lab.record("fault", name="disk_full", host=lab.driver.name)
+    began = time.monotonic()
+    heal = disk_full(lab, lab.driver)
+    try:
+        wait_until(lab.is_over, ENDS_S, "the failure of the ingestion", lab.told)
+    finally:
+        heal()
+    campaign.make_well()
+    lab.record("healed", name="disk_full", host=lab.driver.name)
+    campaign.judge()
+    ended = [line["job"] for line in campaign.history.of("ended") if line["t"] > began]
+    assert ended == ["ingest"]
 
 
 def test_jobs_that_their_master_forgot_fail_and_go_on_when_they_are_started_again(
