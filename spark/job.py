@@ -65,8 +65,8 @@ class TaskStatus:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """A job at one moment, as seen from outside: its state, as the machine `JobLifecycle` names it,
-    and its subtasks in order. `last_checkpoint_id` is 0 before the first.
+    """The current state of a job, named as in the machine `JobLifecycle`, and of its subtasks in
+    order. `last_checkpoint_id` is 0 before the first checkpoint.
     """
 
     state: str
@@ -75,7 +75,7 @@ class JobStatus:
 
 
 class JobHandle:
-    """A running job. As a context manager it cancels, at the end of the block, what still runs."""
+    """A running job. As a context manager it cancels a job that runs at the end of the block."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class JobHandle:
         self._master, self._loop, self._transport = master, loop, transport
         self._requests = requests
         self.metrics_url = metrics_url
-        """Where figures are served for Prometheus; none unless that was asked for."""
+        """The URL of the metrics for Prometheus; None without `metrics_port`."""
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +108,7 @@ class JobHandle:
 
     @property
     def report(self) -> JobReport:
-        """The job's figures so far; it grows while the job runs."""
+        """The figures of the job so far, updated while it runs."""
         return self._master.report
 
     @property
@@ -117,7 +117,7 @@ class JobHandle:
         return self._master.is_over
 
     def status(self) -> JobStatus:
-        """How the job and its subtasks are now."""
+        """Return the current state of the job and of its subtasks."""
         job = self._master.job
         processes = {process.identity: process for process in self._transport.processes()}
         tasks = []
@@ -136,25 +136,28 @@ class JobHandle:
         return JobStatus(job.lifecycle.state, job.checkpoint.completed, tasks)
 
     def request_checkpoint(self) -> Future[int]:
-        """Ask for a checkpoint that begins from now on; its id once it is completed.
+        """Request a checkpoint that begins after this call; the future gives its id when it is
+        completed.
 
         The future fails with CheckpointAborted, NoCheckpointAmongAttempts or JobOver.
         """
         return self._master.request_checkpoint()
 
     def savepoint(self, to: str | os.PathLike[str] | None = None) -> Future[Savepoint]:
-        """Ask for a checkpoint that begins from now on and is written to a place of its own as
-        well, a directory or URL that is not there yet; by default to one beside the checkpoints.
+        """Request a savepoint: a checkpoint that begins after this call and is also written to
+        `to`, a directory or URL that does not exist yet; by default one beside the checkpoints.
 
-        The future fails with what that of `request_checkpoint` fails with, SavepointPlaceTaken,
-        SavepointPlaceMissing, SavepointIncomplete or SavepointFailed; the job goes on.
+        The future fails with the errors of `request_checkpoint`, SavepointPlaceTaken,
+        SavepointPlaceMissing, SavepointIncomplete or SavepointFailed; the job continues.
         """
         place = None if to is None else os.fspath(to)
         return self._master.request_savepoint(place)
 
     def request_batch_snapshot(self, operator_id: str) -> Future[bytes]:
-        """Ask for the snapshot of an operator's coordinator in a job that takes no checkpoints: its
-        bytes, once every event sent before it was handled. `run_job` begins another job from them.
+        """Request the snapshot of an operator's coordinator, in a job without checkpoints.
+
+        The future gives its bytes after every event sent before it was handled. `run_job` starts
+        another job from them (`batch_states`).
 
         The future fails with UnknownOperator, CoordinatorUnavailable, BatchSnapshotRefused,
         BatchSnapshotFailed or JobOver. Source: the batch snapshots of Apache Flink's
@@ -163,7 +166,7 @@ class JobHandle:
         return self._master.request_batch_snapshot(operator_id)
 
     def request(self, operator_id: str, request: Any) -> Future[Any]:
-        """Ask the coordinator of an operator; both question and answer are plain values.
+        """Send a request to the coordinator of an operator; request and answer are plain values.
 
         The future fails with UnknownOperator, CoordinatorUnavailable, RequestNotHandled,
         ValueNotPlain, JobOver, or what the coordinator raises.
@@ -174,24 +177,26 @@ class JobHandle:
         """Iterate over the rows of the job's collect sink while it runs; see
         `epochgate.runtime.collect`.
 
-        Raises NothingToCollect, AlreadyCollected; the iteration raises RowsIncomplete when the job
+        Raises NothingToCollect, AlreadyCollected; the iteration raises RowsIncomplete if the job
         fails.
         """
         return collect(self._master, operator_id)
 
     def stop(self) -> None:
-        """Take a last checkpoint, then end; a later start resumes from it.
+        """Take a last checkpoint and end the job; a later start restores it.
 
         Raises NoCheckpointAmongAttempts in a job with concurrent attempts.
         """
         self._master.stop()
 
     def cancel(self, reason: str = "it was canceled") -> None:
-        """End now, without another checkpoint."""
+        """End the job at once, without another checkpoint."""
         self._master.cancel(reason)
 
     def wait(self, timeout_s: float | None = None) -> JobResult:
-        """Wait for the end and for everything to be released; TimeoutError after `timeout_s`."""
+        """Wait until the job has ended and released all resources. Raise TimeoutError after
+        `timeout_s` seconds.
+        """
         result = self._loop.join(timeout_s)
         if self._requests is not None:
             self._requests.join()
@@ -220,25 +225,24 @@ def run_job(
     journal: str | os.PathLike[str] | Tracing | None = None,
     in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
-    """Start a job on `spark`, a session with its driver in this process; returns once submitted.
+    """Start a job in `spark`, a session whose driver is this process; return when it is submitted.
 
-    `program_factory(subtask)` makes what the subtask runs, in its worker process. It is sent with
-    cloudpickle and what it needs of the user's own modules; installed packages must be on the
-    executors too, or their modules in `by_value`. `port`: on which the driver listens, 0 for a free
-    one, at spark.driver.bindAddress; tasks connect to spark.driver.host; with a local master both
-    are the loopback address. `batch_states`: operator id -> what `JobHandle.request_batch_snapshot`
-    gave in an earlier job; without a checkpoint its coordinator begins from that. `from_savepoint`:
-    of this job; `store` must hold nothing yet, or have begun with the same. `after_commit` is
-    called with each checkpoint that is visible. A worker that is silent for `heartbeat_timeout_s`
-    is replaced; it speaks every `heartbeat_interval_s`. A process that does not come within
-    `process_timeout_s` counts as a failure. `wire`: see docs/security.md. `listeners` hear what
-    happens, as the loggers `epochgate.job…` and the history of a directory (`has_history`) do.
-    `metrics_port`: of a page for Prometheus, see `JobHandle.metrics_url`; 0: a free one. `journal`:
-    a directory for traces. `in_front`: another transport before Spark's, for tests.
+    program_factory: makes the program of a subtask in its worker process. It is sent by cloudpickle
+    with the user's own modules; packages must be installed on the executors, or be in `by_value`.
+    store, committer: closed at the end of the job. after_commit: called for visible checkpoints.
+    batch_states: operator id -> `JobHandle.request_batch_snapshot` of an earlier job, from which
+    its coordinator starts if no checkpoint is restored. from_savepoint: a savepoint of this job,
+    for an empty `store` or one begun with it. port: of the driver, at spark.driver.bindAddress,
+    0 for any; tasks connect to spark.driver.host; with a local master both are the loopback
+    address. wire: see docs/security.md. heartbeat_timeout_s: replaces a silent worker.
+    process_timeout_s: a subtask without a worker process for this time counts as failed. listeners,
+    has_history: receive the job's events; the history lies beside checkpoints in a directory.
+    metrics_port: for Prometheus, 0 for any; see `JobHandle.metrics_url`. journal: a directory for
+    traces (docs/traces.md). in_front: a transport in front of Spark's, for tests.
 
-    Takes over `store` and `committer`, and closes them at the job's end. Raises, without closing
-    `store` unless the job had begun to start, what `validate_session`, `begin_from`, MetricsPage,
-    and `committer.open` raise, ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind.
+    Raises the errors of `validate_session`, `begin_from`, MetricsPage and `committer.open`,
+    ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind. `store` is then not closed,
+    unless the job had begun to start.
     """
     warned = _warned(spark, configuration, wire)
     tracing = tracing_of(journal, configuration)

@@ -73,7 +73,7 @@ class UrlNotSupported(UsageError):
 
 
 class PipelineFailed(EpochgateError):
-    """The job has ended without success; `result` holds what it came to."""
+    """The job has failed or was canceled; `result` is its JobResult."""
 
     def __init__(self, message: str, result: JobResult) -> None:
         super().__init__(message)
@@ -92,15 +92,15 @@ class PreparedJob:
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """The parts of a job.
+    """A job made of ready parts; docs/jobs.md shows one.
 
-    source: where batches come from. map: a function from a batch to a batch, an iterator of batches
-    or none, which gets each `Setting` as the argument of its name; or a class derived from
-    `MapOperator`, of which each attempt makes its own. sink: a `Sink`; or a function
-    `write(checkpoint_id, records)` or a committer, which get the records of the batches on the
-    driver, plain values. coordinators: settings, rate limits and other `CoordinatedOperator`s, and
-    the provider of the map operator's own coordinator, whose operator id is `map`. after_commit: is
-    called with each checkpoint that is visible and its committables, as that of `run_job`.
+    source: yields batches. map: a function from a batch to a batch, to an iterator of batches, or
+    to None; it gets each `Setting` as the argument with its name. Or a class derived from
+    `MapOperator`, which each attempt instantiates. sink: a `Sink`; or a function
+    `write(checkpoint_id, records)` or a `Committer`, which get the records on the driver as plain
+    values. coordinators: settings, rate limits, other `CoordinatedOperator`s, and the provider of
+    the map operator's own coordinator (operator id `map`). after_commit: called with each visible
+    checkpoint and its committables, as in `run_job`.
 
     Raises PipelineMisconfigured.
     """
@@ -155,8 +155,8 @@ class Pipeline:
         if not names or self.map is None:
             if names:
                 raise PipelineMisconfigured(
-                    f"the settings {names} have no map that would get them; give a map with "
-                    "arguments of these names"
+                    f"the settings {names} need a map that takes them; give a map with arguments "
+                    "of these names"
                 )
             return
         function = self.map.map if self._has_map_operator else self.map  # type: ignore[union-attr]
@@ -180,10 +180,10 @@ class Pipeline:
         return [one for one in found if not isinstance(one, RateLimit)]
 
     def prepared(self, start: SinkStart, parallelism: int = 4, **settings: Any) -> PreparedJob:
-        """The job of one start; `settings` are further fields of `JobConfiguration`.
+        """Return the parts of one start; `settings` are further fields of `JobConfiguration`.
 
-        Its committer holds the sink's target, and is to be closed if the job is not begun. Raises
-        JobMisconfigured, and what the sink's `create_committer` raises.
+        The committer holds the sink's target: close it if the job is not started. Raises
+        JobMisconfigured, and the errors of the sink's `create_committer`.
         """
         sink = self._as_sink()
         beside = tuple(one for one in self.coordinators if isinstance(one, CoordinatedOperator))
@@ -224,19 +224,19 @@ class Pipeline:
         retained: int = 3,
         **options: Any,
     ) -> JobHandle:
-        """Start the job on `spark`; returns once it is submitted.
+        """Start the job in the session `spark`; return when it is submitted.
 
-        `checkpoints`: the directory of this job's checkpoints, or the URL of a place in an object
-        store, from which another start goes on. `job_id`: by default the last part of that.
-        `from_savepoint`: where a savepoint of this job was written, from which checkpoints that are
-        not there yet begin; the job id is then that of the savepoint. `retained`: how many of the
-        newest checkpoints are kept.
-        `options`: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and those
-        of `run_job` (`by_value`, `listeners`, `port`, `wire`, `metrics_port`, `has_history`,
+        checkpoints: the directory of this job's checkpoints, or a URL in an object store. A later
+        start restores the newest of them. job_id: by default the last part of that path.
+        from_savepoint: the place of a savepoint of this job, from which new checkpoints begin; the
+        job id is then that of the savepoint. retained: the number of checkpoints that are kept.
+        options: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and of
+        `run_job` (`by_value`, `listeners`, `port`, `wire`, `metrics_port`, `has_history`,
         `journal`, heartbeats).
+
         Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, ValueError for
-        `retained` below 1, and what
-        `run_job`, `begin_from`, the sink's `create_committer` and the checkpoint store raise.
+        `retained` below 1, and the errors of `run_job`, `begin_from`, the sink's `create_committer`
+        and the checkpoint store.
         """
         run = {name: options.pop(name) for name in RUN_OPTIONS if name in options}
         known = {field.name for field in fields(JobConfiguration)} - {
@@ -247,7 +247,7 @@ class Pipeline:
         }
         if unknown := sorted(set(options) - known):
             raise TypeError(
-                f"a pipeline is started with no option {', '.join(unknown)}; there are "
+                f"a pipeline has no option {', '.join(unknown)}; its options are "
                 f"{', '.join(sorted({*known, *RUN_OPTIONS}))}"
             )
         validate_session(spark, wire=run.get("wire", "auto"))
@@ -280,8 +280,8 @@ class Pipeline:
     def run(self, spark: Any, checkpoints: str | os.PathLike[str], **options: Any) -> JobResult:
         """Start the job and wait for its end; arguments as for `start`.
 
-        Ctrl-C takes a last checkpoint and leaves; the next start goes on from there. Raises
-        PipelineFailed unless the job finishes, and what `start` raises.
+        Ctrl-C takes a last checkpoint and stops; the next start restores it. Raises PipelineFailed
+        unless the job finishes, and the errors of `start`.
         """
         with self.start(spark, checkpoints, **options) as job:
             try:
@@ -302,10 +302,10 @@ def open_checkpoints(
     retained: int = 3,
     open_objects: Callable[[str], ObjectStore] = open_url,
 ) -> CheckpointStore:
-    """Open the checkpoints of a job in a directory, or at the URL of an object store, which
+    """Open the checkpoints of a job in a directory, or at a URL in an object store, which
     `open_objects` opens.
 
-    Raises UrlNotSupported for another URL, and what the stores raise.
+    Raises UrlNotSupported for any other URL, and the errors of the stores.
     """
     if is_url(place):
         named = job_id or place.rstrip("/").rpartition("/")[2]

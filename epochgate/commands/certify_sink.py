@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 EPILOG = """\
 examples:
   epochgate certify-sink my_package.my_case:Case
-                                         every call and every write, struck by every failure
+                                         inject every failure at every call and write
   epochgate certify-sink my_case:Case --first
                                          stop at the first guarantee that does not hold
   epochgate certify-sink my_case:Case --allow-leftovers --json certificate.json
-                                         staged remains are a warning; the report as a file
+                                         orphans are only a warning; write the report to a file
   epochgate certify-sink my_case:Case --junit sink.xml
                                          a test case for each fault point, for a CI server
 
-The case says how to make the sink and how a reader sees its rows; docs/certifying.md writes one.
+The case makes the sink, and reads the target as a reader does: see docs/certifying.md.
 
 Exit codes: 0 every guarantee holds, 1 one does not, 2 misuse."""
 
@@ -46,10 +46,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "certify-sink",
-        help="certify a sink of your own: errors, lost answers, deaths and zombies at every write",
-        description="Run a sink in a simulated job, once for every failure at every call and every "
-        "write, and name the guarantee that does not hold with the shortest schedule that breaks "
-        "it.",
+        help="test a sink of your own with errors, lost answers, deaths and zombies at every write",
+        description="Run a sink in a simulated job, once for each failure at each call and write. "
+        "Print which guarantees hold, and the shortest schedule that breaks each other one.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -59,10 +58,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "--allow-leftovers",
         action="store_true",
-        help="what is staged and left behind is a warning, not a failure",
+        help="staged data that outlives the job is a warning, not a failure",
     )
     add(
-        "--stride", type=_stride, default=1, metavar="N", help="play one schedule in N (default: 1)"
+        "--stride",
+        type=_stride,
+        default=1,
+        metavar="N",
+        help="play every N-th schedule only (default: 1)",
     )
     add("--json", type=Path, metavar="FILE", help="write the report as JSON; - is stdout")
     add("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML, for a CI server")

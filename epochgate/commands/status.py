@@ -85,7 +85,7 @@ def told(status: RunStatus) -> Iterator[str]:
 
 def _told_without_run(status: RunStatus) -> Iterator[str]:
     if status.state == "starting":
-        yield f"starting: {status.holder.claim} has the checkpoints and has told nothing so far"
+        yield f"starting: {status.holder.claim} holds the checkpoints; there is no history yet"
     else:
         yield f"{status.directory} has no history: no job has begun there, or it kept none"
 
@@ -106,11 +106,11 @@ def _told_head(status: RunStatus, run: RunSummary) -> Iterator[str]:
     if status.state == "killed":
         goes_on = f"checkpoint {run.resumes_from}" if run.resumes_from else "the beginning"
         yield (
-            f"its driver has died without a word, {span(status.at - run.last_at)} ago; the same "
-            f"start again goes on from {goes_on}"
+            f"its driver died {span(status.at - run.last_at)} ago; the next start of the job "
+            f"begins from {goes_on}"
         )
     elif run.ended_at is None:
-        yield f"last heard of {span(status.at - run.last_at)} ago"
+        yield f"last event {span(status.at - run.last_at)} ago"
 
 
 def _totals(run: RunSummary, now: float) -> Iterator[tuple[str, str]]:

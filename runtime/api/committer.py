@@ -1,8 +1,7 @@
-"""The committer API: what makes a completed checkpoint's committables visible.
+"""The committer API: makes the committables of a completed checkpoint visible.
 
-Source: Apache Flink's Committer and GlobalCommitter (section 6 of docs/protocol.md). A commit may
-be called again for a checkpoint that was committed before, after any failure; it must then change
-nothing.
+Source: Apache Flink's Committer and GlobalCommitter (section 6 of docs/protocol.md). After a
+failure `commit` may be called again for a committed checkpoint, and must then change nothing.
 """
 
 from __future__ import annotations
@@ -14,64 +13,65 @@ from typing import Any
 from epochgate.errors import EpochgateError
 
 Committables = dict[int, list[Any]]
-"""Subtask -> the plain values that its operators handed over."""
+"""Subtask -> committables of its operators, plain values."""
 
 
 class RetryLater(EpochgateError):
-    """Raised by a committer that could not commit now, but may be able to later; also where it does
-    not know whether its commit took effect, which the next try finds out.
+    """The committer could not commit now, or does not know whether its commit took effect.
+
+    Raise it in `Committer.commit`; the job retries the commit.
     """
 
 
 class CommitImpossible(EpochgateError):
-    """Raised by a committer that knows that this checkpoint can never be committed: the reason.
+    """The checkpoint can never be committed: the reason.
 
-    The job fails with it. What the checkpoint holds stays in the ledger, in doubt, until the target
-    takes it or it is given up.
+    Raise it in `Committer.commit`; the job fails with it. The committables stay in the ledger, in
+    doubt, until the target accepts them or `epochgate commits give-up` drops them.
     """
 
 
 class Committer(ABC):
     """Commits the checkpoints of one job, in order of their ids.
 
-    `open`, `commit`, `metrics` and `close` run on one thread, the committer's own for its whole
-    life, one call at a time; make connections in `open`, which many drivers tie to the thread that
-    makes them.
+    `open`, `commit`, `metrics` and `close` are called one at a time on a single thread. Make
+    connections in `open`, since many libraries tie a connection to the thread that made it.
     """
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
-        """Called once before anything else; the start of the job raises what it raises.
+        """Open; called once, before any other method. An exception fails the start of the job.
 
-        `restored`: checkpoint id -> what the restored checkpoint holds of it and is not known to be
-        committed; each is committed again.
+        `restored`: checkpoint id -> the committables in the restored checkpoint that are not known
+        to be committed. `commit` is called again for each of these checkpoints.
         """
 
     def check(self, committables: Committables) -> None:
-        """Raise if these could never be committed; called before their checkpoint is stored.
+        """Raise an error if these committables could never be committed.
 
-        A checkpoint that is completed but cannot be committed would leave the job stuck; refused
-        here, it is aborted, and the job fails with this error. On the store's thread.
+        Called on the store's thread, before the checkpoint is stored. An error aborts the
+        checkpoint and fails the job. Without this check, a completed checkpoint that cannot be
+        committed would block every later start.
         """
 
     @abstractmethod
     def commit(self, checkpoint_id: int, committables: Committables) -> bool | None:
-        """Make everything of this checkpoint visible at once; return False where an earlier commit
-        has done that, and nothing was changed.
+        """Make all committables of the checkpoint visible at once.
 
-        Raises RetryLater to be called again after a while, CommitImpossible where that would never
-        help, or another error, which ends the job and leaves it to the next start.
+        Return False if an earlier call has already done so; change nothing then. Raise RetryLater
+        to be called again later, or CommitImpossible if no retry can succeed. Any other error fails
+        the job, and the next start commits again.
         """
 
     def metrics(self) -> Mapping[str, int | float]:
-        """Figures since `open` by name, such as rows that were committed; shown after each commit.
+        """Return metrics since `open` by name, such as the number of committed rows.
 
-        What it raises is logged, and changes nothing.
+        Called after each commit. An exception is logged and otherwise ignored.
         """
         return {}
 
     def close(self) -> None:
-        """Release everything; called at the end of the job, also when it has failed. Where `open`
-        has failed, what made the committer calls it, such as a pipeline.
+        """Release all resources; called at the end of the job, also if the job or `open` failed.
 
-        What it raises is a warning of the job, which has ended already.
+        If `open` failed, the caller that made the committer closes it, such as a pipeline. An
+        exception is logged as a warning.
         """

@@ -1,4 +1,4 @@
-"""What a job is: its identity, its operators' coordinators, and the times and bounds it runs by."""
+"""The configuration of a job: identity, coordinators, intervals and limits."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from epochgate.runtime.api.rescaling import Redistribution
 from epochgate.runtime.api.restart_strategies import FixedDelay, RestartStrategy
 
 DOUBLINGS_MAX = 32
-"""Of a pause; a float cannot be doubled for ever."""
+"""Of a pause; a float cannot be doubled without end."""
 
 
 class JobMisconfigured(UsageError):
-    """A job's configuration cannot be meant."""
+    """A value of a job's configuration is not valid."""
 
 
 @dataclass(frozen=True)
 class JobConfiguration:
-    """One job. A second start with the same `job_id` and checkpoint directory resumes; `run_id`
-    tells starts apart. Times are in seconds (`_s`). Raises JobMisconfigured.
+    """The configuration of one job.
+
+    A start with the same `job_id` and checkpoint directory restores the newest checkpoint. `run_id`
+    identifies one start. Times are in seconds (`_s`). Raises JobMisconfigured.
     """
 
     job_id: str
@@ -30,41 +32,40 @@ class JobConfiguration:
     providers: tuple[CoordinatorProvider, ...] = ()
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     checkpoint_interval_s: float | None = 2.0
-    """None: checkpoints are taken on request only."""
+    """Seconds between checkpoints; None: on request only."""
     checkpoint_timeout_s: float = 600.0
     attempt_start_timeout_s: float = 600.0
-    """An attempt that has a process and does not run after this time is taken for failed."""
+    """An attempt that has a process and does not run after this time counts as failed."""
     tolerable_checkpoint_failures: int = 3
     restart_strategy: RestartStrategy = field(default_factory=lambda: FixedDelay(10, 1.0))
     commit_retries_max: int = 10
     commit_retry_delay_s: float = 0.2
-    """Before a commit is tried again; twice as long before each further try."""
+    """Delay before the first retry of a commit; it doubles with each further retry."""
     commit_retry_delay_max_s: float = 10.0
     concurrent_attempts_max: int = 1
-    """How many processes of one subtask may be attempts of it at once, as Spark's speculation
-    starts them; the first to reach the end of its input ends the others. Only without
-    checkpointing.
+    """Maximum number of concurrent attempts of a subtask, as Spark's speculation starts them. The
+    first one that reaches the end of its input ends the others. More than 1 needs
+    `checkpoint_interval_s=None`.
     """
     redistribute: Mapping[str, Redistribution] = field(default_factory=dict)
-    """Operator id -> how its states are redistributed when a start resumes with another
-    parallelism; for operators whose provider does not say it, or that have none.
+    """Operator id -> function that redistributes its states over another parallelism, for operators
+    without a provider, or whose provider does not do it.
     """
     allow_dropped_state: Collection[str] = ()
-    """Ids of operators that the job does not have any more, and whose state in the restored
-    checkpoint may be left behind; state of any other operator that the job does not have refuses
-    the start.
+    """Ids of removed operators whose state in the restored checkpoint is dropped. State of any
+    other operator that the job lacks refuses the start.
     """
     task_operators: Collection[str] = ()
-    """The ids of the operators in the tasks, where the maker of the configuration knows them: state
-    of others is then refused before the job begins; else by the tasks.
+    """The ids of the operators in the tasks, if they are known. State of any other operator is
+    then refused before the job begins, and otherwise by the tasks.
     """
     coordinator_call_warn_s: float | None = 1.0
-    """A coordinator's call that takes longer is named in the report's warnings; None: never."""
+    """The job warns of a coordinator's call that takes longer; None: never."""
 
     def __post_init__(self) -> None:
         if not self.job_id:
             raise JobMisconfigured(
-                "job_id is empty; name the job, so that its checkpoints are its own"
+                "job_id is empty; give the job a name, under which its checkpoints are kept"
             )
         if self.parallelism < 1:
             raise JobMisconfigured(
@@ -100,14 +101,14 @@ class JobConfiguration:
         if self.concurrent_attempts_max > 1 and self.checkpoint_interval_s is not None:
             raise JobMisconfigured(
                 f"concurrent_attempts_max is {self.concurrent_attempts_max} and "
-                f"checkpoint_interval_s is {self.checkpoint_interval_s}: the states of several "
-                "attempts of a subtask are not one. Set checkpoint_interval_s=None (the job starts "
+                f"checkpoint_interval_s is {self.checkpoint_interval_s}: concurrent attempts of a "
+                "subtask have no common state. Set checkpoint_interval_s=None (the job starts "
                 "its lost subtasks from the beginning, and takes a checkpoint when it ends), or "
                 "leave concurrent_attempts_max at 1"
             )
 
     def commit_pause_s(self, tries: int) -> float:
-        """How long to wait after the `tries`th failure of a commit.
+        """Return the delay in seconds after the `tries`th failure of a commit.
 
         >>> job = JobConfiguration("job", 1, commit_retry_delay_s=0.5, commit_retry_delay_max_s=3.0)
         >>> [job.commit_pause_s(tries) for tries in (1, 2, 3, 4, 99)]
@@ -118,5 +119,5 @@ class JobConfiguration:
 
     @property
     def operator_ids(self) -> list[str]:
-        """The ids of the operators that have a coordinator, in the job's order."""
+        """The ids of the operators with a coordinator, in the job's order."""
         return [provider.operator_id for provider in self.providers]

@@ -1,11 +1,10 @@
-"""The coordinator API: what a user writes for the driver's side of an operator, and what it is
-given to work with.
+"""The coordinator API: the user's code for an operator on the driver, and its context.
 
 Source: Apache Flink's OperatorCoordinator, its Context, Provider and SubtaskGateway (section 5 of
-docs/protocol.md); docs/contract.md lists the counterpart of each name. All calls of a
-coordinator are made on the event queue's thread, one at a time; what it does in them must not
-block: a call that takes longer than `coordinator_call_warn_s` is named in the job's warnings. Per
-subtask the order is: ready, failed, then reset of the subtask or of everything, then ready again.
+docs/protocol.md); docs/contract.md lists the counterpart of each name. All methods of a
+coordinator are called on the event queue's thread, one at a time, and must not block: the job
+warns of a call that takes longer than `coordinator_call_warn_s`. For each subtask the order of
+calls is: ready, failed, reset of the subtask or of the whole job, ready again.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.api.state_versions import StateNotUpgraded
 
 NO_CHECKPOINT: Final = 0
-"""The checkpoint id that stands for none: a reset to it is a reset to the beginning."""
+"""The checkpoint id for "no checkpoint": a reset to it is a reset to the beginning."""
 BATCH_CHECKPOINT: Final = -1
 """The checkpoint id of a snapshot taken without a checkpoint; see `supports_batch_snapshot`."""
 
 
 class RequestNotHandled(UsageError):
-    """A client asked a coordinator that does not answer requests."""
+    """A client sent a request to a coordinator that does not handle requests."""
 
 
 class SubtaskGateway(Protocol):
-    """Sends events to one execution attempt of a subtask; useless once that has failed. Source:
-    Flink's OperatorCoordinator.SubtaskGateway.
+    """Sends events to one execution attempt of a subtask. After the attempt has failed, every send
+    fails. Source: Flink's OperatorCoordinator.SubtaskGateway.
     """
 
     @property
@@ -50,28 +49,29 @@ class SubtaskGateway(Protocol):
     def send_event(self, event: Any) -> SendFuture:
         """Send a plain value (none, bool, int, float, str, bytes, and lists and dicts of these).
 
-        An event sent before the coordinator completes its checkpoint is part of the subtask's state
-        in that checkpoint, an event sent later is not. Any thread; events of one thread keep their
-        order. A send to an attempt that is not running fails its future and nothing else. Raises
-        ValueNotPlain when `event` itself is of another type; what is inside it is looked at where
-        it is packed, and there fails the job.
+        An event that is sent before the coordinator completes its checkpoint belongs to the
+        subtask's state of that checkpoint; a later event does not. May be called from any thread;
+        events of one thread keep their order. The returned future completes when the task has
+        confirmed the event. It fails if the attempt does not run; nothing else fails then. Raises
+        ValueNotPlain if `event` is of another type. A value inside it of another type fails the
+        job when the event is packed.
         """
         ...
 
 
 class CheckpointAccess(Protocol):
-    """What a coordinator may know of the job's checkpoints; any thread. Source: Flink's
+    """The job's checkpoints, for its coordinators; thread-safe. Source: Flink's
     OperatorCoordinator.Context.getCheckpointCoordinator.
     """
 
     @property
     def interval_s(self) -> float | None:
-        """Seconds between periodic checkpoints; None when they are taken on request only."""
+        """Seconds between periodic checkpoints; None if they are taken on request only."""
         ...
 
     @property
     def is_periodic(self) -> bool:
-        """Whether checkpoints are taken without being asked for."""
+        """Whether the job takes checkpoints periodically."""
         ...
 
     @property
@@ -80,41 +80,42 @@ class CheckpointAccess(Protocol):
         ...
 
     def request(self) -> Future[int]:
-        """Ask for a checkpoint that begins from now on: its id once it is completed.
+        """Request a checkpoint that begins after this call; the future gives its id when it is
+        completed.
 
         The future fails with CheckpointAborted, with CheckpointOutcomeUnknown if the store cannot
-        tell whether it holds the checkpoint, with NoCheckpointAmongAttempts or JobOver. Not to be
-        waited for on the queue's thread.
+        tell whether it holds the checkpoint, with NoCheckpointAmongAttempts or JobOver. Do not wait
+        for it on the queue's thread.
         """
         ...
 
 
 class RunningCoroutine(Protocol):
-    """A coroutine that `run_coroutine` has taken over."""
+    """A coroutine that `run_coroutine` runs."""
 
     def cancel(self) -> None:
-        """Raise CancelledError in it at its next await; any thread, nothing if it has ended."""
+        """Raise CancelledError in it at its next await. Thread-safe; a no-op after its end."""
         ...
 
 
 class CoordinatorContext(Protocol):
-    """What a coordinator may use. Every method may be called from `CoordinatorProvider.create` on;
-    nothing has an effect once the job is over. Source: Flink's OperatorCoordinator.Context.
+    """The services of the job for a coordinator. They may be used from `CoordinatorProvider.create`
+    on, and are no-ops after the end of the job. Source: Flink's OperatorCoordinator.Context.
     """
 
     @property
     def operator_id(self) -> str:
-        """The name that ties coordinator, operator and their state together."""
+        """The id that the coordinator, its operator and their state share."""
         ...
 
     @property
     def job_id(self) -> str:
-        """The name under which this job's checkpoints are kept; the same after a restart."""
+        """The id of the job in its checkpoints; the same after a restart."""
         ...
 
     @property
     def run_id(self) -> str:
-        """Tells the starts of the driver apart."""
+        """The id of this start of the driver."""
         ...
 
     @property
@@ -124,21 +125,21 @@ class CoordinatorContext(Protocol):
 
     @property
     def concurrent_attempts_max(self) -> int:
-        """How many attempts of one subtask there may be at once; 1 unless the job says otherwise.
+        """The maximum number of concurrent attempts of a subtask; 1 by default.
 
-        With more, each attempt is announced with a gateway of its own, and a subtask is reset once
-        all its attempts are gone.
+        With more, each attempt is announced with a gateway of its own, and a subtask is reset when
+        all of its attempts have ended.
         """
         ...
 
     @property
     def coordinator_store(self) -> CoordinatorStore:
-        """What this job's coordinators share, by key."""
+        """Values that the coordinators of this job share, by key."""
         ...
 
     @property
     def metrics(self) -> CoordinatorMetrics:
-        """This coordinator's figures, shown as `JobReport.coordinator_metrics[operator_id]`."""
+        """This coordinator's metrics, shown as `JobReport.coordinator_metrics[operator_id]`."""
         ...
 
     @property
@@ -147,25 +148,27 @@ class CoordinatorContext(Protocol):
         ...
 
     def load(self, name: str) -> Any:
-        """Return what "package.module:name" stands for in the driver's Python; see `user_code`.
-        Raises CannotLoad.
+        """Import and return the object "package.module:name" in the driver's Python; see
+        `user_code`. Raises CannotLoad.
         """
         ...
 
     def fail_job(self, cause: BaseException | str) -> None:
-        """Take the whole job back to its last completed checkpoint; the first call counts until
-        then. Any thread.
+        """Fail the job, which restores its last completed checkpoint. Further calls before the
+        restore are ignored. Thread-safe.
         """
         ...
 
     def post(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Run `call` on the queue's thread, in its turn; how a thread of the coordinator comes
-        back. Any thread.
+        """Run `call(*arguments)` on the queue's thread, behind earlier events. Thread-safe: use it
+        from the coordinator's own threads.
         """
         ...
 
     def post_later(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> None:
-        """Run `call` on the queue's thread after `delay_s` seconds; queue thread only."""
+        """Run `call(*arguments)` on the queue's thread after `delay_s` seconds. Call this on the
+        queue's thread only.
+        """
         ...
 
     def run_async(
@@ -175,11 +178,11 @@ class CoordinatorContext(Protocol):
         *,
         lane: str = "",
     ) -> None:
-        """Run blocking `work` elsewhere, then call `then(result, error)` on the queue's thread.
+        """Run blocking `work` on another thread, then `then(result, error)` on the queue's thread.
 
-        Work of one lane of one coordinator runs in order, one after the other, on a thread of its
-        own; lanes run beside each other. Queue thread only. What still runs when the job is over is
-        waited for a few seconds and then left alone.
+        Each lane of a coordinator has a thread, which runs its work in order; lanes run
+        concurrently. Call this on the queue's thread only. At the end of the job, running work is
+        waited for a few seconds and then abandoned.
         """
         ...
 
@@ -188,60 +191,60 @@ class CoordinatorContext(Protocol):
         coroutine: Coroutine[Any, Any, Any],
         then: Callable[[Any, BaseException | None], None],
     ) -> RunningCoroutine:
-        """Run `coroutine` on the job's event loop, then call `then(result, error)` on the queue's
+        """Run `coroutine` on the job's event loop, then `then(result, error)` on the queue's
         thread.
 
-        The loop has one thread, which all coordinators of the job share; it is closed with the job,
-        and what runs then is cancelled. In simulation it is stepped like other work, and its time
-        is the simulated clock's. Queue thread only.
+        All coordinators of the job share the loop and its thread. At the end of the job the loop is
+        closed and running coroutines are cancelled. In a simulation the loop uses the simulated
+        clock. Call this on the queue's thread only.
         """
         ...
 
 
 class OperatorCoordinator(ABC):
-    """The driver's side of an operator. Only the abstract methods must be written.
+    """The user's code for an operator on the driver. Only the abstract methods are required.
 
-    Subtasks count from 0, and so do the attempts of each; checkpoint ids count from 1. What a
-    method raises takes the whole job back to its last completed checkpoint, unless it says
-    otherwise, and a FatalTaskError ends the job. Source: Flink's OperatorCoordinator and
-    CoordinationRequestHandler.
+    Subtasks and the attempts of each count from 0; checkpoint ids count from 1. Unless a method
+    says otherwise, an exception makes the whole job restore its last completed checkpoint, and a
+    FatalTaskError ends the job. Source: Flink's OperatorCoordinator and CoordinationRequestHandler.
     """
 
     @abstractmethod
     def start(self) -> None:
-        """Called once, after a restore if there is one, before anything else. If it raises, or
-        fails the job meanwhile, this coordinator is closed and another is made and started, as
-        often as the restart strategy allows.
+        """Start. Called once, after a restore if there is one and before any other method.
+
+        If it raises, or calls `fail_job`, this coordinator is closed and a new one is created and
+        started, as often as the restart strategy allows.
         """
 
     @abstractmethod
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        """Take a snapshot and complete `result` with it; the moment of completing is the moment of
-        the checkpoint.
+        """Take a snapshot of the state, and complete `result` with it.
 
-        `checkpoint_id` counts from 1; it is BATCH_CHECKPOINT for a snapshot without a checkpoint.
-        `result` may be completed later and from any thread. Failing or cancelling it fails the
-        checkpoint, and so does dropping it uncompleted; if it is kept and never completed, the
-        checkpoint times out. Completing it after its checkpoint was aborted does nothing.
+        The completion is the coordinator's point in the checkpoint: events sent before it belong to
+        the tasks' states, events sent after it do not. `result` may be completed later and from any
+        thread. Failing, cancelling or garbage-collecting it aborts the checkpoint; if it is never
+        completed, the checkpoint times out. Completing it after the checkpoint was aborted is a
+        no-op. `checkpoint_id` is BATCH_CHECKPOINT for a snapshot without a checkpoint.
         """
 
     @abstractmethod
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        """Go back to `state`, or with None to the beginning: all subtasks do too, and none is
-        ready.
+        """Restore `state`; None means the initial state. All subtasks restore the same checkpoint,
+        and none of them is ready.
 
-        `checkpoint_id` is NO_CHECKPOINT when there is none to go back to, and BATCH_CHECKPOINT when
-        `state` is a snapshot that was taken without a checkpoint.
+        `checkpoint_id` is NO_CHECKPOINT if there is no checkpoint, and BATCH_CHECKPOINT if `state`
+        is a snapshot that was taken without a checkpoint.
         """
 
     def handle_event_from_operator(
         self, subtask: int, attempt: int, event: Any
     ) -> Future[Any] | None:
-        """An operator has sent `event`, a plain value.
+        """Handle an event of an operator, a plain value.
 
-        If it asked for a receipt, that is sent once this has returned, or once the future that this
-        returns is done: from then on the event is part of the coordinator's state. A future that
-        fails fails the job, and so does raising. Raises TypeError unless it is overridden.
+        If the operator requested a receipt, it is sent when this method returns, or when the future
+        that it returns is done. From then on the event must be part of the coordinator's state. An
+        exception, or a failed future, fails the job. Raises TypeError unless it is overridden.
         """
         raise TypeError(
             f"{type(self).__name__} got an event from subtask {subtask} but handles none; "
@@ -249,37 +252,39 @@ class OperatorCoordinator(ABC):
         )
 
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
-        """`attempt` of `subtask` can be sent events from now on."""
+        """Called when `attempt` of `subtask` can receive events, through `gateway`."""
 
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
-        """What was sent to `attempt` since the last checkpoint is lost; wait for the reset to learn
-        which that is.
+        """Called when `attempt` has failed. Events sent to it since the last checkpoint are lost;
+        the following reset names that checkpoint.
         """
 
     def subtask_reset(self, subtask: int, checkpoint_id: int) -> None:
-        """The subtask goes back to `checkpoint_id` (NO_CHECKPOINT: to the beginning): take back
-        what it was told after.
+        """Called when the subtask restores `checkpoint_id` (NO_CHECKPOINT: the initial state).
+        Undo the effect of later events on the coordinator's record of this subtask.
         """
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is durable; this notice may be missed, and is then subsumed by a later
-        one, or by the restore: `reset_to_checkpoint(checkpoint_id, ...)` says that the checkpoint
-        is completed, and no notice of it follows. A later start does not go back behind a completed
-        checkpoint, unless it is damaged; which one it goes back to, `reset_to_checkpoint` says.
+        """Called when the checkpoint is durable.
+
+        The call may be missed; a later one, or a restore, then subsumes it. After
+        `reset_to_checkpoint(checkpoint_id, ...)` the checkpoint is completed, and no call follows.
+        A later start restores this checkpoint or a newer one, unless it is damaged;
+        `reset_to_checkpoint` names the restored one.
         """
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will never be: no later start restores it.
+        """Called when the checkpoint is aborted: no later start will restore it.
 
-        Nothing is said of a checkpoint if the store cannot tell whether it exists: the job then
-        fails, and `reset_to_checkpoint` of the next start says whether it does.
+        Not called if the store cannot tell whether it holds the checkpoint. The job then fails, and
+        `reset_to_checkpoint` of the next start names the restored checkpoint.
         """
 
     def handle_client_request(self, request: Any) -> Any:
-        """A client of the job asks something (`JobHandle.request`); return the answer.
+        """Answer a client's request (`JobHandle.request`).
 
-        Both are plain values. The answer may be a Future of one, completed later and from any
-        thread. What this raises is the client's to see and does not fail the job. Raises
+        Request and answer are plain values. The answer may be a Future, completed later and from
+        any thread. An exception is passed to the client, and does not fail the job. Raises
         RequestNotHandled unless it is overridden.
         """
         raise RequestNotHandled(
@@ -288,63 +293,67 @@ class OperatorCoordinator(ABC):
         )
 
     def supports_batch_snapshot(self) -> bool:
-        """Whether `checkpoint(BATCH_CHECKPOINT, result)` may be asked of it, in a job that takes no
-        checkpoints (`JobHandle.request_batch_snapshot`).
+        """Return whether a job without checkpoints may call `checkpoint(BATCH_CHECKPOINT, result)`
+        (`JobHandle.request_batch_snapshot`).
         """
         return False
 
     def close(self) -> None:
-        """The job is over, or `start` has failed and another is made: release everything. Called
-        once, on the queue's thread; one that `RecreateOnReset` replaces is closed on another. What
-        it raises is a warning of the job, since the others must be closed too.
+        """Release all resources, at the end of the job or after `start` has failed.
+
+        Called once, on the queue's thread; a coordinator that `RecreateOnReset` replaces is closed
+        on another thread. An exception is logged as a warning, since the other coordinators must be
+        closed too.
         """
 
 
 class CoordinatorProvider(ABC):
-    """Makes the coordinator of one operator. Source: Flink's OperatorCoordinator.Provider."""
+    """Creates the coordinator of one operator. Source: Flink's OperatorCoordinator.Provider."""
 
     @property
     @abstractmethod
     def operator_id(self) -> str:
-        """The name that ties coordinator, operator and their state together; unique in a job."""
+        """The id that the coordinator, its operator and their state share; unique in a job."""
 
     @abstractmethod
     def create(self, context: CoordinatorContext) -> OperatorCoordinator:
-        """Make the coordinator; called when the job is made, and again for one that could not
-        start. What it raises the first time passes to who starts the job; later it counts as
-        another start that failed.
+        """Create the coordinator. Called when the job is created, and again if `start` failed.
+
+        An exception of the first call is raised to the caller that starts the job. An exception of
+        a later call counts as another failed start.
         """
 
     def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
-        """Make the states of the operator's new subtasks of `states`, those of the old ones, by
-        subtask; called on the driver when a start resumes with another parallelism.
+        """Return the states of the new subtasks, by subtask, made from `states`, those of the old.
 
-        Each byte of the old states must be in exactly one new state, or in none that matters; a
-        subtask that is left out begins from nothing. The coordinator's own state is restored as it
-        is. Raises NotRescalable for a state that is not empty, unless it is overridden.
+        Called on the driver if a start restores a checkpoint with another parallelism. Put each
+        part of the old states into exactly one new state. A subtask without a state starts without
+        one. The coordinator's own state is restored unchanged. Raises NotRescalable for a state
+        that is not empty, unless it is overridden.
         """
         return keep_nothing(states, parallelism)
 
     @property
     def state_version(self) -> int:
-        """Which form of its state the coordinator's `checkpoint` gives, from 1: write
-        `state_version = 2` in the provider's class when the form changes.
+        """The version of the form of the coordinator's state, from 1. Write `state_version = 2` in
+        the provider's class when the form changes.
         """
         return 1
 
     def upgrade_state(self, version: int, state: bytes) -> bytes:
-        """The coordinator's state of an older version in the form of `state_version`;
-        `reset_to_checkpoint` gets what this returns. Called on the queue's thread.
+        """Return the coordinator's state, which has an older version, in the form of
+        `state_version`.
 
-        Refuses every version unless it is overridden: raises StateNotUpgraded.
+        Called on the queue's thread, before `reset_to_checkpoint`, which gets the result. Raises
+        StateNotUpgraded unless it is overridden.
         """
         whose = f"the coordinator of operator {self.operator_id!r}"
         raise StateNotUpgraded(whose, version, self.state_version)
 
     def files_of(self, state: bytes) -> Collection[str]:
-        """The names of the files beside the checkpoints that a coordinator's state refers to, such
-        as "known-files/known-1.segment"; a savepoint takes copies of them with it.
+        """Return the names of the files beside the checkpoints to which a coordinator's state
+        refers, such as "known-files/known-1.segment". A savepoint contains copies of them.
 
-        None, unless it is overridden. Called off the queue's thread.
+        Empty unless it is overridden. Not called on the queue's thread.
         """
         return ()

@@ -1,10 +1,9 @@
-"""What a job reports while it runs: values that say what has happened, for those who watch it.
+"""The events of a job, for logs, metrics and listeners.
 
-Decides what is worth telling, with which figures, and the one line of text that a person reads of
-it. Logging, the history on disk, metrics and the command line's display all listen to these values,
-and so may a user's own `JobListener`. They follow what the machines have decided; no decision is
-taken from them. One comes with each start, end, checkpoint, commit, failure and restart; none with
-a control event or a row.
+Decides which events there are, which figures they carry, and their text in a log. Logging, the
+history on disk, metrics and the command line's display listen to them, and so may a user's own
+`JobListener`. Events follow the decisions of the machines; nothing is decided from them. There is
+one for each start, end, checkpoint, commit, failure and restart; none for a control event or a row.
 
     class Pager(JobListener):
         def on_event(self, event: JobEvent) -> None:
@@ -31,10 +30,10 @@ Number = int | float
 
 @dataclass(frozen=True)
 class JobEvent:
-    """Something that has happened to a job; `str(event)` is one line that says so.
+    """An event of a job. `str(event)` is its line in the log.
 
-    at: seconds since 1970, by the driver's clock. topic: below which logger it is logged,
-    `epochgate.job.TOPIC`; level: at which level of the module `logging`.
+    at: seconds since 1970, by the driver's clock. topic: the logger is `epochgate.job.TOPIC`.
+    level: the level of the module `logging`.
     """
 
     at: float
@@ -47,18 +46,18 @@ class JobEvent:
 
     @property
     def details(self) -> str:
-        """Lines that belong below that line for who has to mend something, or nothing."""
+        """Further lines for the log, such as a traceback of user code; empty if there are none."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values by name; `event` says of which kind it is."""
+        """Return plain values by name; `event` is the name of the class."""
         values = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
         return {"event": type(self).__name__, **values}
 
 
 @dataclass(frozen=True)
 class JobStarted(JobEvent):
-    """The driver has begun; checkpoint_id: from which, 0 for none. pid and host: the driver's."""
+    """The driver has started. checkpoint_id: the restored one, or 0. pid and host: the driver's."""
 
     job_id: str
     run_id: str
@@ -76,7 +75,7 @@ class JobStarted(JobEvent):
 
 @dataclass(frozen=True)
 class SubtasksUp(JobEvent):
-    """Each subtask has a process, `after_s` after the start or after everything went down."""
+    """All subtasks run, `after_s` seconds after the start or after a failure of the whole job."""
 
     subtasks: int
     checkpoint_id: int
@@ -89,14 +88,15 @@ class SubtasksUp(JobEvent):
 
 @dataclass(frozen=True)
 class CheckpointEnded(JobEvent):
-    """A checkpoint is completed or aborted, or the store does not know which.
+    """A checkpoint was completed or aborted, or the outcome of storing it is unknown.
 
-    duration_s: from its trigger on; coordinators_s: until all coordinators had completed it, and
-    the barriers went out; subtasks_s: from then until the subtask had acknowledged, the slowest
-    `SUBTASKS_MAX` of them; missing: those that had not, the first `SUBTASKS_MAX`; store_s: of its
-    storing. figures: the tasks' metrics, summed over the subtasks, and coordinators: those of
-    each coordinator, by operator id; as of the newest completed checkpoint of this run, so that
-    what a failover takes back is in none of them, or as of now before the first.
+    All durations are in seconds. duration_s: since the trigger. coordinators_s: until all
+    coordinators had completed their state and the barriers were sent. subtasks_s: from then until
+    the acknowledgement of each subtask, for the slowest `SUBTASKS_MAX`. missing: the subtasks that
+    did not acknowledge, at most `SUBTASKS_MAX`. store_s: for storing. figures: the tasks' metrics,
+    summed over the subtasks. coordinators: the metrics of each coordinator, by operator id. Both
+    are as of the newest completed checkpoint of this run, so that a failover does not lower them;
+    before the first one, as of now.
     """
 
     topic: ClassVar[str] = "checkpoints"
@@ -142,7 +142,7 @@ class CheckpointEnded(JobEvent):
 
 @dataclass(frozen=True)
 class SavepointWritten(JobEvent):
-    """A completed checkpoint was written to a place of its own, from which a job can be started."""
+    """A savepoint was written: a copy of a completed checkpoint, from which a job can start."""
 
     topic: ClassVar[str] = "checkpoints"
 
@@ -156,9 +156,11 @@ class SavepointWritten(JobEvent):
 
 @dataclass(frozen=True)
 class Committed(JobEvent):
-    """The committables of these checkpoints have taken effect. committables: how many;
-    figures: the committer's metrics, which count from the start of this run; committed_before: the
-    checkpoints of which the committer has found that an earlier commit had taken effect.
+    """The committables of these checkpoints have taken effect.
+
+    duration_s: of the last try. tries: failed tries before it. committables: their number. figures:
+    the committer's metrics since the start of this run. committed_before: the checkpoints whose
+    earlier commit had already taken effect.
     """
 
     topic: ClassVar[str] = "commits"
@@ -172,7 +174,7 @@ class Committed(JobEvent):
 
     @property
     def level(self) -> int:
-        """A commit of nothing is worth no line of a log."""
+        """DEBUG for a commit without committables."""
         return logging.INFO if self.committables else logging.DEBUG
 
     def __str__(self) -> str:
@@ -186,7 +188,7 @@ class Committed(JobEvent):
 
 @dataclass(frozen=True)
 class CommitFailed(JobEvent):
-    """A commit has failed; is_tried_again: whether the committer wants another try."""
+    """A commit has failed. is_tried_again: whether it will be retried; otherwise the job fails."""
 
     topic: ClassVar[str] = "commits"
 
@@ -198,7 +200,7 @@ class CommitFailed(JobEvent):
 
     @property
     def level(self) -> int:
-        """A person may have to do something."""
+        """WARNING: the operator may have to act."""
         return logging.WARNING
 
     def __str__(self) -> str:
@@ -210,10 +212,11 @@ class CommitFailed(JobEvent):
 
 
 class Failure(JobEvent):
-    """Something has failed, and is to restart in `delay_s` seconds; None: the restart strategy does
-    not allow it, and the job ends. restarts_left: how many more the strategy allows after that, if
-    it counts them. is_new: no failure at the same lines of user code was told since the last
-    checkpoint, and `details` has those lines.
+    """A failure, and its restart in `delay_s` seconds.
+
+    delay_s: None if the restart strategy allows no restart; the job then fails. restarts_left: the
+    number of further restarts that the strategy allows, if it counts them. is_new: since the last
+    checkpoint no failure at the same lines of user code was reported; `details` has those lines.
     """
 
     topic: ClassVar[str] = "failover"
@@ -225,14 +228,14 @@ class Failure(JobEvent):
 
     @property
     def level(self) -> int:
-        """What user code raises it is likely to raise again; a process that is lost is no fault of
-        a program.
+        """WARNING for an exception of user code, which is likely to be raised again; INFO for a
+        lost process.
         """
         return logging.WARNING if split_frames(self.reason)[1] else logging.INFO
 
     @property
     def details(self) -> str:
-        """The lines of user code, once."""
+        """The traceback within user code, if the failure is new."""
         return split_frames(self.reason)[1] if self.is_new else ""
 
     def _told(self, what: str, restarts: str) -> str:
@@ -245,7 +248,7 @@ class Failure(JobEvent):
 
 @dataclass(frozen=True)
 class SubtaskFailed(Failure):
-    """An attempt has failed, and the subtask restarts alone."""
+    """An attempt has failed, and only its subtask restarts."""
 
     subtask: int
     attempt: int
@@ -260,8 +263,8 @@ class SubtaskFailed(Failure):
 
 @dataclass(frozen=True)
 class SubtaskRestarted(JobEvent):
-    """Another process has the subtask, `down_s` after its failure. host and pid: where, if that is
-    known.
+    """A subtask runs again in another process, `down_s` seconds after its failure. host and pid:
+    those of the process, if they are known.
     """
 
     topic: ClassVar[str] = "failover"
@@ -276,14 +279,14 @@ class SubtaskRestarted(JobEvent):
     def __str__(self) -> str:
         where = "" if self.pid is None else f" in process {self.pid} on {self.host}"
         return (
-            f"subtask {self.subtask} goes on {_whence(self.checkpoint_id)} as attempt "
+            f"subtask {self.subtask} restarted {_whence(self.checkpoint_id)} as attempt "
             f"{self.attempt}{where}, {self.down_s:.2f} s after its failure"
         )
 
 
 @dataclass(frozen=True)
 class AttemptOutlived(JobEvent):
-    """One of several attempts of a subtask at once has ended, and another goes on."""
+    """One of several concurrent attempts of a subtask has ended, and another continues."""
 
     topic: ClassVar[str] = "failover"
 
@@ -293,14 +296,14 @@ class AttemptOutlived(JobEvent):
 
     def __str__(self) -> str:
         return (
-            f"attempt {self.attempt} of subtask {self.subtask} is outlived by another: "
+            f"attempt {self.attempt} of subtask {self.subtask} ended, and another continues: "
             f"{one_line(self.reason)}"
         )
 
 
 @dataclass(frozen=True)
 class JobRestarts(Failure):
-    """Everything goes back to the last completed checkpoint."""
+    """The whole job restores its last completed checkpoint."""
 
     reason: str
     delay_s: float | None
@@ -308,18 +311,18 @@ class JobRestarts(Failure):
     is_new: bool = True
 
     def __str__(self) -> str:
-        return self._told("all subtasks go down", "restart")
+        return self._told("the whole job failed", "all subtasks restart")
 
 
 @dataclass(frozen=True)
 class Warned(JobEvent):
-    """What a person should know."""
+    """A warning for the operator of the job."""
 
     text: str
 
     @property
     def level(self) -> int:
-        """A person may have to do something."""
+        """WARNING: the operator may have to act."""
         return logging.WARNING
 
     def __str__(self) -> str:
@@ -328,8 +331,8 @@ class Warned(JobEvent):
 
 @dataclass(frozen=True)
 class JobEnded(JobEvent):
-    """The job is "finished" (or was stopped), "failed" or "canceled"; figures and coordinators: as
-    in `CheckpointEnded`, and at the end where the job has finished.
+    """The job has ended: "finished" (or stopped), "failed" or "canceled". figures and coordinators:
+    as in `CheckpointEnded`; of a finished job, as of its end.
     """
 
     state: str
@@ -345,12 +348,12 @@ class JobEnded(JobEvent):
 
     @property
     def level(self) -> int:
-        """That a job has failed is an error."""
+        """ERROR for a failed job."""
         return logging.ERROR if self.state == "failed" else logging.INFO
 
     @property
     def details(self) -> str:
-        """The lines of user code that a failed job has failed at."""
+        """The traceback within user code, of a failed job."""
         return split_frames(self.reason or "")[1] if self.state == "failed" else ""
 
     def __str__(self) -> str:
@@ -377,27 +380,27 @@ EVENTS: tuple[type[JobEvent], ...] = (
     Warned,
     JobEnded,
 )
-"""Every kind that is told."""
+"""Every kind of event."""
 
 
 class JobListener(ABC):
-    """Hears what happens to a job. In `run_job` it is called on a thread of its own, one event at a
-    time and in order, so that it may take its time; what it raises is logged and changes nothing.
+    """Receives the events of a job.
+
+    `run_job` calls it on a thread of its own, one event at a time and in order, so it may block. An
+    exception that it raises is logged and does not affect the job.
     """
 
     def begin(self, report: JobReport) -> None:
-        """The job is about to start, and `report` holds its figures from now on; called once,
-        before the first event, on the thread that starts the job.
+        """Called once before the first event, on the thread that starts the job; `report` holds
+        the figures of the job from now on.
         """
 
     @abstractmethod
     def on_event(self, event: JobEvent) -> None:
-        """Something has happened."""
+        """Called for each event."""
 
     def close(self) -> None:
-        """Nothing will happen any more; called once, after the last event, and also for a job that
-        could not be started.
-        """
+        """Called once after the last event, also for a job that could not be started."""
 
 
 def _plain(value: Any) -> Any:

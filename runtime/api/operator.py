@@ -1,9 +1,9 @@
-"""The operator API: what a user writes for the worker's side, inside one Spark task.
+"""The operator API: the user's code inside one Spark task.
 
-A `Program` is what one subtask runs: a few operators, which take part in checkpoints and may have a
-coordinator of the same operator id, and `work`, one bounded piece of processing. Everything is
-called on the task's only thread: events, barriers and notices come in between two pieces of work,
-in the order in which the driver sent them.
+A `Program` is the code of one subtask. It has operators, which take part in checkpoints and may
+have a coordinator with the same operator id, and a method `work` that does one bounded piece of
+work. All methods are called on the task's only thread. Between two calls of `work` the task handles
+events, barriers and notifications, in the order in which the driver sent them.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from epochgate.runtime.api.send_future import SendFuture
 
 
 class Work(Enum):
-    """What a piece of work came to."""
+    """The result of one call of `Program.work`."""
 
     DONE = "done"
-    """Something was processed, and there may be more."""
+    """Something was processed; call `work` again."""
     IDLE = "idle"
-    """Nothing to do until an event arrives, or a wake-up is due that `OperatorContext.wake_after`
-    has asked for.
-    """
+    """Nothing to do until an event arrives or a wake-up of `OperatorContext.wake_after` is due."""
     ENDED = "ended"
-    """Nothing will ever come again; the next checkpoint is this subtask's last."""
+    """The end of the input; the next checkpoint is the last one of this subtask."""
 
 
 def no_receipts(event: Any) -> SendFuture:
-    """Refuse: the maker of this context gives no receipts."""
+    """Raise FatalTaskError: this context gives no receipts."""
     raise FatalTaskError(f"no receipt is given here for {event!r}")
 
 
 def no_wake_up(seconds: float) -> None:
-    """Refuse: the maker of this context has no timers."""
+    """Raise FatalTaskError: this context has no timers."""
     raise FatalTaskError(f"no wake-up is given here after {seconds} s")
 
 
 @dataclass(frozen=True)
 class OperatorContext:
-    """Where an operator runs, and how it speaks to the coordinator of the same operator id.
+    """An operator's place in the job, its connection to the coordinator with the same operator id,
+    and its timers.
 
-    `send_to_coordinator` sends a plain value. `send_with_receipt` does so too and returns a future,
-    which completes between two pieces of work, once the coordinator has handled the event: what is
-    done when the operator takes a snapshot is in the coordinator's snapshot of the same checkpoint.
-    What is not done may or may not be; keep it in the operator's state and send it again after a
-    restore. Source: FLINK-16986; see `epochgate.runtime.api.receipts`.
+    `send_to_coordinator(value)` sends a plain value. `send_with_receipt(value)` also returns a
+    future, which completes between two calls of `work`, after the coordinator has handled the
+    event. If the future is done when the operator takes a snapshot, the event is in the
+    coordinator's snapshot of the same checkpoint. Otherwise the event may or may not be in it: keep
+    the event in the operator's state, and send it again after a restore. Source: FLINK-16986; see
+    `epochgate.runtime.api.receipts`.
 
-    `wake_after(seconds)` lets the program work again once that time has passed, although no event
-    comes: `work` asks for it, returns IDLE, and leaves the thread to barriers and events meanwhile.
-    Of several wake-ups the earliest counts; work may also be called before, so look at the time.
-    No checkpoint holds a wake-up: an attempt asks for its own, in `open` or at its first work.
-    Raises ValueError for a time that is not to come. `now_s()` are the seconds of the clock that
-    wake-ups go by, in a simulated job those of the simulation.
+    `wake_after(seconds)` makes the task call `work` again after that time, even without an event.
+    Call it in `work` and return IDLE; the thread is then free for barriers and events. The earliest
+    of several wake-ups counts, and `work` may be called before it, so compare with `now_s()`. A
+    wake-up is not part of a checkpoint: a restored attempt requests its own, in `open` or in its
+    first `work`. Raises ValueError if `seconds` is not positive. `now_s()` returns the seconds of
+    the clock of wake-ups; in a simulated job, the simulated clock.
     """
 
     operator_id: str
@@ -71,44 +71,47 @@ class OperatorContext:
 
 
 class Operator(ABC):
-    """A part of a program that has state. What a method raises fails its attempt, and a
-    FatalTaskError the job. Source: Flink's StreamOperator and OperatorEventHandler.
+    """A part of a program with state of its own. An exception of a method fails the attempt; a
+    FatalTaskError fails the job. Source: Flink's StreamOperator and OperatorEventHandler.
     """
 
     def open(self, context: OperatorContext, state: bytes | None) -> None:
-        """Begin from `state`, what `snapshot` of an attempt before has returned, or from nothing;
-        called once, before anything else.
+        """Restore `state`, the result of an earlier attempt's `snapshot`; None means no state.
+
+        Called once, before any other method.
         """
         self.context = context
 
     @abstractmethod
     def snapshot(self, checkpoint_id: int) -> bytes:
-        """The state, as bytes, in which exactly the events and work so far are reflected; its
-        return acknowledges the barrier. Of a large one, `pack_parts` lets a checkpoint write what
-        has changed alone.
+        """Return the state as bytes: the effect of exactly the events and the work so far.
+
+        Returning acknowledges the barrier. Use `pack_parts` for a large state, so that a checkpoint
+        writes only the parts that have changed.
         """
 
     @property
     def state_version(self) -> int:
-        """Which form of its state `snapshot` returns, from 1: write `state_version = 2` in the
-        class when the form changes.
+        """The version of the state's form, from 1. Write `state_version = 2` in the class when the
+        form changes.
         """
         return 1
 
     def upgrade_state(self, version: int, state: bytes) -> bytes:
-        """The state of an older version in the form of `state_version`; `open` gets what this
-        returns. Called before `open`.
+        """Return the state, which has an older version, in the form of `state_version`.
 
-        Refuses every version unless it is overridden: raises StateNotUpgraded.
+        Called before `open`, which gets the result. Raises StateNotUpgraded unless it is
+        overridden.
         """
         from epochgate.runtime.api.state_versions import StateNotUpgraded
 
         raise StateNotUpgraded(f"operator {type(self).__name__}", version, self.state_version)
 
     def handle_event(self, event: Any) -> None:
-        """The coordinator has sent `event`, a plain value; it is confirmed once this has returned.
+        """Handle an event of the coordinator, a plain value.
 
-        Raising fails the attempt. Raises TypeError unless it is overridden.
+        The event is confirmed when the method returns. An exception fails the attempt. Raises
+        TypeError unless it is overridden.
         """
         raise TypeError(
             f"{type(self).__name__} got an event from its coordinator but does not handle events; "
@@ -116,36 +119,35 @@ class Operator(ABC):
         )
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
-        """Plain values that the committer gets once the checkpoint is complete; called before
-        `snapshot`.
+        """Return committables, plain values for the committer when the checkpoint is complete.
 
-        What was handed over for a checkpoint that is then aborted must be handed over again for the
-        next.
+        Called before `snapshot`. If the checkpoint is aborted, return its committables again for
+        the next one. Source: Flink's CommittingSinkWriter.
         """
         return []
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is durable; on the wire this comes before the next barrier. An attempt
-        that begins from a checkpoint gets no notice of that one.
+        """Called when the checkpoint is durable, before the next barrier. A restored attempt is
+        not notified of the checkpoint that it restored.
         """
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will never be: no later attempt or start restores it. Nothing is said of a
-        checkpoint if the store cannot tell whether it exists.
+        """Called when the checkpoint is aborted: no later attempt or start will restore it. Not
+        called if the store cannot tell whether it holds the checkpoint.
         """
 
     def metrics(self) -> Mapping[str, int | float]:
-        """This operator's counters since the attempt began, by name; shown with those of the
-        program, as `OPERATOR_ID.NAME`.
+        """Return counters since the attempt began, by name. They are shown with those of the
+        program as `OPERATOR_ID.NAME`.
         """
         return {}
 
     def close(self) -> None:
-        """Release everything; also called when the attempt fails or is canceled."""
+        """Release all resources; also called when the attempt fails or is canceled."""
 
 
 class Program(ABC):
-    """What one subtask runs."""
+    """The code of one subtask: its operators, and the work that it does."""
 
     @property
     @abstractmethod
@@ -154,20 +156,21 @@ class Program(ABC):
 
     @abstractmethod
     def work(self) -> Work:
-        """Do one bounded piece of work, an Arrow record batch for instance; events and barriers
-        wait meanwhile. Raising fails the attempt, FatalTaskError the job, and so does returning
-        anything else.
+        """Do one bounded piece of work, such as one Arrow record batch, and return a `Work`.
+
+        Events and barriers wait meanwhile. An exception fails the attempt. FatalTaskError, or a
+        result that is no `Work`, fails the job.
         """
 
     def metrics(self) -> dict[str, int | float]:
-        """Counters since the attempt began by name, shown by the driver as `JobReport.metrics`:
-        as of every second, each checkpoint and the end.
+        """Return counters since the attempt began, by name. The driver shows them in
+        `JobReport.metrics`, updated each second, at each checkpoint and at the end.
         """
         return {}
 
 
 def metrics_of(program: Program) -> dict[str, int | float]:
-    """The counters of a program and of its operators."""
+    """Return the counters of a program and of its operators."""
     counters = dict(program.metrics())
     for operator_id, operator in program.operators.items():
         for name, value in operator.metrics().items():
@@ -176,6 +179,7 @@ def metrics_of(program: Program) -> dict[str, int | float]:
 
 
 class FatalTaskError(Exception):
-    """Raised in a task or by a coordinator for what trying again cannot mend: the job fails instead
-    of restarting.
+    """A permanent error of user code: the job fails instead of restarting.
+
+    Raise it in a task or in a coordinator for an error that a retry cannot fix.
     """

@@ -1,11 +1,11 @@
-"""The sink API: where the records of a job go, exactly once.
+"""The sink API: writes the records of a job to a target, exactly once.
 
-A sink has two sides. In each task a `SinkWriter` writes what it is given to a place that readers do
-not look at, and hands over at each barrier what would make it visible: committables, plain values.
-On the driver one `Committer` gets them once the checkpoint is complete, and shows all of it.
-Leaves to `SinkOperator` the handing over again after an aborted checkpoint, to the job the ledger
-of what is not known to be committed, and to a coordinator, where the sink has one, what writers
-have to agree on. Source: Apache Flink's Sink V2 (section 6 of docs/protocol.md).
+A sink has two halves. In each task a `SinkWriter` stages records where readers do not see them. At
+each barrier it hands over committables: plain values that make the records visible. On the driver
+one `Committer` gets the committables when the checkpoint is complete, and makes all of them visible
+at once. `SinkOperator` hands over the committables of an aborted checkpoint again. The job keeps
+the ledger of commits that are not known to be done. A coordinator, if the sink has one, makes the
+writers agree. Source: Apache Flink's Sink V2 (section 6 of docs/protocol.md).
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from epochgate.runtime.api.state_versions import StateNotUpgraded
 
 @dataclass(frozen=True)
 class SinkStart:
-    """One start of a job, as its sink needs to know it before anything runs.
+    """One start of a job, as `Sink.create_committer` gets it.
 
-    job_id: the same for every start. run_id: of this start, letters, digits and '-'.
-    restored_checkpoint: from which it goes on; none: from the beginning. may_withdraw: newer
-    checkpoints have been lost, so what they made visible is written again and has to be withdrawn.
-    epoch: of the checkpoint store's opening; a later start of the same job has a higher one.
+    job_id: the same at each start. run_id: the id of this start; letters, digits and '-'.
+    restored_checkpoint: the id of the restored checkpoint; None if the job starts from the
+    beginning. may_withdraw: newer checkpoints have been lost; the job writes their rows again, so
+    the sink may withdraw them. epoch: the fencing epoch, higher than that of each earlier start of
+    the job.
     """
 
     job_id: str
@@ -39,9 +40,9 @@ class SinkStart:
 
 
 class AheadOfCheckpoint(UsageError):
-    """The target holds checkpoints newer than the restored: place, its last, restored.
+    """The target holds newer checkpoints than the restored one: target, its last, the restored.
 
-    What `Sink.create_committer` raises, with nothing changed, where it does not withdraw them.
+    Raise it in `Sink.create_committer`, with nothing changed, if the rows cannot be withdrawn.
     """
 
     def __str__(self) -> str:
@@ -49,79 +50,80 @@ class AheadOfCheckpoint(UsageError):
         known = "no checkpoint" if restored is None else f"checkpoint {restored}"
         return (
             f"{place} already holds checkpoint {last} of this job, which starts from {known}: "
-            "going on would write the rows since then twice. Give the checkpoints that hold "
-            f"{last}, or a new target."
+            "to continue would write the newer rows a second time. Start from the checkpoint "
+            f"directory that holds checkpoint {last}, or write to a new target."
         )
 
 
 class SinkWriter(ABC):
-    """The task's side of a sink: one for each attempt of a subtask, on the task's only thread.
+    """The half of a sink in a task: one for each attempt of a subtask, on the task's only thread.
 
-    What a method raises fails the attempt, and a FatalTaskError the job; the next attempt goes on
-    from the last checkpoint, with a writer of its own.
+    An exception of a method fails the attempt, and a FatalTaskError the job. The next attempt
+    restores the last checkpoint with a new writer. Source: Flink's CommittingSinkWriter.
     """
 
     def may_write(self, batch: Any) -> bool:
-        """Whether `batch` can be written now; if not, it is asked again after the next event.
+        """Return whether `batch` can be written now; if not, it is called again after the next
+        event.
 
-        Ask the coordinator here for what is missing.
+        Send a request to the coordinator here, if the writer needs its answer first.
         """
         return True
 
     @abstractmethod
     def write(self, batch: Any) -> None:
-        """Write what readers must not see yet; `batch` is mostly a pyarrow.RecordBatch."""
+        """Stage `batch`, usually a pyarrow.RecordBatch, where readers do not see it."""
 
     @abstractmethod
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
-        """Finish what was written since the last call, durably, and return what the committer needs
-        to show it, as plain values.
+        """Make everything staged since the last call durable, and return its committables: plain
+        values with which the committer makes it visible.
 
-        Each committable is returned once: `SinkOperator` hands it over again where it has to be.
+        Return each committable once; `SinkOperator` hands it over again if the checkpoint aborts.
         """
 
     def snapshot(self, checkpoint_id: int) -> bytes:
-        """What the next attempt begins with, beside what was handed over; called after
+        """Return the state that the next attempt's writer restores; called after
         `prepare_commit`.
         """
         return b""
 
     def handle_event(self, event: Any) -> None:
-        """The sink's coordinator has sent `event`. Raises TypeError unless it is overridden."""
+        """Handle an event of the sink's coordinator. Raises TypeError unless it is overridden."""
         raise TypeError(
             f"{type(self).__name__} got an event from its coordinator but does not handle events; "
             f"override handle_event"
         )
 
     def close(self) -> None:
-        """Release everything, and remove what `prepare_commit` has not returned; called once, also
-        when the attempt has failed or is canceled.
+        """Release all resources, and remove staged data that `prepare_commit` has not returned.
+
+        Called once, also when the attempt has failed or is canceled.
         """
 
 
 class Sink(ABC):
-    """What a user implements; it travels to the tasks, so it can be pickled and holds no resources.
-
-    One sink serves one job at a time.
+    """A sink, as a user implements it. It is pickled and sent to the tasks, so it must not hold
+    resources. One sink serves one job at a time. Source: Flink's Sink and SupportsCommitter.
     """
 
     @abstractmethod
     def create_writer(self, context: OperatorContext, state: bytes | None) -> SinkWriter:
-        """In a task: the writer of one attempt; `state`: its predecessor's `snapshot`, or none.
+        """Create the writer of one attempt, in its task. `state` is the `snapshot` of an earlier
+        attempt, or None.
 
-        Name what it writes by `context.run_id`, `subtask` and `attempt`: an attempt that was
-        replaced may go on writing for a while.
+        Name all staged data by `context.run_id`, `subtask` and `attempt`: a replaced attempt may
+        continue to write for a while.
         """
 
     @property
     def writer_state_version(self) -> int:
-        """Which form of its state a writer's `snapshot` returns, from 1."""
+        """The version of the form of the writers' state, from 1."""
         return 1
 
     def upgrade_writer_state(self, version: int, state: bytes) -> bytes:
-        """A writer's state of an older version in the form of `writer_state_version`; in a task.
-
-        Refuses every version unless it is overridden: raises StateNotUpgraded.
+        """Return a writer's state, which has an older version, in the form of
+        `writer_state_version`. Called in a task. Raises StateNotUpgraded unless it is overridden.
         """
         raise StateNotUpgraded(
             f"the writers of {type(self).__name__}", version, self.writer_state_version
@@ -129,17 +131,18 @@ class Sink(ABC):
 
     @abstractmethod
     def create_committer(self, start: SinkStart) -> Committer:
-        """On the driver, before the job starts: take the target, or raise what keeps it from that:
-        AheadOfCheckpoint for one that holds newer checkpoints, unless it may and can withdraw them.
+        """Claim the target and create its committer; called on the driver, before the job starts.
 
-        The committer holds the target until it is closed, which it also is where the job does not
-        come to run; closing it twice must do no harm.
+        Raise an error if the target cannot be claimed. Raise AheadOfCheckpoint if the target holds
+        newer checkpoints, unless it may and can withdraw them. The committer holds the target until
+        it is closed. It is also closed if the job does not start; closing it twice must be safe.
         """
 
     def create_coordinator(
         self, operator_id: str, committer: Committer
     ) -> CoordinatorProvider | None:
-        """On the driver: the provider of the writers' coordinator, of this operator id, if there is
-        one; `committer` was made for the same start.
+        """Create the provider of the writers' coordinator with this operator id, on the driver.
+
+        None: the sink has no coordinator. `committer` was created for the same start.
         """
         return None

@@ -1,5 +1,5 @@
-"""The operator of every sink: runs its writer, and hands over at each barrier what is not known to
-belong to a completed checkpoint.
+"""The operator of every sink: runs its writer, and hands over at each barrier the committables that
+belong to no completed checkpoint yet.
 
 Decides that committables of an aborted checkpoint are handed over again for the next (rule C1 in
 docs/protocol.md): their records are consumed and must not be lost. They need not be in the state:
@@ -17,9 +17,9 @@ from epochgate.runtime.api.sinks_of_one_job import labelled
 
 
 class SinkOperator(Operator):
-    """Runs the writer of `sink`. A program calls `write` once `may_write` says so.
+    """Runs the writer of `sink`. A program calls `write` when `may_write` returns true.
 
-    `label`: the sink's name, where the job has several and a `CommitterOfSinks`.
+    `label`: the sink's name in a job with several sinks and a `CommitterOfSinks`.
     """
 
     def __init__(self, sink: Sink, *, label: str | None = None) -> None:
@@ -28,17 +28,17 @@ class SinkOperator(Operator):
         self._handed_over: list[Any] = []
 
     def open(self, context: OperatorContext, state: bytes | None) -> None:
-        """Make the writer."""
+        """Create the writer."""
         super().open(context, state)
         self._writer = self._sink.create_writer(context, state or None)
 
     @property
     def state_version(self) -> int:
-        """That of the writer's state."""
+        """The version of the writer's state."""
         return self._sink.writer_state_version
 
     def upgrade_state(self, version: int, state: bytes) -> bytes:
-        """What the sink makes of it; no state needs no upgrade."""
+        """Upgrade the writer's state; an empty state needs no upgrade."""
         return self._sink.upgrade_writer_state(version, state) if state else state
 
     @property
@@ -49,32 +49,32 @@ class SinkOperator(Operator):
         return self._writer
 
     def may_write(self, batch: Any) -> bool:
-        """Whether the writer takes `batch` now; if not, the program is idle until an event."""
+        """Return whether the writer accepts `batch` now; if not, return Work.IDLE from `work`."""
         return self.writer.may_write(batch)
 
     def write(self, batch: Any) -> None:
-        """Let the writer have `batch`."""
+        """Pass `batch` to the writer."""
         self.writer.write(batch)
 
     def handle_event(self, event: Any) -> None:
-        """Pass on what the sink's coordinator says."""
+        """Pass an event of the sink's coordinator to the writer."""
         self.writer.handle_event(event)
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
-        """Everything since the last completed checkpoint."""
+        """Return all committables since the last completed checkpoint."""
         new = self.writer.prepare_commit(checkpoint_id)
         self._handed_over += new if self._label is None else labelled(self._label, new)
         return list(self._handed_over)
 
     def snapshot(self, checkpoint_id: int) -> bytes:
-        """The writer's own state."""
+        """Return the writer's state."""
         return self.writer.snapshot(checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """What was handed over is the committer's now; this comes before the next barrier."""
+        """Forget the committables, which the committer has now."""
         self._handed_over.clear()
 
     def close(self) -> None:
-        """Close the writer, if it was made."""
+        """Close the writer, if it was created."""
         if self._writer is not None:
             self._writer.close()

@@ -44,9 +44,9 @@ def label_of(committable: Any, first: str) -> tuple[str, Any]:
 
 
 class CommitterOfSinks(Committer):
-    """Commits to several sinks; `committers` has them by the labels of their `SinkOperator`s.
+    """Commits to several sinks. `committers`: the label of each `SinkOperator` -> its committer.
 
-    What has no label is the first one's: it is of a start at which the job had one sink.
+    Committables without a label, from a start with a single sink, belong to the first committer.
     """
 
     def __init__(self, committers: Mapping[str, Committer]) -> None:
@@ -56,26 +56,26 @@ class CommitterOfSinks(Committer):
         self.committers = dict(committers)
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
-        """Open each, with what is its own. Raises UnknownSink, and what a committer raises."""
+        """Open each committer with its own part. Raises UnknownSink, and errors of committers."""
         parts = {checkpoint: self._parts(flat) for checkpoint, flat in restored.items()}
         for label, committer in self.committers.items():
             committer.open(run_id, {number: part[label] for number, part in parts.items()})
 
     def check(self, committables: Committables) -> None:
-        """Let each look at its own part. Raises UnknownSink."""
+        """Let each committer check its own part. Raises UnknownSink."""
         for label, part in self._parts(committables).items():
             self.committers[label].check(part)
 
     def commit(self, checkpoint_id: int, committables: Committables) -> bool:
-        """Commit each part; False where that was done for all. Raises UnknownSink, and what a
-        committer raises.
+        """Commit each part. Return False if all of them were committed before. Raises UnknownSink,
+        and any error of a committer.
         """
         parts = self._parts(committables).items()
         done = [self.committers[label].commit(checkpoint_id, part) for label, part in parts]
         return any(one is not False for one in done)
 
     def metrics(self) -> dict[str, int | float]:
-        """The figures of each, by its label and their names."""
+        """Return the metrics of all committers, named `LABEL.NAME`."""
         return {
             f"{label}.{name}": value
             for label, committer in self.committers.items()
@@ -83,7 +83,7 @@ class CommitterOfSinks(Committer):
         }
 
     def close(self) -> None:
-        """Close each, also one that was not opened; the first error is raised once all were."""
+        """Close all committers, also one that was not opened; then raise the first error."""
         close_all(self.committers.values())
 
     def _parts(self, committables: Committables) -> dict[str, Committables]:
@@ -96,7 +96,7 @@ class CommitterOfSinks(Committer):
                     raise UnknownSink(
                         f"a committable of subtask {subtask} is for sink {label!r}, and this job "
                         f"has {', '.join(parts)}. Start the job with all sinks that it had at its "
-                        "last checkpoint, or begin afresh"
+                        "last checkpoint, or with a new checkpoint directory and new targets"
                     )
                 parts[label].setdefault(subtask, []).append(own)
         return parts

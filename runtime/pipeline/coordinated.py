@@ -1,6 +1,6 @@
-"""A coordinator together with the operator that it has in every task of a pipeline.
+"""A coordinator together with its operator in every task of a pipeline.
 
-Source: Apache Flink's CoordinatedOperatorFactory, which makes both as well.
+Source: Apache Flink's CoordinatedOperatorFactory, which also makes both.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from epochgate.runtime.api.operator import Operator
 
 
 class CoordinatedOperator(CoordinatorProvider):
-    """Makes both halves, which find each other by the operator id; it travels to the tasks, so it
-    can be pickled.
+    """Creates a coordinator and its operator, which share the operator id. It is pickled and sent
+    to the tasks.
     """
 
     @abstractmethod
     def create_operator(self) -> Operator:
-        """In a task: the operator of one attempt."""
+        """Create the operator of one attempt, in its task."""

@@ -1,7 +1,7 @@
-"""A source of functions: which splits there are, and how one is read.
+"""A source made of two functions: one lists the splits, the other reads a split.
 
-Decides what is kept for a reading function that tells no position: how many of its records were
-taken, so that it is called again from the beginning after a failure, and these are passed over.
+For a reading function without a position, the checkpoint holds the number of records taken. After a
+failure the function is called again from the beginning, and that number of records is skipped.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ ReadFrom = Callable[[Any, Any], Iterable[tuple[Sequence[Any], Any] | None]]
 
 
 class FunctionSourceUnusable(UsageError):
-    """The functions of a source cannot be called as they would be, or a batch would be empty."""
+    """An argument of a FunctionSource is not valid, such as a function with other parameters."""
 
 
 class FunctionSource(Source):
-    """Reads the splits of `look` by `read`.
+    """Reads the splits of `look` with the function `read`.
 
-    `look`: the splits, plain values (a range of keys, the name of a page); or a function that
-    returns them, which runs on the driver, on a thread of its own. A split that was there before is
-    not read again, in later starts of the job neither. With `every_s` the function is called again
-    and again, and the job has no end.
+    look: the splits, plain values (a key range, the name of a page), or a function that returns
+    them. The function runs on the driver, on a thread of its own. A split that was found before is
+    not read again, also not by later starts of the job. With `every_s` the function is called again
+    every `every_s` seconds, and the job does not end.
 
-    `read(split)` runs in a task and returns the records of the split: the same, in the same order,
-    whenever it is called. After a failure it is called again, and what was taken is passed over.
-    Records go through the pipeline in batches of `batch_records`.
+    read: either `read(split)`, which runs in a task and returns all records of the split. It must
+    return the same records in the same order at each call: after a failure it is called again, and
+    the records that were already taken are skipped. Batches have `batch_records` records.
 
-    `read(split, position)` knows where it is: it yields pairs, some records and the position behind
-    them, a plain value, and goes on from `position`, none for the beginning of the split. It may
-    yield none where there is nothing at the moment.
+    Or `read(split, position)`, a generator of pairs: records, and the position behind them, a plain
+    value. It starts at `position`; None is the beginning of the split. It may yield None when it
+    has nothing at the moment.
 
     Raises FunctionSourceUnusable.
     """
@@ -59,29 +59,28 @@ class FunctionSource(Source):
             raise FunctionSourceUnusable(f"batch_records={batch_records}; it must be 1 or more")
         if every_s is not None and not callable(look):
             raise FunctionSourceUnusable(
-                f"every_s={every_s:g} looks again and again, and {look!r} stays the same; give a "
-                "function that returns the splits"
+                f"every_s={every_s:g} needs a function that returns the splits, and look is "
+                f"{look!r}"
             )
         self._look = look if callable(look) else tuple(look)
         self._read, self._every_s, self._batch_records = read, every_s, batch_records
         self._has_position = _takes(read, 2)
         if not self._has_position and not _takes(read, 1):
             raise FunctionSourceUnusable(
-                f"{_name(read)}{inspect.signature(read)} would be called as read(split), or as "
-                "read(split, position)"
+                f"{_name(read)}{inspect.signature(read)} must take (split) or (split, position)"
             )
 
     def look(self) -> list[SourceSplit]:
-        """The splits that are there, each named by its value."""
+        """Return the splits, each named by its value."""
         found = self._look() if callable(self._look) else self._look
         return [SourceSplit(repr(value), value) for value in found]
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
-        """Hand out the splits one by one."""
+        """Create the enumerator, which assigns one split at a time."""
         return SplitQueueEnumerator(context, state, self.look, every_s=self._every_s)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """Read by the function."""
+        """Create a reader that calls the function."""
         if self._has_position:
             return _FunctionReader(self._read)
         return _CountingReader(self._read, self._batch_records)
@@ -98,9 +97,9 @@ class _CountingReader(SourceReader):
         there = sum(1 for _ in islice(records, taken))
         if there < taken:
             raise FatalTaskError(
-                f"{_name(self._read)}({split.value!r}) has returned {there} records, and {taken} "
-                "of them were taken before; it must return the same records each time. Let it be "
-                "read(split, position) if it cannot"
+                f"{_name(self._read)}({split.value!r}) returned {there} records, and {taken} "
+                "were taken before a failure; it must return the same records at each call. If it "
+                "cannot, write it as read(split, position)"
             )
         while batch := list(islice(records, self._batch_records)):
             taken += len(batch)

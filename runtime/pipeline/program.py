@@ -1,4 +1,4 @@
-"""What one subtask of a pipeline runs: source, map, sink, one batch at a time.
+"""The program of one subtask of a pipeline: source, map, sink, one batch at a time.
 
 Decides the order (a batch is taken from the source only once the sink takes it), that a batch which
 has to wait is mapped again when a setting has changed meanwhile, and that a subtask above its share
@@ -26,14 +26,14 @@ Map = Callable[..., Any]
 
 
 class MapOperator(Operator):
-    """A map that has state, or a coordinator of the operator id `map`, or both."""
+    """A map with state, or with a coordinator of its own (operator id `map`), or both."""
 
     @abstractmethod
     def map(self, batch: Any) -> Any:
-        """What the sink gets for `batch`: a batch, or an iterator of batches, or none."""
+        """Return the batch for the sink, an iterator of batches, or None for no records."""
 
     def snapshot(self, checkpoint_id: int) -> bytes:
-        """No state, unless it is overridden."""
+        """Return no state, unless it is overridden."""
         return b""
 
 

@@ -50,8 +50,8 @@ class _RecordWriter(SinkWriter):
 class FunctionCommitter(Committer):
     """Calls `write(checkpoint_id, records)` for each completed checkpoint that has records.
 
-    It may be called again for the same checkpoint, after a failure, with the same records, and must
-    then change nothing: name what is written by the checkpoint. RetryLater lets it be tried again.
+    After a failure it may be called again for the same checkpoint with the same records, and must
+    then change nothing: name the output by the checkpoint. It is retried if it raises RetryLater.
     """
 
     def __init__(self, write: Callable[[int, list[Any]], None]) -> None:

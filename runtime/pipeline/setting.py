@@ -1,10 +1,10 @@
-"""A value that the driver changes while the job runs, and every task changes over at the same
-checkpoint.
+"""A value that the driver changes while the job runs; all tasks change over between the same two
+checkpoints.
 
-The coordinator sends the value to each subtask that comes up, and to all of them when it changes.
-Both keep it in their parts of a checkpoint, so that all parts of one checkpoint agree on it: what
-is sent between two snapshots of the coordinator arrives between the same two of every task (rules
-G1 to G5 in docs/protocol.md).
+The coordinator sends the value to each subtask that becomes ready, and to all of them when it
+changes. Coordinator and tasks keep it in their states, so that all states of a checkpoint have the
+same value: events that are sent between two snapshots of the coordinator arrive between the same
+two snapshots of every task (rules G1 to G5 in docs/protocol.md).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GET, SET = "get", "set"
 
 
 class SettingRefused(UsageError):
-    """A value that the setting cannot have."""
+    """The value or the name is not valid for the setting."""
 
 
 class _Job(Protocol):
@@ -37,64 +37,66 @@ class _Job(Protocol):
 
 
 class Setting(CoordinatedOperator):
-    """A named value for the map of a pipeline: the map gets it as the argument of that name.
+    """A named value for the map of a pipeline, which gets it as the argument with this name.
 
-    `value`: at the first start, a plain value; a later start goes on with that of its checkpoint.
-    `operator_id`: by which its state is known in checkpoints, the name unless it is given; a
-    setting that is renamed keeps its value with the name that it had at first.
+    value: a plain value for the first start; a later start restores the value of its checkpoint.
+    operator_id: the id of its state in checkpoints, by default the name. After renaming a setting,
+    give the old name here to restore its value.
     """
 
     def __init__(self, name: str, value: Any, *, operator_id: str | None = None) -> None:
-        """Raises SettingRefused for a name that cannot be an argument's, or a value that cannot
-        travel.
-        """
+        """Raises SettingRefused if the name is no identifier, or the value is no plain value."""
         if not name.isidentifier():
-            raise SettingRefused(f"{name!r} cannot be the name of an argument of the map")
+            raise SettingRefused(
+                f"{name!r} is no identifier, so it cannot name an argument of the map"
+            )
         self.name, self.initial = name, value
         self._operator_id = name if operator_id is None else operator_id
         self.check(value)
 
     @property
     def operator_id(self) -> str:
-        """By which its state is known."""
+        """The id of its state in checkpoints."""
         return self._operator_id
 
     def check(self, value: Any) -> None:
-        """Raise SettingRefused for a value that this setting cannot have."""
+        """Raise SettingRefused if the value is not valid for this setting."""
         try:
             msgpack.packb(value)
         except (TypeError, ValueError, OverflowError) as error:
             raise SettingRefused(
-                f"{self.name}={value!r} is no plain value, and cannot travel to the tasks: {error}"
+                f"{self.name}={value!r} is no plain value and cannot be sent to the tasks: {error}"
             ) from None
 
     def set(self, job: _Job, value: Any) -> Future[Any]:
-        """Change the value in a running job; the future is done once the driver has it. Raises
-        SettingRefused.
+        """Change the value in a running job; the future completes when the driver has sent it.
+
+        Raises SettingRefused.
         """
         self.check(value)
         return job.request(self.operator_id, [SET, value])
 
     def get(self, job: _Job) -> Future[Any]:
-        """The value that the driver has, of a running job."""
+        """Return a future of the driver's current value, in a running job."""
         return job.request(self.operator_id, [GET])
 
     def create(self, context: CoordinatorContext) -> SettingCoordinator:
-        """Make the coordinator."""
+        """Create the coordinator."""
         return SettingCoordinator(self)
 
     def create_operator(self) -> SettingOperator:
-        """Make the operator of one attempt."""
+        """Create the operator of one attempt."""
         return SettingOperator(self.initial)
 
     def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
-        """Every subtask has the value of the checkpoint, on which all of its parts agree."""
+        """Give every new subtask the value of the checkpoint, which is the same in all states."""
         return dict.fromkeys(range(parallelism), next(iter(states.values())))
 
 
 class RateLimit(Setting):
-    """How many records a second the job takes from its source, in equal shares for its subtasks;
-    none: as many as it can. A subtask that waits for its share uses no processor time.
+    """Limits the records a second that the job takes from its source; None: no limit.
+
+    Each subtask has an equal share. A subtask that waits for its share uses no processor time.
     """
 
     def __init__(
@@ -104,11 +106,11 @@ class RateLimit(Setting):
         name: str = "rate_limit",
         operator_id: str | None = None,
     ) -> None:
-        """Raises SettingRefused unless it is a number above 0, or none."""
+        """Raises SettingRefused unless the rate is a number above 0, or None."""
         super().__init__(name, records_per_s, operator_id=operator_id)
 
     def check(self, value: Any) -> None:
-        """Raise SettingRefused unless it is a number above 0, or none."""
+        """Raise SettingRefused unless the rate is a number above 0, or None."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is not None and not (is_number and math.isfinite(value) and value > 0):
             raise SettingRefused(
@@ -125,19 +127,19 @@ class SettingCoordinator(OperatorCoordinator):
         self._gateways: dict[int, SubtaskGateway] = {}
 
     def start(self) -> None:
-        """Nothing to do: subtasks announce themselves."""
+        """Do nothing: the value is sent when a subtask becomes ready."""
 
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
-        """Tell the value of now: that of its checkpoint may be older."""
+        """Send the current value; the attempt's checkpoint may have an older one."""
         self._gateways[subtask] = gateway
         gateway.send_event(self.value)
 
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
-        """Send it no more."""
+        """Send nothing more to this attempt."""
         self._gateways.pop(subtask, None)
 
     def handle_client_request(self, request: Any) -> Any:
-        """Return the value, or take another one and tell it to all subtasks."""
+        """Return the value, or set it and send it to all subtasks."""
         if request[0] == SET:
             self._setting.check(request[1])
             self.value = request[1]
@@ -146,11 +148,11 @@ class SettingCoordinator(OperatorCoordinator):
         return self.value
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        """What is sent from now on belongs to the next."""
+        """Complete at once; events sent from now on belong to the next checkpoint."""
         result.set_result(msgpack.packb(self.value))
 
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        """Go back to the value of then."""
+        """Restore the value of the checkpoint."""
         self._gateways.clear()
         self.value = self._setting.initial if state is None else msgpack.unpackb(state)
 
@@ -162,15 +164,15 @@ class SettingOperator(Operator):
         self.value = value
 
     def open(self, context: OperatorContext, state: bytes | None) -> None:
-        """Begin with the value of the checkpoint."""
+        """Restore the value of the checkpoint."""
         super().open(context, state)
         if state is not None:
             self.value = msgpack.unpackb(state)
 
     def handle_event(self, event: Any) -> None:
-        """The driver has another value."""
+        """Take the driver's new value."""
         self.value = event
 
     def snapshot(self, checkpoint_id: int) -> bytes:
-        """The value."""
+        """Return the value."""
         return bytes(msgpack.packb(self.value))

@@ -1,4 +1,4 @@
-"""What can go wrong while a query is steered, one exception type for each cause.
+"""Errors of controls and plans of streaming queries, one exception type for each cause.
 
 Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
 """
@@ -9,72 +9,72 @@ from epochgate.errors import EpochgateError, UsageError
 
 
 class BatchOvertaken(EpochgateError):
-    """A driver asks for the value of a batch that others have run and left behind: control, store,
-    query, batch, the newest batch that is decided.
+    """Another driver has run later batches than the one that this driver asks for: control, store,
+    query, batch, newest decided batch.
     """
 
     def __str__(self) -> str:
         control, store, query, batch, newest = self.args
         return (
-            f"batch {batch} of query {query} is not decided by control {control!r} in {store}, and "
-            f"batch {newest} is: nothing was run. Either this driver was taken for dead and "
-            "another has gone on: let it end. Or the checkpoint location was set back further "
-            "than decisions are kept: give the query another checkpoint location"
+            f"control {control!r} in {store} has no decision for batch {batch} of query {query}, "
+            f"while batch {newest} is decided. Nothing was run. Either this driver was taken for "
+            "dead and replaced: stop it. Or the checkpoint location was set back by more batches "
+            "than decisions are kept: use a new checkpoint location"
         )
 
 
 class DecisionNotMade(EpochgateError):
-    """The store did not take a decision: control, store, batch, reason."""
+    """The store did not accept a decision: control, store, batch, reason."""
 
     def __str__(self) -> str:
         control, store, batch, reason = self.args
         return (
-            f"what control {control!r} decides for batch {batch} could not be kept in {store}: "
-            f"{reason}. Nothing was run; once the store can be written again, start the query "
-            "again, and it goes on with this batch"
+            f"the decision of control {control!r} for batch {batch} could not be stored in "
+            f"{store}: {reason}. Nothing was run. When the store is writable again, start the "
+            "query again; it continues with this batch"
         )
 
 
 class PlanOvertaken(EpochgateError):
-    """A driver asks for a batch that others have run and left behind: where its plans are, batch,
-    the newest batch that is planned.
+    """Another driver has planned later batches than the one that this driver asks for: place of
+    the plans, batch, newest planned batch.
     """
 
     def __str__(self) -> str:
         place, batch, newest = self.args
         return (
-            f"batch {batch} has no plan in {place}, and batch {newest} has: nothing was planned. "
-            "Either this driver was taken for dead and another has gone on: let it end. Or the "
-            "checkpoint location was set back further than plans are kept, or is a copy: give the "
-            "query an empty checkpoint location"
+            f"batch {batch} has no plan in {place}, and batch {newest} has. Nothing was planned. "
+            "Either this driver was taken for dead and replaced: stop it. Or the checkpoint "
+            "location is a copy, or was set back by more batches than plans are kept: use an empty "
+            "checkpoint location"
         )
 
 
 class PlanForgotten(EpochgateError):
-    """What a batch consists of is not known any more: where its plans are, batch."""
+    """The plan of a batch no longer exists: place of the plans, batch."""
 
     def __str__(self) -> str:
         place, batch = self.args
         return (
             f"the plan of batch {batch} is not in {place} any more: the checkpoint location was "
-            "set back further than plans are kept, or the option `state` names another place than "
-            "it did. Name the place of before, or give the query an empty checkpoint location"
+            "set back by more batches than plans are kept, or the option `state` has changed. Set "
+            "`state` to its previous value, or use an empty checkpoint location"
         )
 
 
 class PlanNotMade(EpochgateError):
-    """A batch could not be planned, or its plan not be read: where, batch, reason."""
+    """A batch could not be planned, or its plan could not be read: place, batch, reason."""
 
     def __str__(self) -> str:
         place, batch, reason = self.args
         return (
-            f"batch {batch} could not be planned in {place}: {reason}. Nothing was given out; "
-            "once that is mended, start the query again, and it goes on with this batch"
+            f"batch {batch} could not be planned in {place}: {reason}. No split was assigned. "
+            "Remove the cause and start the query again; it continues with this batch"
         )
 
 
 class UpdateFailed(EpochgateError):
-    """An update was not written, and does not count: control, store, reason."""
+    """An update was not written and has no effect: control, store, reason."""
 
     def __str__(self) -> str:
         control, store, reason = self.args
@@ -82,31 +82,32 @@ class UpdateFailed(EpochgateError):
 
 
 class UpdateInDoubt(EpochgateError):
-    """Whether an update counts is unknown: control, store, reason."""
+    """It is unknown whether an update took effect: control, store, reason."""
 
     def __str__(self) -> str:
         control, store, reason = self.args
         return (
-            f"whether control {control!r} in {store} was updated is unknown: {reason}. Look at "
-            "its value before you update it again"
+            f"whether control {control!r} in {store} was updated is unknown: {reason}. Read its "
+            "value (`epochgate control show`) before you update it again"
         )
 
 
 class UpdatePending(EpochgateError):
-    """No batch has run with an update yet: control, version, query, seconds that were waited."""
+    """No batch was decided with an update yet: control, version, query, seconds waited."""
 
     def __str__(self) -> str:
         control, version, query, waited_s = self.args
         return (
             f"no batch of query {query} was decided with version {version} of control "
-            f"{control!r} within {waited_s:g} s: it counts from the next batch on, and Spark plans "
-            "none while there is no data. Wait longer (wait_s), or see whether the query runs"
+            f"{control!r} within {waited_s:g} s. The update applies from the next batch on, and "
+            "Spark runs no batch while there is no data. Wait longer (wait_s), or check that the "
+            "query runs"
         )
 
 
 class HistoryForgotten(EpochgateError):
-    """Since when a version is in force cannot be told any more: control, version, query, the oldest
-    batch that is kept.
+    """The first batch of a version is no longer recorded: control, version, query, oldest recorded
+    batch.
     """
 
     def __str__(self) -> str:
@@ -118,19 +119,19 @@ class HistoryForgotten(EpochgateError):
 
 
 class ControlUnusable(UsageError):
-    """A control cannot be made or used as it is asked: what is wrong, and what to do."""
+    """An argument of a control is not valid: what is wrong, and what to do."""
 
 
 class ValueRefused(ControlUnusable):
-    """A value that a control cannot have."""
+    """A value or name is not valid for a control."""
 
 
 class QueryUnknown(ControlUnusable):
-    """Which query a batch belongs to, or is asked for, cannot be told."""
+    """The query is unknown or ambiguous."""
 
 
 class ControlMissing(UsageError):
-    """A control was asked for that is not in its store: store, control, those that are."""
+    """The store has no such control: store, control, names of its controls."""
 
     def __str__(self) -> str:
         store, control, names = self.args

@@ -1,15 +1,14 @@
-"""Steering a Structured Streaming query: a value that changes between two batches, and never within
-one.
+"""Control of a Structured Streaming query: values that change between two micro-batches.
 
     control = Control("pricing", initial={"limit": 900}, store="control")
     orders.writeStream.foreachBatch(control.apply(write)).option("checkpointLocation", c).start()
     control.update(limit=700)
     control.effective_from()        # 41: a replay of batch 40 sees 900 again
 
-Decides how the function is called and what a person is told. What a batch runs with is decided by
-the machine `batch_decision`, and kept before the function is called. The function of `apply` holds
-names alone, so that it can be sent to a process beside a Spark Connect server. Runs where Spark
-calls the function, and wherever a control is updated; any thread.
+The machine `batch_decision` decides the values of a batch, which are stored before the function is
+called. This module calls the function. The function that `apply` returns holds names only, so that
+it can be pickled for a Spark Connect server. Runs where Spark calls the function, and wherever a
+control is updated; thread-safe.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ _LOOK_MAX_S: Final = 1.0
 
 @dataclass
 class _Counted:
-    """What this process has done: updates; batches decided for the first time, and again; batches
-    in which the value was another than in the one before; and the seconds that decisions took.
+    """Actions of this process: updates, batches decided, batches replayed, batches whose values
+    changed, and the seconds that the last, the longest and all decisions took.
     """
 
     updated: int = 0
@@ -71,12 +70,11 @@ class _Counted:
 
 
 class Control:
-    """Named values that steer streaming queries, each of them from batch to batch.
+    """Named values of streaming queries, which change between two micro-batches.
 
-    `name`: of the control, in its store. `initial`: what holds before the first update, and for
-    names that no update has named; plain values by name. A control that only updates, or looks,
-    needs none. `store`: a directory that all drivers reach, or a URL of an object store.
-    Raises ControlUnusable, or ValueRefused.
+    name: the name of the control in its store. initial: plain values by name, which apply to names
+    that no update has set; not needed for a control that only updates or reads. store: a directory
+    that all drivers reach, or a URL of an object store. Raises ControlUnusable, ValueRefused.
     """
 
     def __init__(
@@ -114,17 +112,18 @@ class Control:
     def apply(
         self, function: Callable[..., Any], *, checkpoint: str | None = None
     ) -> Callable[..., Any]:
-        """What `foreachBatch` is given: it calls `function(df, values)`, or `function(df, batch_id,
-        values)`, with the values of the batch, a dict of its own. Within `once(ledger, ...)`, of a
-        ledger that has a transaction, it calls `function(df, batch_id, values, transaction)`.
+        """Return a function for `foreachBatch` that calls `function(df, values)` or
+        `function(df, batch_id, values)` with the values of the batch, a new dict at each call.
+        Within `once`, with a ledger that has a transaction, it calls
+        `function(df, batch_id, values, transaction)`.
 
-        `checkpoint`: the checkpoint location of the query, for Spark Connect, where a function is
-        not told which query it belongs to. Raises ControlUnusable.
+        checkpoint: the checkpoint location of the query; required with Spark Connect, which does
+        not tell the function its query. Raises ControlUnusable.
         """
         if self._initial is None:
             raise ControlUnusable(
-                f"control {self.name!r} has no initial value, for a batch that runs before the "
-                'first update; give it one: Control(name, initial={"limit": 900}, store=...)'
+                f"control {self.name!r} has no initial values, which batches before the first "
+                'update need; write Control(name, initial={"limit": 900}, store=...)'
             )
         if isinstance(function, Once):
             raise ControlUnusable(
@@ -134,8 +133,9 @@ class Control:
         return Steered(self, function, takes=_taken(function), checkpoint=checkpoint)
 
     def update(self, changes: Mapping[str, Any] | None = None, /, **named: Any) -> int:
-        """Change some of the values, from the next batch on that is planned; other names keep
-        theirs. Returns the number of the update, once it is durable.
+        """Change some values, from the next planned batch on; the other values stay as they are.
+
+        Return the version number of the update when it is durable.
 
         Raises ValueRefused, UpdateFailed, or UpdateInDoubt.
         """
@@ -145,7 +145,7 @@ class Control:
         if unknown := self._unknown(changed):
             raise ValueRefused(
                 f"control {self.name!r} has no value {unknown[0]!r}; it has "
-                f"{', '.join(sorted(self._initial or {}))}. A new value is made by `initial`"
+                f"{', '.join(sorted(self._initial or {}))}. Add a new value to `initial`"
             )
         by = f"{_user()}@{this_process()}"
         updating = Updating(self._entries, self.store, self.name, by, self._now)
@@ -156,17 +156,17 @@ class Control:
 
     @property
     def value(self) -> Value:
-        """What the next batch that is planned runs with. Raises OSError."""
+        """The values for the next planned batch. Raises OSError."""
         return {**(self._initial or {}), **Versions(self._entries, self.name).newest()[1]}
 
     def effective_from(
         self, version: int | None = None, *, query: str | None = None, wait_s: float = 60.0
     ) -> int:
-        """The first batch that has this update, by default the last one of this process, or else
-        the newest; the answer stays true. Waits until a batch is decided with it.
+        """Return the first batch with this update; wait until there is one.
 
-        `query`: its id, where the control steers several. Raises UpdatePending after `wait_s`
-        seconds, HistoryForgotten, QueryUnknown, OSError.
+        version: by default the last update of this process, or else the newest one. query: the id
+        of the query, if several use the control. The answer never changes. Raises UpdatePending
+        after `wait_s` seconds, HistoryForgotten, QueryUnknown, OSError.
         """
         if version is None:
             version = self._updated or Versions(self._entries, self.name).newest()[0]
@@ -184,30 +184,33 @@ class Control:
             pause = min(2 * pause, _LOOK_MAX_S)
 
     def queries(self) -> list[str]:
-        """The ids of the queries that it has decided for. Raises OSError."""
+        """Return the ids of the queries that use the control. Raises OSError."""
         return queries_of(self._entries, self.name)
 
     def history(self, *, query: str | None = None) -> list[Decision]:
-        """The newest hundred decisions for a query, oldest first. Raises QueryUnknown, OSError."""
+        """Return the newest hundred decisions of a query, oldest first. Raises QueryUnknown,
+        OSError.
+        """
         there = query or self._only_query()
         return [] if there is None else decisions(self._entries, self.name, there)
 
     def updates(self) -> list[Update]:
-        """The newest hundred updates, oldest first. Raises OSError."""
+        """Return the newest hundred updates, oldest first. Raises OSError."""
         return updates(self._entries, self.name)
 
     def metrics(self, *, query: str | None = None) -> dict[str, int | float]:
-        """Figures by name: of this process, and of the store as it is now. Those of the newest
-        batch are left out before there is one.
+        """Return metrics by name: of this process, of the store, and of the query's newest batch,
+        if there is one.
 
-        `query`: its id, where the control steers several. Raises QueryUnknown, OSError.
+        query: the id of the query; required if several queries use the control. Raises
+        QueryUnknown, OSError.
         """
         with self._lock:
-            figures: dict[str, int | float] = asdict(self._counted)
-        return figures | kept(self._entries, self.name, query or self._only_query())
+            counted: dict[str, int | float] = asdict(self._counted)
+        return counted | kept(self._entries, self.name, query or self._only_query())
 
     def decide(self, query: str, batch: int) -> Decision:
-        """What a batch runs with; the same whenever it is asked. Raises BatchOvertaken,
+        """Return the values of a batch, the same at each call. Raises BatchOvertaken,
         DecisionNotMade.
         """
         begun = time.perf_counter()
@@ -246,8 +249,8 @@ class Control:
         there = self.queries()
         if len(there) > 1:
             raise QueryUnknown(
-                f"control {self.name!r} steers {len(there)} queries, {', '.join(there)}; say which "
-                "by query=ID (a query's `id`)"
+                f"{len(there)} queries use control {self.name!r}: {', '.join(there)}. Name one by "
+                "query=ID (a query's `id`)"
             )
         return there[0] if there else None
 
@@ -300,10 +303,7 @@ def _taken(function: Callable[..., Any]) -> tuple[int, ...]:
         found.append(arguments)
     if found:
         return tuple(found)
-    raise ControlUnusable(
-        f"{_shown(function)} would be called as function(df, values), or as "
-        "function(df, batch_id, values)"
-    )
+    raise ControlUnusable(f"{_shown(function)} must take (df, values) or (df, batch_id, values)")
 
 
 def _shown(function: Callable[..., Any]) -> str:

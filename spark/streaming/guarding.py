@@ -39,16 +39,19 @@ def once(
     replaces: str = "",
     late_start: bool = False,
 ) -> Callable[[DataFrame, int], None]:
-    """A function for `foreachBatch` that calls `function(df, batch)`, or `function(df, batch,
-    transaction)` where the ledger has a transaction, unless the ledger has the batch.
+    """Return a function for `foreachBatch` that calls `function` once for each batch.
 
-    query: a name that stands for the query, the same at each start and of no other query of this
-    ledger; without it the id that Spark gives it, which Spark Connect does not tell. checkpoint:
-    the query's checkpoint location; with it, a copied or emptied one is refused. moved_from: the
-    location of before, if it was moved; replaces: the query that had this location, if its batches
-    shall come again; late_start: earlier batches of the query were written without the ledger. The
-    function that is returned raises BatchRefused where a batch would be done twice or be left out,
-    and what `function` raises.
+    It calls `function(df, batch)`, or `function(df, batch, transaction)` if the ledger has a
+    transaction, unless the ledger has the batch.
+
+    query: a name of the query, the same at each start and unique in the ledger; by default Spark's
+    query id, which is unknown with Spark Connect. checkpoint: the query's checkpoint location; with
+    it, a copied or emptied location is refused. moved_from: the previous location, if it was moved.
+    replaces: the id of the query that had this location, to run its batches again. late_start:
+    earlier batches of the query were written without the ledger.
+
+    The returned function raises BatchRefused if a batch would be repeated or left out, and the
+    errors of `function`.
     """
     return Once(
         ledger,
@@ -61,7 +64,7 @@ def once(
 
 @dataclass(frozen=True)
 class Once:
-    """What `once` returns."""
+    """The function that `once` returns."""
 
     ledger: Ledger
     function: Callable[..., Any]
@@ -70,7 +73,7 @@ class Once:
     accepted: Accepted
 
     def __call__(self, df: DataFrame, batch: int) -> None:
-        """Of one batch."""
+        """Process one batch."""
         query = self.query or query_of(df)
         location = self.location or f"query {query}"
         offsets = offsets_of(self.location, batch) if self.location else ""
@@ -82,12 +85,12 @@ class Once:
 
 
 def query_of(df: DataFrame) -> str:
-    """The id of the query that this batch is of: Spark sets it for its thread. Raises NoQuery."""
+    """Return the id of the batch's query, which Spark sets for its thread. Raises NoQuery."""
     context = getattr(df.sparkSession, "_sc", None)
     found = None if context is None else context.getLocalProperty(QUERY_ID)
     if found is None:
         raise NoQuery(
-            "Spark does not tell the query's id here: with Spark Connect it never does, and there "
-            'is none outside of foreachBatch. Name it: once(ledger, function, query="orders")'
+            "the id of the query is unknown: Spark Connect does not tell it, and there is none "
+            'outside of foreachBatch. Name the query: once(ledger, function, query="orders")'
         )
     return str(found)

@@ -1,9 +1,9 @@
-"""Ledgers for `once`: where it is written down which batches of a query a function was called for.
+"""Ledgers for `once`: records of the batches for which a function was called.
 
-A ledger that lies where the function writes carries its entry in the function's own transaction, so
-that a batch takes effect once. One that lies elsewhere is written after the function has returned:
-a process that dies in between has the function called again, at least once in all. Plain values
-that can be pickled; connections are made where the batch runs.
+A ledger in the place that the function writes to has its entry in the function's transaction, so
+that a batch takes effect once. Another ledger is written after the function has returned: if the
+process dies in between, the function is called again (at least once). Ledgers are plain values that
+can be pickled; connections are made where the batch runs.
 """
 
 from __future__ import annotations
@@ -20,40 +20,42 @@ from epochgate.spark.extras import library
 from epochgate.spark.streaming.notes import DirectoryNotes, NoteStore, ObjectNotes
 
 Call = Callable[..., Any]
-"""The user's function, with frame and number of the batch given; a transaction is its argument."""
+"""The user's function with frame and batch bound; its argument, if any, is a transaction."""
 
 
 class Ledger(ABC):
-    """Where entries lie. `name`: keeps ledgers apart that share a place."""
+    """A place for entries. `name` separates ledgers that share a place."""
 
     @property
     @abstractmethod
     def shown(self) -> str:
-        """What it is called in messages."""
+        """The name of the ledger in messages."""
 
     @abstractmethod
     def notes(self) -> NoteStore:
-        """Where batches, offsets and locations are noted."""
+        """Return the store of batches, offsets and locations."""
 
     def number(self, query: str) -> int:
-        """How many batches it has entries of, of those that a transaction carried; 0 where there is
-        no transaction.
+        """Return the number of batches whose entries were part of a transaction; 0 without
+        transactions.
         """
         return 0
 
     @abstractmethod
     def call(self, query: str, batch: int, function: Call) -> bool:
-        """Call the function; whether its effect carries the entry. Raises RetryLater if another
-        process has come before, or if it is not known whether the transaction took effect.
+        """Call the function; return whether its transaction contains the entry.
+
+        Raises RetryLater if another process was first, or if it is unknown whether the transaction
+        took effect.
         """
 
     def sweep(self, query: str, batch: int) -> None:
-        """Nothing is staged."""
+        """Do nothing: a ledger stages no data."""
 
 
 @dataclass(frozen=True)
 class DirectoryLedger(Ledger):
-    """In a directory that the driver reaches; the function is called at least once for a batch."""
+    """A ledger in a directory that the driver reaches; calls the function at least once."""
 
     path: str
 
@@ -74,9 +76,9 @@ class DirectoryLedger(Ledger):
 
 @dataclass(frozen=True)
 class ObjectLedger(Ledger):
-    """Below a URL of an object store; the function is called at least once for a batch.
+    """A ledger below a URL of an object store; calls the function at least once.
 
-    `open_objects`: with what, for tests.
+    `open_objects` opens the URL, for tests.
     """
 
     url: str
@@ -99,9 +101,11 @@ class ObjectLedger(Ledger):
 
 @dataclass(frozen=True)
 class PostgresLedger(Ledger):
-    """In a table `epochgate_batches` of a PostgreSQL database. The function gets a connection of
-    psycopg as its third argument, in whose transaction the entry is: what it writes through it
-    takes effect once. It must neither commit nor roll back.
+    """A ledger in the table `epochgate_batches` of a PostgreSQL database.
+
+    The third argument of the function is a psycopg connection, whose transaction contains the
+    entry: everything written through it takes effect once. The function must neither commit nor
+    roll back.
     """
 
     dsn: str = field(repr=False)
@@ -132,7 +136,7 @@ class PostgresLedger(Ledger):
         return 0 if found is None else int(found[0])
 
     def call(self, query: str, batch: int, function: Call) -> bool:
-        """Call it in a transaction that begins with the entry, so that others wait for its end."""
+        """Call it in a transaction that begins with the entry, so that other processes wait."""
         psycopg = _psycopg()
         try:
             connection = _postgres().connect(self.dsn)
@@ -161,17 +165,17 @@ _ENTER = """
 
 @dataclass(frozen=True)
 class DeltaTransaction:
-    """What makes a write to the Delta table of the ledger carry the entry."""
+    """The entry of a batch, to be passed to a write to the ledger's Delta table."""
 
     application: str
     version: int
 
     def options(self) -> dict[str, str]:
-        """For a write by Spark's own Delta: `df.write.format("delta").options(**...)`."""
+        """Return options for Spark's Delta: `df.write.format("delta").options(**...)`."""
         return {"txnAppId": self.application, "txnVersion": str(self.version)}
 
     def properties(self, **metadata: str) -> Any:
-        """For `deltalake.write_deltalake(..., commit_properties=...)`."""
+        """Return `commit_properties` for `deltalake.write_deltalake`."""
         delta = library("deltalake", what="a ledger in a Delta table", extra="delta")
         return delta.CommitProperties(
             custom_metadata=metadata,
@@ -181,9 +185,11 @@ class DeltaTransaction:
 
 @dataclass(frozen=True)
 class DeltaLedger(Ledger):
-    """In the log of the Delta table in the directory `path`. The function gets a `DeltaTransaction`
-    as its third argument; a write to this table that has its options or properties takes effect
-    once. A function that makes no such write is called at least once.
+    """A ledger in the log of the Delta table in the directory `path`.
+
+    The third argument of the function is a `DeltaTransaction`; a write to this table with its
+    options or properties takes effect once. A function without such a write is called at least
+    once.
     """
 
     path: str
@@ -220,9 +226,10 @@ class DeltaLedger(Ledger):
 
 @dataclass(frozen=True)
 class IcebergLedger(Ledger):
-    """Among the properties of the Iceberg table `table` of `catalog`. The function gets a
-    transaction of pyiceberg on this table as its third argument: what it does through it takes
-    effect once. It must not commit it.
+    """A ledger in the properties of the Iceberg table `table` of `catalog`.
+
+    The third argument of the function is a pyiceberg transaction on this table: everything done
+    through it takes effect once. The function must not commit it.
     """
 
     catalog: str

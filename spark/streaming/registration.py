@@ -1,4 +1,4 @@
-"""Makes `format("epochgate")` known to a session: Spark keeps data sources by session."""
+"""Registers the data source `epochgate` with a session."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ if TYPE_CHECKING:
 
 
 class NoDataSources(UsageError):
-    """The session's Spark has no data sources in Python: its version."""
+    """The session's Spark has no Python data sources: its version."""
 
     def __str__(self) -> str:
         return (
-            f"Spark {self.args[0]} has no data sources in Python, which came with 4.0; "
-            "foreachBatch with epochgate.spark.streaming.once works on it"
+            f"Spark {self.args[0]} has no Python data sources, which need Spark 4.0; use "
+            "foreachBatch with epochgate.spark.streaming.once instead"
         )
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("epochgate")` known to this session, also one of Spark Connect; again does no
-    harm. The package has to be installed where Spark's Python workers run. Raises NoDataSources.
+    """Register `format("epochgate")` with this session, also with one of Spark Connect.
+
+    A repeated call is a no-op. The package must be installed where Spark's Python workers run.
+    Raises NoDataSources.
     """
     if not hasattr(spark, "dataSource"):
         raise NoDataSources(spark.version)

@@ -238,8 +238,8 @@ class TaskChannel:
             self._fail(f"the driver closed the connection: {self._decoder.farewell}")
         if not read_bytes:
             self._fail(
-                f"the driver at {self._driver} closed the connection without a word: its process "
-                "has ended, or the network between is gone. The job's log on the driver says more."
+                f"the driver at {self._driver} closed the connection without an error: its "
+                "process has ended, or the network failed. See the job's log on the driver."
             )
         return []
 

@@ -308,7 +308,7 @@ class TaskServer:
             return
         if read_bytes == 0:
             self._dismiss(
-                connection, "the task's process ended, or closed its connection without a word"
+                connection, "the task's process ended or closed its connection without an error"
             )
             return
         connection.heard_at_s = time.monotonic()

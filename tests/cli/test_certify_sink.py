@@ -18,7 +18,7 @@ def test_a_broken_sink_is_refused_with_the_schedule_that_shows_it(
 ) -> None:
     assert cli.main(["certify-sink", f"{BROKEN}:FileByFile", "--first"]) == 1
     told = capsys.readouterr()
-    assert "  nothing partial visible  FAILS in 1 schedule\n" in told.out
+    assert "  atomic             FAILS in 1 schedule\n" in told.out
     assert "  expected  no rows, or rows 0-1, 1000-1001\n" in told.out
     assert told.out.endswith("driver run-0: commit(1)\n\nFileByFile is not certified.\n")
     assert told.err == ""

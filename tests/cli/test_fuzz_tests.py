@@ -41,7 +41,7 @@ def test_a_whole_module_is_judged_test_by_test_and_written_as_files(
     junit, page = tmp_path / "fuzz.xml", tmp_path / "fuzz.html"
     assert cli.main(["fuzz", MODULE, "--junit", str(junit), "--html", str(page)]) == 1
     shown = capsys.readouterr().out
-    assert "wrong: what always holds did not hold" in shown
+    assert "wrong: a claim of `always` does not hold" in shown
     assert "vacuous is vacuous: in " in shown
     assert "explored: explored completely within F=1, delays<=0: " in shown
     suite = ElementTree.fromstring(junit.read_text(encoding="utf-8"))

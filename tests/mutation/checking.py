@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from epochgate.fsm import System
-from epochgate.fsm.checker import Result, check
+from epochgate.fsm.checker import Result, Verdict, check
 from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.batch_decision import BatchDecisions
@@ -17,7 +17,7 @@ from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
-from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
@@ -44,8 +44,8 @@ from tests.mutation.explored import Explored
 from tests.mutation.mutants import AnyMutant
 from tests.mutation.unbroken import Unbroken, kept, never
 
-ENGINE = "python"
-"""Nothing is translated to machine code for a few thousand states."""
+PYTHON_STATES_MAX = 1000
+"""Smaller searches take longer to translate to machine code than to run in Python."""
 STATES_TIMES_MAX = 2
 """With more states than these times those of the right system, a mutant differs from it."""
 
@@ -98,6 +98,7 @@ COMMITS = (
     bounds(CommitJob, subtasks=1, wanted=2),
     bounds(CommitJob, subtasks=1, after_commit=0),
     bounds(CommitJob, subtasks=1),
+    bounds(CommitsInDoubt, F=1, after_commit=0),
 )
 PARTS = {"committer": COMMITS, "post_commit": COMMITS}
 """Systems around some of the job's machines; other names mean other machines in them."""
@@ -153,13 +154,18 @@ def first_findings(mutant: AnyMutant) -> Iterator[Found]:
     for where in exercising(mutant):
         if not _explored(where).is_changed_by(mutant):
             continue
-        result = check(
-            where.of(mutant),
-            engine=ENGINE,
-            max_states=STATES_TIMES_MAX * _unbroken(where).states,
-        )
+        result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
         if found := _claim_broken(where, result) or _counted(where, result):
             yield found
+
+
+def searched(system: ClosedSystem, states_max: int | None = None) -> Result:
+    """Search in Python, and with the fastest engine where there are more than a few states."""
+    few = PYTHON_STATES_MAX if states_max is None else min(states_max, PYTHON_STATES_MAX)
+    result = check(system, engine="python", max_states=few)
+    if result.verdict is Verdict.BOUNDED and few != states_max:
+        return check(system, max_states=states_max)
+    return result
 
 
 def exercising(mutant: AnyMutant) -> Iterator[Bounds]:
@@ -194,7 +200,7 @@ def _counted(where: Bounds, result: Result) -> Found | None:
 @cache
 def _unbroken(where: Bounds) -> Unbroken:
     right = where.of(None)
-    return kept(right, lambda: check(right, engine=ENGINE))
+    return kept(right, lambda: searched(right))
 
 
 @cache

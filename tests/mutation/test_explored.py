@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.fsm.checker import check
 from tests.mutation.bodies import BodyMutant, changed, reached
-from tests.mutation.checking import ENGINE, bounds
+from tests.mutation.checking import bounds, searched
 from tests.mutation.explored import Explored
 from tests.mutation.homes import Home
 from tests.mutation.meter import ClosedMeters, Meter, Meters
@@ -29,7 +28,7 @@ def test_a_mutant_is_seen_to_differ_where_a_search_comes_to_anything_else(
 ) -> None:
     right = ClosedMeters()
     where = bounds(ClosedMeters)
-    found, expected = check(where.of(mutant), engine=ENGINE), check(right, engine=ENGINE)
+    found, expected = searched(where.of(mutant)), searched(right)
     is_other = (found.verdict, found.states, found.transitions) != (
         expected.verdict,
         expected.states,
@@ -40,8 +39,8 @@ def test_a_mutant_is_seen_to_differ_where_a_search_comes_to_anything_else(
 
 def test_the_right_machine_is_as_it_was_after_a_mutant_was_tried() -> None:
     mutant, *_ = mutants_of_meter()
-    explored, before = Explored(ClosedMeters()), check(ClosedMeters(), engine=ENGINE)
+    explored, before = Explored(ClosedMeters()), searched(ClosedMeters())
     explored.is_changed_by(mutant)
-    after = check(ClosedMeters(), engine=ENGINE)
+    after = searched(ClosedMeters())
     assert getattr(Meter, mutant.method) is mutant.right
     assert (after.states, after.transitions) == (before.states, before.transitions)

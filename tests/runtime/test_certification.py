@@ -27,7 +27,7 @@ BROKEN = [
 ]
 NAMES = [case.__name__ for case, *_ in BROKEN]
 BACKWARDS = [
-    (broken_sinks.GoesOnRegardless, Guarantee.BACK, "of checkpoints that the job has left behind"),
+    (broken_sinks.GoesOnRegardless, Guarantee.BACK, "of checkpoints newer than the restored one"),
     (broken_sinks.WithdrawsUnasked, Guarantee.BACK, "could be seen before and cannot any more"),
     (broken_sinks.RefusesTooLate, Guarantee.BACK, "cannot any more"),
     (broken_sinks.FailsToGoBack, Guarantee.RECOVERY, "no driver can start: KeyError"),
@@ -176,6 +176,6 @@ def test_each_start_has_a_higher_epoch_than_those_before_it() -> None:
 
 
 def test_an_assertion_has_the_report_for_its_message() -> None:
-    with pytest.raises(SinkNotCertified, match="FAILS: nothing partial visible") as raised:
+    with pytest.raises(SinkNotCertified, match="FAILS: atomic") as raised:
         certify_sink(broken_sinks.FileByFile(), stride=500)
     assert Guarantee.ATOMIC in raised.value.certificate.failures

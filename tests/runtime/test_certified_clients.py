@@ -146,7 +146,7 @@ def test_a_start_from_an_older_checkpoint_withdraws_or_is_refused_and_goes_on_fr
 ) -> None:
     found = certify(case(), about=(Guarantee.BACK,))
     assert found.has_passed, report(found)
-    assert f"going back               holds in 8 schedules: the sink {answer}\n" in report(found)
+    assert f"older checkpoint   holds in 8 schedules: the sink {answer}\n" in report(found)
 
 
 class WithoutClients(SqliteCase):
@@ -218,7 +218,7 @@ def test_a_transaction_that_does_not_ask_whose_the_table_is_fails_in_fencing() -
     found = certify(UnfencedCase(), about=(Guarantee.FENCING,), stride=5)
     assert list(found.failures) == [Guarantee.FENCING], report(found)
     (failure,) = found.failures.values()
-    assert "that the job has left behind" in failure.broken.finding
+    assert "newer than the restored one" in failure.broken.finding
 
 
 @pytest.fixture

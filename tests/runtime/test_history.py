@@ -274,7 +274,7 @@ def test_a_driver_that_was_killed_is_shown_as_that_and_its_start_again_as_new(
     assert main(["status", str(tmp_path)]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("job: killed after ")
-    assert "the same start again goes on from checkpoint 2" in shown
+    assert "the next start of the job begins from checkpoint 2" in shown
 
 
 @pytest.mark.parametrize("named", ["target", ".target.epochgate", ".target.epochgate/checkpoints"])

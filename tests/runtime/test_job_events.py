@@ -97,7 +97,7 @@ def test_a_failover_of_one_subtask_is_told_with_its_reason_and_how_long_it_took(
     assert (restarted.subtask, restarted.attempt, restarted.checkpoint_id) == (1, 1, 0)
     assert restarted.down_s >= 1.0
     assert str(restarted) == (
-        f"subtask 1 goes on from the beginning as attempt 1, {restarted.down_s:.2f} s after its "
+        f"subtask 1 restarted from the beginning as attempt 1, {restarted.down_s:.2f} s after its "
         "failure"
     )
     assert len(recorder.of(SubtasksUp)) == 1

@@ -59,7 +59,7 @@ def test_a_failure_shows_the_report_and_its_token_replays_it(tmp_path: Path) -> 
     (tmp_path / "test_rules.py").write_text(TEST)
     told = pytest_run(tmp_path, "-q")
     assert "1 failed, 1 passed" in told
-    assert "test_wrong: what eventually holds did not come to hold" in told
+    assert "test_wrong: a claim of `eventually` does not come true" in told
     assert "simulated tests: " in told
     assert "simulate.py:" not in told, "no frame of the kit stands before the report"
     assert "rows of the job's machines taken: " in told

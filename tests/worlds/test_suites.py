@@ -138,7 +138,7 @@ def test_readers_go_on_inside_splits_and_a_suite_without_that_is_vacuous(source:
 
     assert found_by(body, 20).never == []
     calm = simulate(body, faults=()).simulation
-    with pytest.raises(Vacuous, match="sometimes: a reader goes on inside a split"):
+    with pytest.raises(Vacuous, match="sometimes: a reader continues inside a split"):
         calm.judge(calm.search().at_random(5, 0))
 
 
@@ -147,7 +147,7 @@ def test_a_report_names_the_splits_that_are_sent_and_the_positions_they_are_open
     found = found_by(lambda world: read_once(world, source, range(16)), 100)
     told = report("numbers", found)
     assert found.failure is not None
-    assert "gets event with splits 'from 0'" in {each.text for each in found.failure.trace}
+    assert "receives event with splits 'from 0'" in {each.text for each in found.failure.trace}
     assert "opens split 'from 0' at its beginning" in told
     assert re.search(r"opens split 'from \d+' at position \d+", told)
 

@@ -8,7 +8,7 @@ from epochgate.runtime.testing.certification.reporting import report
 
 
 class SinkNotCertified(AssertionError):
-    """A guarantee does not hold; the message is the report, `certificate` what it says."""
+    """A guarantee does not hold. The message is the report, `certificate` holds its values."""
 
     def __init__(self, certificate: Certificate) -> None:
         super().__init__(f"{certificate.name} is not certified\n\n{report(certificate)}")
@@ -16,10 +16,10 @@ class SinkNotCertified(AssertionError):
 
 
 def certify_sink(case: SinkCase, *, allows_leftovers: bool = False, stride: int = 1) -> Certificate:
-    """Certify the sink of a case. Raises SinkNotCertified, with the shortest schedule.
+    """Certify the sink of a case. Raise SinkNotCertified with the shortest failing schedule.
 
-    allows_leftovers: what is staged and left behind is no failure. stride: play one schedule in so
-    many, where a test has to be quick.
+    `allows_leftovers`: staged data that outlives the job is a warning and no failure. `stride`:
+    play every n-th schedule only, for a quick test.
     """
     certificate = certify(case, allows_leftovers=allows_leftovers, stride=stride)
     if not certificate.has_passed:

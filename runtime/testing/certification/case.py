@@ -19,56 +19,59 @@ Row = int | Mapping[str, Any]
 class SinkCase(ABC):
     """A sink under test; the name of the class heads the report.
 
-    Every schedule gets a place of its own, an empty directory; a sink that does not write to a file
-    system takes the directory's name for its table, bucket or topic.
+    Each schedule gets a `place` of its own, an empty directory. A sink that does not write to a
+    file system uses the directory's name as the name of its table, bucket or topic.
     """
 
     clients: ClassVar[Sequence[str]] = ()
-    """What makes clients of a store, as `psycopg:connect`: each call of one is a fault point."""
+    """Factories of clients, such as `psycopg:connect`: each call of a client is a fault point."""
     calls: ClassVar[Sequence[str]] = ()
-    """Single functions or methods that write, as `pyarrow.parquet:write_table`: fault points too.
-    """
+    """Functions or methods that write, such as `pyarrow.parquet:write_table`: fault points too."""
     redistribute: Redistribution = staticmethod(keep_nothing)
-    """For another parallelism: of the writers' states (`SinkWriter.snapshot`)."""
+    """Redistributes the writers' states (`SinkWriter.snapshot`) over another parallelism."""
 
     @abstractmethod
     def sink(self, place: Path) -> Sink:
-        """Make the sink of one start; called for each, as each is another process."""
+        """Make the sink for one start of the driver; called again for each start."""
 
     @abstractmethod
     def rows(self, place: Path) -> Iterable[Row]:
-        """Every row that a reader sees now, in any order: as a mapping, or its `number` alone.
+        """Return every row that a reader sees now, in any order, as a mapping or as its `number`.
 
-        Read as readers do, and not through the sink; a place without anything yet has no rows.
+        Read as a reader of the target does, and not through the sink. Return no rows for a place
+        in which the sink has made nothing yet.
         """
 
     def batch(self, rows: list[dict[str, Any]]) -> Any:
-        """Make what `SinkWriter.write` gets of rows such as `{"number": 7, "text": "row 7"}`."""
+        """Make the batch for `SinkWriter.write`, by default a pyarrow.RecordBatch.
+
+        `rows` are mappings such as `{"number": 7, "text": "row 7"}`.
+        """
         import pyarrow as pa
 
         return pa.RecordBatch.from_pylist(rows)
 
     def error(self) -> Exception:
-        """Make what a client raises whose store cannot be reached; files raise OSError."""
+        """Make the error of a client whose store is unreachable; files raise OSError."""
         return ConnectionError("the store cannot be reached (made by certify-sink)")
 
     def staged(self, place: Path) -> Iterable[str] | None:
-        """Name everything that lies there and is not visible, for nothing to be left behind; none:
-        this is not checked.
+        """Return the names of all staged data, which readers do not see, to check that none
+        outlives the job. None: do not check this.
         """
         return None
 
     def kept(self, place: Path) -> int | None:
-        """Count what the sink keeps to recognize what it has committed, such as the rows of its
-        ledger, for its history to be bounded; none: this is not checked.
+        """Return the number of records that the sink keeps to recognize old commits, such as the
+        rows of its ledger, to check that it is bounded. None: do not check this.
         """
         return None
 
     def remove(self, place: Path) -> None:
-        """Remove what a schedule has left; by default the directory."""
+        """Remove everything that a schedule has written; by default the directory."""
         shutil.rmtree(place, ignore_errors=True)
 
 
 def expected_row(number: int) -> dict[str, Any]:
-    """The row of a number, as `SinkCase.rows` has to see it."""
+    """Return the row with this number as `SinkCase.rows` must return it."""
     return {"number": number, "text": f"row {number}"}

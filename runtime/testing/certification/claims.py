@@ -23,29 +23,29 @@ ROWS_OF_LANE = 1000
 class Guarantee(Enum):
     """What is promised, in the order of the report."""
 
-    COMPLETE = ("complete", "every row of a completed checkpoint is visible, and once")
-    ATOMIC = ("nothing partial visible", "a checkpoint is visible as a whole, or not at all")
-    EARLY = ("nothing early", "nothing is visible before its checkpoint is complete")
-    ORDER = ("order", "checkpoints become visible in their order")
+    COMPLETE = ("complete", "each row of a completed checkpoint is visible exactly once")
+    ATOMIC = ("atomic", "a checkpoint is visible as a whole or not at all")
+    EARLY = ("no early rows", "no row is visible before its checkpoint is complete")
+    ORDER = ("order", "checkpoints become visible in order")
     REPLAY = (
         "idempotent replay",
-        "what is done again after a failure changes nothing: no row is doubled, none is lost",
+        "calls repeated after a failure change nothing: no row is duplicated or lost",
     )
     FENCING = (
         "fencing",
-        "an older driver or a replaced attempt that still lives changes nothing for its successor",
+        "an older driver or a replaced attempt that still runs cannot affect its successor",
     )
     BACK = (
-        "going back",
-        "a start from an older checkpoint withdraws what is newer if it may, or refuses",
+        "older checkpoint",
+        "a start from an older checkpoint withdraws newer rows if it may, or refuses",
     )
-    RESCALING = ("other parallelism", "a start with more or fewer subtasks changes nothing")
+    RESCALING = ("rescaling", "a start with more or fewer subtasks changes no visible row")
     HISTORY = (
         "bounded history",
-        "what was committed is recognized however long ago, and what is kept for it does not grow",
+        "an old commit is still recognized, and the record of commits does not grow",
     )
-    RECOVERY = ("recovery", "after the failure the job goes on and comes to its end")
-    TIDY = ("nothing left behind", "nothing that is staged outlives the end of the job")
+    RECOVERY = ("recovery", "after the failure the job continues and ends")
+    TIDY = ("no orphans", "no staged data outlives the job")
 
     def __init__(self, title: str, sentence: str) -> None:
         self.title, self.sentence = title, sentence
@@ -156,7 +156,7 @@ class Judge:
             return self.on_loss, f"{_rows(lost)} could be seen before and cannot any more"
         if late := (seen - complete) & self._left:
             return self.on_loss, (
-                f"{_rows(late)} can be seen, of checkpoints that the job has left behind,"
+                f"{_rows(late)} can be seen, of checkpoints newer than the restored one,"
             )
         if early := seen - complete:
             return Guarantee.EARLY, f"{_rows(early)} can be seen and are in no completed checkpoint"

@@ -161,13 +161,13 @@ class Run:
         self._settle(to_the_end=True)
         self._wake_all()
         self._expect_all("when the job has ended")
-        self.stage.tell("the job has ended; it is started once more, from its last checkpoint")
+        self.stage.tell("the job has ended; it is started again from its last checkpoint")
         if self.judge.on_loss is Guarantee.COMPLETE:
             self.judge.on_loss = Guarantee.REPLAY
         self._release()
         self._guarded(self.job.crash_driver)
         self._settle(to_the_end=True)
-        self._expect_all("after it was started once more")
+        self._expect_all("after the second start")
         self._release()
         self._wake_all()
         self.look("after the committer was closed")
@@ -357,12 +357,12 @@ class Run:
 
     def _wake(self, zombie: Actor) -> None:
         self.stage.zombies.remove(zombie)
-        self.stage.tell(f"* {zombie.name} goes on with {zombie.call_name}")
+        self.stage.tell(f"* {zombie.name} continues with {zombie.call_name}")
         outcome = zombie.resume()
         self.stage.tell(f"{zombie.name}: {zombie.call_name} {outcome}")
         with contextlib.suppress(Exception):  # it is told; the zombie is over
             zombie.close()
-        self.look(f"after {zombie.name} went on")
+        self.look(f"after {zombie.name} continued")
 
     def _go_back(self, checkpoint: int) -> None:
         self.look("before the start from an older checkpoint")
@@ -374,7 +374,7 @@ class Run:
 
     def _lose_newer_than(self, checkpoint: int) -> None:
         self.stage.tell(
-            f"* newer checkpoints are lost, and a start is from checkpoint {checkpoint}"
+            f"* newer checkpoints are lost, and the job starts from checkpoint {checkpoint}"
         )
         shelf = self.job.shelf
         for number in [number for number in shelf.checkpoints if number > checkpoint]:

@@ -19,13 +19,13 @@ from epochgate.errors import EpochgateError
 Kind = Literal["always", "eventually", "assertion", "error", "rest", "escape", "end"]
 
 HEADINGS: dict[str, str] = {
-    "always": "what always holds did not hold",
-    "eventually": "what eventually holds did not come to hold",
-    "assertion": "the test failed at an assertion",
+    "always": "a claim of `always` does not hold",
+    "eventually": "a claim of `eventually` does not come true",
+    "assertion": "an assertion of the test failed",
     "error": "user code raised an error",
-    "rest": "the job does not come to rest, although no more faults happen",
+    "rest": "the job does not come to rest after the last fault",
     "escape": "user code left the simulation",
-    "end": "the job failed for good",
+    "end": "the job failed permanently",
 }
 
 
@@ -78,7 +78,7 @@ def _shown(shows: Callable[[], Any]) -> str:
     try:
         return str(shows())
     except Exception as error:  # noqa: BLE001  # the claim that is broken is the news
-        return f"(what is to be shown raised {error!r})"
+        return f"(`shows` raised {error!r})"
 
 
 def caller() -> Place:

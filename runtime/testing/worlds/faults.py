@@ -61,12 +61,12 @@ def _lose_connection(rig: Rig, line: Line, identity: int) -> tuple[str, str]:
 
 def _usurp(rig: Rig, line: Line, subtask: int) -> tuple[str, str]:
     identity = rig.simulated.transport.launch(subtask)
-    return f"task {subtask}", f"process {identity} comes up, which was not asked for"
+    return f"task {subtask}", f"process {identity} connects, which the job did not start"
 
 
 def _slow(rig: Rig, line: Line, identity: int) -> tuple[str, str]:
     line.slow(identity)
-    return _lane(rig, identity), f"process {identity} stands still for a while"
+    return _lane(rig, identity), f"process {identity} pauses for a while"
 
 
 # messages
@@ -83,7 +83,7 @@ def _repeatable(rig: Rig) -> list[int]:
 
 
 def _fated(fate: Fate) -> Callable[[Rig, Line, int], tuple[str, str]]:
-    words = {"late": "is held up on its way", "repeated": "will come again later"}
+    words = {"late": "is delayed", "repeated": "will arrive again later"}
 
     def strike(rig: Rig, line: Line, identity: int) -> tuple[str, str]:
         message = rig.simulated.transport.processes[identity].to_driver[0]
@@ -112,7 +112,10 @@ def _snapshot(fate: str, words: str) -> Callable[[Rig, Line, Any], tuple[str, st
 
 def _fail_everything(rig: Rig, line: Line, operator_id: str) -> tuple[str, str]:
     rig.contexts[operator_id].fail_job(INJECTED)
-    return "driver", f"coordinator {operator_id!r} fails the job, which goes back as a whole"
+    return (
+        "driver",
+        f"coordinator {operator_id!r} fails the job, which restores its last checkpoint",
+    )
 
 
 # the driver and its store
@@ -156,7 +159,7 @@ def _tear(rig: Rig, line: Line, lane: str) -> tuple[str, str]:
     for number in torn:
         shelf.checkpoints[number] = shelf.checkpoints[number][: len(shelf.checkpoints[number]) // 2]
     rig.simulated.crash_driver()
-    return "store", f"the driver dies while it writes checkpoint {torn}, of which half is there"
+    return "store", f"the driver dies while it writes checkpoint {torn}, and half of it is stored"
 
 
 # the committer
@@ -185,40 +188,40 @@ def _jump(rig: Rig, line: Line, target: Any) -> tuple[str, str]:
 
 
 FAULTS: Final[dict[str, Fault]] = {
-    "die": Fault("a process of a task dies", _living, _die),
+    "die": Fault("a worker process dies", _living, _die),
     "lose-connection": Fault(
-        "a process loses its connection and lives on, so that its words come late",
+        "a worker process loses its connection and lives on; its messages arrive late",
         lambda rig: rig.simulated.transport.living(is_connected=True),
         _lose_connection,
     ),
     "usurp": Fault(
-        "a process comes up that was not asked for, as Spark tries a task again",
+        "a worker process connects that the job did not start, as when Spark retries a task",
         lambda rig: range(rig.setup.subtasks) if _living(rig) else (),
         _usurp,
     ),
-    "slow": Fault("a process stands still for a while", _living, _slow),
+    "slow": Fault("a worker process pauses for a while", _living, _slow),
     "hear-late": Fault(
-        "an acknowledgement or confirmation comes late", _repeatable, _fated("late")
+        "an acknowledgement or confirmation arrives late", _repeatable, _fated("late")
     ),
     "hear-again": Fault(
-        "an acknowledgement or confirmation comes twice", _repeatable, _fated("repeated")
+        "an acknowledgement or confirmation arrives twice", _repeatable, _fated("repeated")
     ),
     "fail-snapshot": Fault(
-        "a coordinator's future fails", _may_fail_snapshots, _snapshot("fail", "fails")
+        "a coordinator's snapshot fails", _may_fail_snapshots, _snapshot("fail", "fails")
     ),
     "late-snapshot": Fault(
-        "a coordinator takes its time with a snapshot",
+        "a coordinator completes its snapshot late",
         _may_fail_snapshots,
         _snapshot("late", "comes late"),
     ),
     "fail-everything": Fault(
-        "a coordinator fails the job, which goes back to its last checkpoint",
+        "a coordinator fails the job, which restores its last checkpoint",
         lambda rig: list(rig.contexts),
         _fail_everything,
     ),
-    "crash": Fault("the driver dies, and another one starts", lambda rig: ("driver",), _crash),
+    "crash": Fault("the driver dies, and another driver starts", lambda rig: ("driver",), _crash),
     "fail-save": Fault(
-        "a checkpoint is not stored", _is_saving, _save(None, False, "the save fails")
+        "storing a checkpoint fails", _is_saving, _save(None, False, "the save fails")
     ),
     "full-disk": Fault(
         "the store has no room for a checkpoint",
@@ -230,7 +233,7 @@ FAULTS: Final[dict[str, Fault]] = {
         ),
     ),
     "lose-save": Fault(
-        "whether a checkpoint is stored is unknown, and it is not",
+        "a checkpoint is not stored, and the driver cannot tell",
         _is_saving,
         _save(
             lambda: CheckpointOutcomeUnknown(INJECTED),
@@ -239,22 +242,22 @@ FAULTS: Final[dict[str, Fault]] = {
         ),
     ),
     "lose-answer": Fault(
-        "whether a checkpoint is stored is unknown, and it is",
+        "a checkpoint is stored, and the store's answer is lost",
         _is_saving,
         _save(None, True, "the checkpoint is stored, and the store's answer is lost"),
     ),
-    "torn-write": Fault("the driver dies in the middle of a write", _may_tear, _tear),
+    "torn-write": Fault("the driver dies while it writes a checkpoint", _may_tear, _tear),
     "put-off": Fault(
-        "a commit cannot be done now",
+        "a commit cannot be made at the moment",
         _is_committing,
-        _commit("before", "the commit has to be tried again: nothing was done"),
+        _commit("before", "the commit must be retried: nothing was done"),
     ),
     "lose-commit-answer": Fault(
-        "a commit is done, and its answer is lost",
+        "a commit takes effect, and its answer is lost",
         _is_committing,
-        _commit("after", "the commit has to be tried again, although all was done"),
+        _commit("after", "the commit must be retried, although it took effect"),
     ),
-    "jump": Fault("the clock jumps", lambda rig: ("clock",), _jump),
+    "jump": Fault("the clock jumps forward", lambda rig: ("clock",), _jump),
 }
 """Every fault that a world can have, by the name that a test and a token use."""
 

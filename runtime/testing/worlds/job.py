@@ -90,16 +90,16 @@ class WorldJob:
 
     @property
     def checkpoints(self) -> list[int]:
-        """The checkpoints that the store holds."""
+        """The ids of the checkpoints in the store."""
         return self.simulated.store.ids()
 
     def checkpoint_of(self, checkpoint_id: int) -> CompletedCheckpoint:
-        """What a checkpoint holds."""
+        """Load a checkpoint from the store."""
         return self.simulated.store.load(checkpoint_id)
 
     @property
     def now_s(self) -> float:
-        """Seconds on the job's clock."""
+        """Seconds on the simulated clock."""
         return self.simulated.clock.now_s()
 
     @property
@@ -120,13 +120,11 @@ class WorldJob:
     # what a test does
 
     def kill(self, subtask: int) -> None:
-        """The process of a subtask dies, if it has one at this moment; raises NoSuchSubtask."""
+        """Kill the process of a subtask, if it has one at this moment. Raises NoSuchSubtask."""
         self._strike("die", subtask, self.simulated.transport.living())
 
     def cut(self, subtask: int) -> None:
-        """The process of a subtask loses its connection and lives on, if one is connected; raises
-        NoSuchSubtask.
-        """
+        """Cut the connection of a subtask's process, which lives on. Raises NoSuchSubtask."""
         self._strike("lose-connection", subtask, self.simulated.transport.living(is_connected=True))
 
     def _strike(self, fault: str, subtask: int, processes: list[int]) -> None:
@@ -142,23 +140,23 @@ class WorldJob:
             self._world.move()
 
     def restart_driver(self) -> None:
-        """The driver dies with all processes, and another one starts from the last checkpoint."""
+        """Kill the driver with all processes; another driver starts from the last checkpoint."""
         self._world.strike("crash")
 
     def go_back(self) -> None:
-        """A coordinator fails the job, which goes back to its last checkpoint as a whole."""
+        """Let a coordinator fail the job, which restores its last checkpoint."""
         self._world.strike("fail-everything")
 
     def checkpoint(self) -> Future[int]:
-        """Ask for a checkpoint, and let the job move: its id, once it is completed."""
-        self._world.say("a checkpoint is asked for")
+        """Request a checkpoint and run the job; the future gives its id when it is completed."""
+        self._world.say("requests a checkpoint")
         wanted = self.simulated.master.request_checkpoint()
         self._world.move()
         return wanted
 
     def tell(self, call: Callable[..., Any], *arguments: Any, operator_id: str = "") -> None:
-        """Run `call(coordinator, ...)` on the job's queue, in its turn, as the coordinator's own
-        timers run, and let the job move.
+        """Run `call(coordinator, *arguments)` on the job's event queue, as a timer of the
+        coordinator would, and run the job.
         """
         name = operator_id or next(iter(self.coordinators))
         coordinator = self.coordinators[name]
@@ -169,8 +167,9 @@ class WorldJob:
         self._world.move()
 
     def request(self, request: Any, operator_id: str | None = None) -> Any:
-        """Ask a coordinator as a client does, and let the job move; the answer, or what was raised
-        instead, or None if there is none yet.
+        """Send a client's request to a coordinator and run the job.
+
+        Return the answer, or None if there is none yet. An error of the coordinator is raised.
         """
         self._world.say(f"a client asks {request!r}")
         asked = self.simulated.master.request(operator_id or next(iter(self.coordinators)), request)
@@ -178,7 +177,7 @@ class WorldJob:
         return asked.result(timeout=0) if asked.done() else None
 
     def stop(self) -> None:
-        """Let the job end with a last checkpoint."""
+        """End the job with a last checkpoint."""
         self._world.say("the job is stopped")
         self.simulated.master.stop()
         self._world.move()

@@ -124,7 +124,7 @@ class Motion:
             movers = self.the_job.line.movers()
             if deviation.what == GO_ON and not self._is_timed:
                 is_to_go_on = True
-                self.say("the test goes on, although the job is not at rest", deviation)
+                self.say("the test continues before the job is at rest", deviation)
             elif deviation.what in (DELAY, HOLD) and len(movers) > 1:
                 self._defer(movers[0], deviation)
         return is_to_go_on

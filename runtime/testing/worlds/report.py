@@ -4,6 +4,7 @@ both sides took, what was drawn, the word that replays it, and the test to keep.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import Final
@@ -19,6 +20,9 @@ ROWS_AT_END: Final = 3
 """Of how many of the last steps the rows are shown, beside those at deviations."""
 AROUND: Final = 12
 """How many steps are shown before the end, and after each deviation."""
+DECISIVE: Final = re.compile(r"receives .*(barrier|acknowledgement) of checkpoint|state to restore")
+DECISIVE_MAX: Final = 8
+"""How many of the last snapshots and restores are shown."""
 
 
 class SimulationFailed(AssertionError):
@@ -38,13 +42,13 @@ def vacuous(name: str, found: Found) -> str:
 
 
 def _vacuous(name: str, found: Found) -> Iterator[str]:
-    yield f"{name} is vacuous: in {found.runs} runs this never happened"
+    yield f"{name} is vacuous: in {found.runs} runs these never happened"
     for text in found.never:
         yield f"  sometimes: {text}"
     yield "Faults that happened, and what the job was doing:"
     for line in moments(found):
         yield f"  {line}"
-    yield "Let more runs find it (runs=), let the test provoke it, or mend its condition."
+    yield "Give it more runs (runs=), let the test provoke it, or correct its condition."
 
 
 def moments(found: Found) -> list[str]:
@@ -76,7 +80,7 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
             yield f"  {line}"
     if failure.drawn:
         yield ""
-        yield "what was drawn:"
+        yield "values drawn:"
         for label, value in failure.drawn:
             yield f"  {label} = {value!r}"
     yield ""
@@ -86,7 +90,7 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
         yield from lanes(failure)
         yield ""
     if failure.own:
-        yield "what your objects had then:"
+        yield "the state of your objects at that point:"
         yield from _own(failure)
         yield ""
     replay, *kept = replayed_by(name, failure)
@@ -104,7 +108,7 @@ def replayed_by(name: str, failure: Run) -> list[str]:
     word = token(failure)
     return [
         f"replay    pytest ... --epochgate-replay={word}",
-        "keep it   beside the test (from epochgate.testing import replay):",
+        "keep      beside the test, with `from epochgate.testing import replay`:",
         f"              test_{_short_name(name)}_again = replay({_last(name)}, {word!r})",
     ]
 
@@ -167,8 +171,12 @@ def lanes_of(trace: Sequence[Happening]) -> list[str]:
 
 
 def _shown(trace: Sequence[Happening]) -> set[int]:
-    """The steps at which something deviates, those after, and the last ones."""
+    """The steps at which something deviates, those after, the last ones, and the last snapshots and
+    restores.
+    """
     shown = set(range(max(0, len(trace) - AROUND), len(trace)))
+    decisive = [n for n, happening in enumerate(trace) if DECISIVE.search(happening.text)]
+    shown.update(decisive[-DECISIVE_MAX:])
     for position, happening in enumerate(trace):
         if happening.deviation is not None:
             shown |= set(range(max(0, position - 2), min(len(trace), position + AROUND // 2)))

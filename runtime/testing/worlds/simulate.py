@@ -1,4 +1,4 @@
-"""`@simulate`: makes a test of a function of a world."""
+"""`@simulate` and `@explore`: make a test from a function of a world."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from epochgate.runtime.testing.worlds.world import World
 
 @dataclass(frozen=True)
 class Simulation:
-    """A simulated test: its body, and how many runs of which deviations it takes."""
+    """A simulated test: its body, its number of runs, and the deviations that they may have."""
 
     body: Callable[..., Any]
     name: str
@@ -29,7 +29,7 @@ class Simulation:
     faults_max: int
 
     def search(self, **arguments: Any) -> Search:
-        """The search through its runs; `arguments` are those of the body behind the world."""
+        """Return the search over its runs; the body gets `arguments` after the world."""
 
         def body(world: World) -> Any:
             return self.body(world, **arguments)
@@ -37,7 +37,7 @@ class Simulation:
         return Search(body, (*ORDERS, *self.faults), self.faults_max)
 
     def check(self, **arguments: Any) -> Found:
-        """Search as the command line says; raises SimulationFailed, Vacuous, NotRepeatable."""
+        """Run as the command line says. Raises SimulationFailed, Vacuous, NotRepeatable."""
         __tracebackhide__ = True
         search = self.search(**arguments)
         if CHOSEN.token is not None:
@@ -51,21 +51,21 @@ class Simulation:
         return found
 
     def judge(self, found: Found) -> None:
-        """Raise what a search has found; raises SimulationFailed, NotReplayed, Vacuous."""
+        """Raise the failure of a search. Raises SimulationFailed, NotReplayed, Vacuous."""
         __tracebackhide__ = True
         if found.failure is not None and found.failure.broken is not None:
             raise SimulationFailed(report(self.name, found)) from found.failure.cause
         if found.missed:
             raise NotReplayed(
-                f"{self.name}: {found.missed}: the test has changed since, or the token is of "
-                "another test (`pytest -k` chooses one)"
+                f"{self.name}: {found.missed}: the test has changed since the report, or "
+                "the token belongs to another test (select one with `pytest -k`)"
             )
         if found.never and found.runs > 1:
             raise Vacuous(self.name, found)
 
 
 class ExploredInPart(UserWarning):
-    """The time of an exploration was up before every schedule within its bound was run."""
+    """The time was up before `explore` had run every schedule within its bound."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Systematic(Simulation):
     seconds: float | None = None
 
     def check(self, **arguments: Any) -> Found:
-        """Explore, or run what the command line says, and warn where time was up before all of the
-        bound was seen; raises SimulationFailed, Vacuous.
+        """Explore, or run as the command line says; warn if the time was up before the bound was
+        reached. Raises SimulationFailed, Vacuous.
         """
         __tracebackhide__ = True
         if CHOSEN.token is not None or CHOSEN.seed is not None:
@@ -90,18 +90,18 @@ class Systematic(Simulation):
         return found
 
     def explored(self, seconds: float | None, **arguments: Any) -> Explored:
-        """Explore as far as there is time."""
+        """Explore until the bound is reached or the time is up."""
         exploration = Exploration(self.search(**arguments), self.faults_max, self.delays_max)
         return exploration.explore(seconds)
 
 
 class SimulatedTest(Protocol):
-    """What `@simulate` makes: a test for pytest, which has lost its first parameter."""
+    """A test for pytest, made by `@simulate`: the function without its first parameter."""
 
     simulation: Simulation
 
     def __call__(self, **arguments: Any) -> None:
-        """Run it; raises SimulationFailed, Vacuous, NotRepeatable."""
+        """Run the test. Raises SimulationFailed, Vacuous, NotRepeatable."""
         ...
 
 
@@ -132,12 +132,12 @@ def simulate(
     faults: Sequence[str] | None = None,
     faults_max: int = 3,
 ) -> SimulatedTest | Callable[[Callable[..., Any]], SimulatedTest]:
-    """Make a test of a function of a world: each of `runs` runs has other faults and another
-    schedule, and its failure is shrunk.
+    """Make a pytest test from a function of a world. Each of its `runs` runs has other faults and
+    another schedule; a failure is shrunk to the shortest schedule.
 
-    `faults` names those that may happen by themselves, all of them by default, none with `()`;
-    a run has at most `faults_max`. Further parameters are fixtures of pytest, which last for all
-    runs. Raises UnknownFault for a fault that there is not.
+    `faults` names the kinds of faults that are injected: all by default, none with `()`. A run has
+    at most `faults_max` of them. Further parameters of the function are fixtures of pytest, shared
+    by all runs. Raises UnknownFault for an unknown name.
     """
     names = known(tuple(FAULTS) if faults is None else tuple(faults))
 
@@ -187,9 +187,10 @@ def simulated(simulation: Simulation, check: Callable[..., Any]) -> SimulatedTes
 
 
 def replay(test: SimulatedTest, token: str) -> SimulatedTest:
-    """Make a test of one schedule of a simulated test, by the token of a report.
+    """Make a test that replays one schedule of a simulated test, by the token of a report.
 
-    Raises TokenMalformed when it runs, and NotReplayed where that schedule cannot happen any more.
+    When it runs, it raises TokenMalformed for a damaged token, and NotReplayed if the test has
+    changed so that the schedule is no longer possible.
     """
     simulation = test.simulation
 

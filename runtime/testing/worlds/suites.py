@@ -52,12 +52,12 @@ def agree(
     values: Sequence[Any] | Any = (1, 2, 3),
     subtasks: int = 2,
 ) -> WorldJob:
-    """A coordinator and its operators come to agree, whatever fails.
+    """Claim that a coordinator and its operators agree in the end, whatever fails.
 
-    `act(coordinator, value)` lets the coordinator do something, once for each value, on the job's
-    queue; between two of them a checkpoint is taken. `agrees(coordinator, operators)` is claimed
-    once the faults have ended. `values` may be a strategy of Hypothesis for a list of them. Raises
-    ClaimBroken, and NotSimulated for what makes no job.
+    `act(coordinator, value)` is called once for each value, on the job's event queue; a checkpoint
+    is taken after each call. `agrees(coordinator, operators)` must be true once the faults have
+    ended. `values` is a list, or a strategy of Hypothesis for a list. Raise ClaimBroken if a claim
+    fails, and NotSimulated if no job can be made of the arguments.
     """
     job = world.job(provider, operators=operators, subtasks=subtasks)
     world.eventually(
@@ -74,10 +74,10 @@ def agree(
 def read_once(
     world: World, source: Source, expected: Iterable[Any], *, subtasks: int = 2
 ) -> WorldJob:
-    """A source's records are committed once each, whatever fails.
+    """Claim that each record of a source is committed exactly once, whatever fails.
 
-    `expected` are all records of the source, in any order; the source has an end. That a reader
-    goes on inside a split is claimed to happen in some run. Raises ClaimBroken.
+    `expected` are all records of the source, in any order; the source must end. In some run a
+    reader must continue inside a split. Raise ClaimBroken if a claim fails.
     """
     due = Counter(map(repr, expected))
     pages: dict[int, Committables] = {}
@@ -98,7 +98,7 @@ def read_once(
         )
 
     if due:
-        world.sometimes("a reader goes on inside a split", lambda: bool(positions))
+        world.sometimes("a reader continues inside a split", lambda: bool(positions))
     world.always(
         "no record is committed twice, or one that the source does not have",
         lambda: committed() <= due,

@@ -42,21 +42,21 @@ def told(rig: Rig, mover: Mover) -> tuple[str, str]:
     """The lane and the words of what is about to move."""
     kind, which = mover
     if kind == "driver":
-        return "driver", "handles what comes next"
+        return "driver", "handles its next event"
     if kind == "blocking":
         words = {"store": "the checkpoint is written", "commit": "the committer commits"}
         lane = "store" if which in words else "driver"
-        return lane, words.get(str(which), f"work runs that {which} has handed over")
+        return lane, words.get(str(which), f"runs work of {which}")
     process = rig.simulated.transport.processes[int(which)]
     lane = f"task {process.subtask}"
     if kind == "tell":
-        return lane, f"gets {message(process.to_task[0])}"
+        return lane, f"receives {message(process.to_task[0])}"
     if kind == "hear":
-        return "driver", f"hears of {lane}: {message(process.to_driver[0])}"
+        return "driver", f"receives from {lane}: {message(process.to_driver[0])}"
     words = {
         "connect": f"process {which} connects",
         "lose": f"the driver learns that process {which} is gone",
-        "work": "works",
+        "work": "runs `work()`",
     }
     return ("driver" if kind == "lose" else lane), words[kind]
 
@@ -146,7 +146,7 @@ def _shown(value: Any) -> Any:
 def handled(rows: Sequence[RowTaken]) -> str:
     """What the driver did in one event: the first row that led elsewhere, or the first."""
     if not rows:
-        return "runs what was handed to it"
+        return "runs a call on its queue"
     row = next((row for row in rows if row.dest != row.source), rows[0])
     arrow = f", {row.source} → {row.dest}" if row.dest != row.source else ""
     return f"{row.instance}: {row.trigger}{arrow}"
@@ -162,21 +162,21 @@ def message(one: Any) -> str:
         "registered_event": lambda: f"event {_event(arguments[-1])}",
         "barrier": lambda: f"the barrier of checkpoint {arguments[0]}",
         "acknowledge": lambda: f"the acknowledgement of checkpoint {arguments[0]}",
-        "decline": lambda: f"checkpoint {arguments[0]} is declined",
-        "confirm": lambda: f"events up to {arguments[1]} were handled",
-        "complete": lambda: f"checkpoint {arguments[0]} is complete",
-        "aborted": lambda: f"checkpoint {arguments[0]} is aborted",
+        "decline": lambda: f"the decline of checkpoint {arguments[0]}",
+        "confirm": lambda: f"the confirmation of events up to {arguments[1]}",
+        "complete": lambda: f"the notice that checkpoint {arguments[0]} is complete",
+        "aborted": lambda: f"the notice that checkpoint {arguments[0]} is aborted",
         "restore": lambda: (
-            f"the state to begin from (attempt {arguments[0]}, checkpoint {arguments[1]})"
+            f"the state to restore (attempt {arguments[0]}, checkpoint {arguments[1]})"
         ),
-        "initialize": lambda: "the operators are being opened",
-        "run": lambda: "it runs",
-        "ended": lambda: "its input has ended",
-        "finish": lambda: "it may leave",
-        "finished": lambda: "it has finished",
-        "failed": lambda: f"it failed: {short(arguments[0])}",
+        "initialize": lambda: "initializing",
+        "run": lambda: "running",
+        "ended": lambda: "the end of its input",
+        "finish": lambda: "the permission to finish",
+        "finished": lambda: "finished",
+        "failed": lambda: f"failed: {short(arguments[0])}",
         "receipt": lambda: "the receipt of an event",
-        "metrics": lambda: "its figures",
+        "metrics": lambda: "its metrics",
     }
     return words[tag]() if tag in words else short(one)
 

@@ -64,14 +64,14 @@ class World(Motion):
         checkpoint_every_s: float | None = None,
         **configuration: Any,
     ) -> WorldJob:
-        """Start a job on the production runtime, and let it come up.
+        """Start a job on the production runtime, and run it until all subtasks are up.
 
-        `operators` is what makes the operator of the one provider (its class), or a dict from
-        operator ids to what makes each; `program` makes what a subtask runs, where operators that
-        wait for events are not enough. `committer` makes the committer of each start of the driver,
-        and `after_commit` is called with each checkpoint that is visible.
-        `configuration` are further fields of `JobConfiguration`. Raises WorldMisused for a second
-        job, NotSimulated for what makes no job.
+        `operators` is the factory of the only provider's operator, such as its class, or a dict
+        from operator ids to factories. `program(subtask)` makes a whole program instead, for
+        operators that do more than react to events. `committer` makes the committer of each start
+        of the driver. `after_commit` is called with each visible checkpoint. `configuration` are
+        further fields of `JobConfiguration`. Raises WorldMisused for a second job, and NotSimulated
+        if no job can be made of the arguments.
         """
         makers = [_maker(each) for each in providers]
         made = program or _program(makers, operators)
@@ -96,8 +96,10 @@ class World(Motion):
         checkpoint_every_s: float | None = None,
         **configuration: Any,
     ) -> WorldJob:
-        """Start a `Pipeline`, and let it come up; `configuration` are further fields of
-        `JobConfiguration`. Raises WorldMisused for a second job.
+        """Start a `Pipeline`, and run it until all subtasks are up.
+
+        `configuration` are further fields of `JobConfiguration`. Raises WorldMisused for a second
+        job.
         """
         settings = {**DEFAULTS, "checkpoint_interval_s": checkpoint_every_s, **configuration}
 
@@ -108,14 +110,16 @@ class World(Motion):
 
     def _start(self, setup: Setup) -> WorldJob:
         if self._job is not None:
-            raise WorldMisused("a world has one job; give what is more to world.job as well")
+            raise WorldMisused(
+                "a world has one job; pass all providers to a single call of world.job"
+            )
         self._job = WorldJob(self, Rig(setup))
         self.say(f"a job of {setup.subtasks} subtask{'s' * (setup.subtasks > 1)} starts")
         self.move()
         return self._job
 
     def draw(self, strategy: Any, name: str = "") -> Any:
-        """Draw a value from a strategy of Hypothesis; it shrinks with the schedule."""
+        """Draw a value from a strategy of Hypothesis; it is shrunk together with the schedule."""
         value = self._draw(strategy)
         self.drawn.append((name or f"draw {len(self.drawn) + 1}", value))
         return value
@@ -123,8 +127,10 @@ class World(Motion):
     def always(
         self, text: str, holds: Callable[[], Any], *, shows: Callable[[], Any] | None = None
     ) -> None:
-        """Claim that something holds after every step from now on. `shows` makes what a report has
-        beside it, such as the values that are compared. Raises ClaimBroken.
+        """Claim an invariant: `holds()` is true after every step from now on.
+
+        `shows()` returns details for the report, such as the values that are compared. Raises
+        ClaimBroken.
         """
         self.claims.always[text] = Claim(text, holds, caller(), shows=shows)
         self._judge()
@@ -137,27 +143,27 @@ class World(Motion):
         *,
         shows: Callable[[], Any] | None = None,
     ) -> None:
-        """Claim that something comes to hold within `within_s` seconds of the job's own clock after
-        the faults have ended, and holds when the job is at rest; `shows` as in `always`.
+        """Claim liveness: `holds()` becomes true within `within_s` seconds of simulated time after
+        the faults have ended, and is true when the job is at rest. `shows` as in `always`.
         """
         self.claims.eventually[text] = Claim(text, holds, caller(), within_s, shows)
 
     def sometimes(self, text: str, holds: Callable[[], Any] | None = None) -> None:
-        """Claim that something happens in at least one run, so that the test is about something.
-
-        `holds` is looked at after every step. Without it, reaching this line is what happens.
+        """Claim that `holds()` is true after some step of at least one run, so that the test is not
+        vacuous. Without `holds`, some run must reach this line.
         """
         self.claims.sometimes[text] = None if holds is None else Claim(text, holds, caller())
         if holds is None:
             self.claims.reached.add(text)
 
     def tolerate(self, text: str) -> None:
-        """Let user code raise errors whose text contains this; others fail the test."""
+        """Allow errors of user code whose text contains `text`; other errors fail the test."""
         self.tolerated.append(text)
 
     def move(self, seconds: float = 0.0) -> None:
-        """Let the job move: for a number of seconds of its own clock, and then to rest; raises
-        ClaimBroken, as all does that lets it move.
+        """Run the job for `seconds` of simulated time, and then until it is at rest.
+
+        Raises ClaimBroken, like every method that runs the job.
         """
         job = self.the_job
         end_s = job.now_s + seconds
@@ -166,8 +172,8 @@ class World(Motion):
         self._run(job.is_at_rest)
 
     def lose(self, message: str) -> None:
-        """Lose the next `event`, `confirmation` or `acknowledgement`, as no connection does: what
-        is lost with a connection, `job.cut` loses.
+        """Lose the next `event`, `confirmation` or `acknowledgement` although its connection lives
+        on. Use `job.cut` to lose a connection together with its messages.
         """
         self._doom(message, "lost")
 
@@ -185,13 +191,13 @@ class World(Motion):
         self.move()
 
     def strike(self, fault: str, which: int = 0) -> None:
-        """Let a fault happen now, by its name; raises UnknownFault, WorldMisused where it has no
-        target, and ClaimBroken.
+        """Inject a fault now, by its name. Raises UnknownFault, ClaimBroken, and WorldMisused if
+        the fault has no target at this moment.
         """
         known((fault,))
         if not self._strike(Deviation(self.at, fault, which), is_of_test=True):
             raise WorldMisused(
-                f"the fault {fault!r} has nothing to strike at this moment: {FAULTS[fault].about}"
+                f"the fault {fault!r} ({FAULTS[fault].about}) has no target at this moment"
             )
         self.move()
 
@@ -200,8 +206,10 @@ class World(Motion):
         return {} if self._job is None else own_values(self._job.rig)
 
     def calm(self) -> None:
-        """End all faults and let everything come right; from here on assertions see a job at rest,
-        and the schedule is the default one. Raises ClaimBroken.
+        """End all faults and run the job until it has recovered and is at rest.
+
+        From here on the schedule is the default one, so assertions see a job at rest. Raises
+        ClaimBroken.
         """
         if self._job is None or self._is_calm:
             return
@@ -225,7 +233,7 @@ class World(Motion):
         end_s = job.now_s + claim.within_s
         while not self._holds(claim):
             if job.now_s >= end_s:
-                detail = f"not within {claim.within_s:g} s after the faults have ended"
+                detail = f"not within {claim.within_s:g} s after the last fault"
                 if not job.is_at_rest():
                     detail += f"; {job.account()}"
                 raise claim.broken("eventually", detail)

@@ -81,7 +81,7 @@ def test_a_split_that_has_fewer_records_than_were_taken_ends_the_job() -> None:
     restart_after_a_checkpoint(job)
     job.settle(until=lambda: job.is_over)
     assert job.result.state == "failed"
-    assert "has returned 3 records, and" in str(job.result.reason)
+    assert "returned 3 records, and" in str(job.result.reason)
     assert "read(split, position)" in str(job.result.reason)
 
 
@@ -109,9 +109,9 @@ def test_a_function_gets_the_position_if_it_takes_one(
 
 
 def test_functions_that_cannot_be_called_are_refused_where_they_are_given() -> None:
-    with pytest.raises(FunctionSourceUnusable, match=r"without_split\(\) .*called as read\(split"):
+    with pytest.raises(FunctionSourceUnusable, match=r"without_split\(\) .*must take \(split\)"):
         FunctionSource([0], without_split)  # type: ignore[arg-type]  # that is the point
     with pytest.raises(FunctionSourceUnusable, match="batch_records=0"):
         FunctionSource([0], ten, batch_records=0)
-    with pytest.raises(FunctionSourceUnusable, match="give a function that returns the splits"):
+    with pytest.raises(FunctionSourceUnusable, match="needs a function that returns the splits"):
         FunctionSource([0], ten, every_s=1.0)

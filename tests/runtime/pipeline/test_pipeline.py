@@ -295,7 +295,7 @@ class Bare(CoordinatedOperator):
         ({"sink": "out"}, r"sink is 'out'; give a Sink, a Committer, or a function"),
         ({"coordinators": ["limit"]}, r"coordinators holds 'limit'; give a Setting"),
         ({"coordinators": [Bare()]}, r"'source' is the pipeline's own; name it otherwise"),
-        ({"coordinators": [Setting("limit", 1)]}, r"\['limit'\] have no map that would get them"),
+        ({"coordinators": [Setting("limit", 1)]}, r"\['limit'\] need a map that takes them"),
         (
             {"map": with_limit, "coordinators": [Setting("rule", 1)]},
             r"with_limit\(numbers.*limit.*\) .* the settings \['rule'\] by name: missing",
@@ -355,7 +355,7 @@ def test_a_setting_that_cannot_travel_is_refused_where_it_is_set() -> None:
     limit = Setting("limit", 1)
     with pytest.raises(SettingRefused, match="no plain value"):
         limit.set(None, object())  # type: ignore[arg-type]  # the job is not asked
-    with pytest.raises(SettingRefused, match="cannot be the name of an argument"):
+    with pytest.raises(SettingRefused, match="it cannot name an argument"):
         Setting("the limit", 1)
 
 

@@ -104,6 +104,6 @@ def test_once_and_a_control_write_each_batch_once_with_its_values_in_one_transac
     assert delta_replay.rows(table, "id") == sorted([*range(20), *range(-29, -19)])
 
 
-def test_a_spark_without_data_sources_is_told_what_works_on_it() -> None:
-    with pytest.raises(NoDataSources, match=r"Spark 3\.5\.9 .* foreachBatch with .* works on it"):
+def test_a_spark_without_data_sources_is_refused_with_what_works_on_it() -> None:
+    with pytest.raises(NoDataSources, match=r"Spark 3\.5\.9 .* foreachBatch with .* instead"):
         register(cast("Any", SimpleNamespace(version="3.5.9")))
