@@ -44,13 +44,14 @@ with _ for -.
 SUCCESS, NEGATIVE, MISUSE, INTERRUPTED, NO_READER = 0, 1, 2, 130, 141
 
 DESCRIPTION = """\
-Exactly-once coordination for Spark jobs, from protocols declared once as state
-machines. The machines that run are the machines that are drawn and checked."""
+Exactly-once coordination for Spark jobs. Its state machines are declared once: the
+rows that run in production are the rows that are model checked and drawn."""
 
 EPILOG = """\
 examples:
-  epochgate draw --list              which machines there are
-  epochgate draw gateway -o shown    their diagrams and tables, one or all
+  epochgate ingest landing table     copy the rows of files into Parquet, each once
+  epochgate status table             show the state of that job, running or ended
+  epochgate check                    model check the protocol
 
 `epochgate COMMAND --help` explains a command and shows examples.
 Exit codes: 0 success, 1 a negative result or a job that failed, 2 misuse."""

@@ -24,8 +24,8 @@ ACTIONS = ("list", "show", "verify", "export")
 WHOLE, DAMAGED, GONE = "whole", "damaged", "gone"
 
 DESCRIPTION = """\
-Say which checkpoints a job has, what is in one of them, and whether all of them
-can be read. Nothing is changed, and a job that runs goes on."""
+List the checkpoints of a job, show the contents of one, or verify that all of
+them can be read. The command only reads; a running job is not affected."""
 
 EPILOG = """\
 examples:
@@ -50,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "checkpoints",
-        help="list a job's checkpoints, look into them, verify them",
+        help="list, show, verify or export a job's checkpoints",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

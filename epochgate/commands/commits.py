@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 ACTIONS = ("list", "show", "commit", "give-up")
 
 DESCRIPTION = """\
-Say which commits of a job are in doubt: what its newest checkpoint holds and does
-not know to be committed. Each start of the job commits that again, which changes
-nothing where it was committed. Where the job cannot start, because its commits
-fail, commit them here once the target takes them, or give them up."""
+List the commits of a job that are in doubt: those in its newest checkpoint that
+are not known to be done. Each start of the job repeats them, which changes
+nothing if they were done. If the job cannot start because its commits fail,
+commit them here when the target accepts them, or give them up."""
 
 EPILOG = """\
 examples:
@@ -36,9 +36,9 @@ examples:
                                                their rows are lost
   epochgate commits give-up table --all
 
-list and show look beside a job that runs. commit and give-up take the checkpoints
-as a driver does, and are refused while the job runs in a directory; checkpoints
-in an object store cannot tell whether it does, so end the job first.
+list and show may be used while the job runs. commit and give-up lock the checkpoints as a
+driver does. In a directory they are refused while the job runs. An object store cannot
+tell whether a job runs, so end the job first.
 Exit codes: 0 done, or nothing is in doubt; 1 a commit has failed; 2 misuse."""
 
 
@@ -54,7 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "commits",
-        help="list a job's commits in doubt, commit them, give them up",
+        help="list, commit or give up a job's commits in doubt",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -67,16 +67,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "checkpoints, or the URL of checkpoints in an object store",
     )
     parser.add_argument("ids", type=int, nargs="*", metavar="ID", help="of checkpoints")
-    parser.add_argument("--all", action="store_true", help="give up all that are in doubt")
+    parser.add_argument("--all", action="store_true", help="give up all commits in doubt")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--target",
         metavar="TARGET",
-        help="where to commit, as of `epochgate ingest` (default: DIR, where that is a target)",
+        help="the TARGET of `epochgate ingest` (default: DIR, if that is a target)",
     )
-    where.add_argument(
-        "--sink", metavar="NAME", help="the same for a sink of one's own: module:function"
-    )
+    where.add_argument("--sink", metavar="NAME", help="a sink of your own: module:function")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 

@@ -16,9 +16,9 @@ PARTITIONS_SHOWN = 20
 
 DESCRIPTION = """\
 Merge the small files of TARGET, which `epochgate ingest` has written, into larger
-ones. The job may go on meanwhile, and readers may read. The merged files take the
-place of the others in one step: whatever is killed, each row is there once. The
-same command again has nothing to do."""
+ones, also while the job runs and while others read. The merged files replace the
+others in one step: whatever is killed, each row is visible once. The command may
+be repeated."""
 
 EPILOG = """\
 examples:
@@ -28,7 +28,7 @@ examples:
                                            the newest checkpoints too, once the job
                                            has ended
 
-docs/compacting.md says what a reader sees meanwhile.
+docs/compacting.md describes what a reader sees meanwhile.
 Exit codes: 0 done, or nothing to do; 1 it could not be done, and nothing was
 changed; 2 misuse."""
 
@@ -48,30 +48,30 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--file-size",
         default="128MB",
         metavar="SIZE",
-        help="how large files become; those below three quarters of it are merged (default: 128MB)",
+        help="size of merged files; files below three quarters of it are merged (default: 128MB)",
     )
     add(
         "--min-files",
         type=int,
         default=2,
         metavar="N",
-        help="leave a partition alone that has fewer small files (default: 2)",
+        help="skip partitions with fewer small files (default: 2)",
     )
     add(
         "--keep-checkpoints",
         type=int,
         default=3,
         metavar="N",
-        help="leave the newest checkpoints as they are, so that the job can go back to them "
-        "(default: 3, as many as it keeps)",
+        help="skip the N newest checkpoints, so that the job can restore them (default: 3, as "
+        "many as it retains)",
     )
     add(
         "--keep-for",
         metavar="TIME",
-        help="in an object store: how long replaced objects stay for those who began to read "
-        "before, such as 2h or 7d; a later compaction removes them (default: 1d)",
+        help="in an object store: how long replaced objects are kept for reads that began "
+        "earlier, such as 2h or 7d; a later compaction removes them (default: 1d)",
     )
-    add("--dry-run", action="store_true", help="say what would be merged, and change nothing")
+    add("--dry-run", action="store_true", help="print what would be merged, and change nothing")
     add("--json", action="store_true", help="print one JSON object instead of text")
 
 

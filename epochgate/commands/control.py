@@ -20,9 +20,9 @@ ACTIONS = ("list", "show", "set")
 SHOWN = 10
 
 DESCRIPTION = """\
-Show the controls in a store: their values, their updates, and which batch of
-which query ran with what. `set` changes values, from the next batch on that is
-planned; queries that run see it as they see `Control.update`."""
+Show the controls in a store: their values, their updates, and the values of each
+batch of each query. `set` changes values like `Control.update`: running queries
+see them from the next planned batch on."""
 
 EPILOG = """\
 examples:
@@ -42,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "control",
-        help="show what steers streaming queries, and change it",
+        help="show and change the controls of streaming queries",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -49,8 +49,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "fuzz",
         help="interleave failures and late messages, and check the invariants",
-        description="Drive a whole simulated job, with failures at every moment, and hold it "
-        "against an independent record: events and checkpoints exactly once, nothing stuck.",
+        description="Drive a whole simulated job through random failures at every moment, and "
+        "compare it with an independent record: events and checkpoints count exactly "
+        "once, and nothing gets stuck.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -33,8 +33,7 @@ Read the files of SOURCE (Parquet, CSV or JSON lines) in a Spark job and write
 their rows to TARGET, each row exactly once, whatever is killed on the way. TARGET
 is a directory for Parquet files, or a table of a kind named below. Rows become
 visible in it checkpoint by checkpoint, all of a checkpoint at once. The same
-command again goes on where the last run ended, and takes files that are new by
-then."""
+command, started again, continues where the last run ended, and takes new files."""
 
 EPILOG = """\
 examples:
@@ -93,16 +92,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "--from-savepoint",
         metavar="PATH",
-        help="begin a --checkpoint-dir that is not there yet with a savepoint of this SOURCE and "
-        "TARGET, which `epochgate savepoint` has made",
+        help="start a new --checkpoint-dir from a savepoint of this SOURCE and TARGET, made by "
+        "`epochgate savepoint`",
     )
     add(
         "--allow-dropped-state",
         action="append",
         default=[],
         metavar="ID",
-        help="leave behind what the checkpoint holds of this operator, which the job does not have "
-        "any more; may be given several times",
+        help="drop the state of this operator, which the job no longer has; may be given several "
+        "times",
     )
     add(
         "--master",
@@ -113,15 +112,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "--transform",
         metavar="MODULE:FUNCTION",
-        help="applied to each batch of rows; it travels to the workers",
+        help="function that is applied to each batch of rows",
     )
     add(
         "--transform-takes",
         choices=("arrow", "table", "pandas", "polars"),
-        help="what it is given: a pyarrow.RecordBatch, a pyarrow.Table, or a DataFrame (default: "
-        "by the annotation of its first parameter, else a RecordBatch)",
+        help="type of the batch: a pyarrow.RecordBatch, a pyarrow.Table, or a DataFrame "
+        "(default: by the annotation of its first parameter, else a RecordBatch)",
     )
-    add("--follow", action="store_true", help="go on looking for new files until Ctrl-C")
+    add("--follow", action="store_true", help="look for new files until Ctrl-C")
     _add_how_it_runs(parser)
     _add_what_is_written(parser)
     _add_what_may_fail(parser)
@@ -146,8 +145,8 @@ def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
         "--file-size",
         default="256MiB",
         metavar="SIZE",
-        help="end a file of the target once it is as large, such as 64MB; each checkpoint ends its "
-        "files too (default: 256MiB)",
+        help="end a file of the target at this size, such as 64MB; each checkpoint also ends its "
+        "files (default: 256MiB)",
     )
 
 
@@ -156,23 +155,23 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
     add(
         "--on-changed-file",
         choices=("fail", "skip", "new"),
-        help="end the job at a file whose content is another than when it was taken, or leave the "
-        "new content out and record it, or take all of it as another file's (default: as "
-        "--on-bad-file); a file with the same content is known, whatever its time stamp",
+        help="if the content of a file has changed since it was taken: end the job, or skip the "
+        "new content and record that, or take all of it as a new file (default: as "
+        "--on-bad-file); a file with unchanged content is not taken again",
     )
     add(
         "--settle-s",
         type=float,
         metavar="SECONDS",
-        help="take a file once it has been unmodified for so long, and ten times as long where its "
-        "last line has no end (default: 5 with --follow, else 0)",
+        help="take a file after it has been unmodified for this time, or ten times as long if "
+        "its last line has no line end (default: 5 with --follow, else 0)",
     )
     add(
         "--forget-after",
         default="30d",
         metavar="TIME",
-        help="forget a file that has been gone from SOURCE for so long; the same file is taken "
-        "again if it comes back later (default: 30d)",
+        help="forget a file that has been absent from SOURCE for this time; if it comes back "
+        "later, it is taken again (default: 30d)",
     )
     add(
         "--restart",
@@ -185,7 +184,7 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         "--heartbeat-timeout",
         default="10s",
         metavar="TIME",
-        help="replace a worker that is silent for so long (default: 10s)",
+        help="replace a worker that is silent for this time (default: 10s)",
     )
     add(
         "--chaos",
@@ -212,15 +211,15 @@ def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
         "--metrics-port",
         type=int,
         metavar="PORT",
-        help="serve figures for Prometheus at http://127.0.0.1:PORT/metrics; 0 for a free port, "
+        help="serve metrics for Prometheus at http://127.0.0.1:PORT/metrics; 0 for a free port, "
         "which is printed",
     )
     add(
         "--journal",
         metavar="DIR",
-        help="write there what the machines of driver and tasks do, for `epochgate validate`",
+        help="record the transitions of driver and tasks there, for `epochgate validate`",
     )
-    add("--quiet", action="store_true", help="say nothing but warnings and errors")
+    add("--quiet", action="store_true", help="print only warnings and errors")
     add(
         "--json",
         action="store_true",

@@ -12,13 +12,13 @@ def add_network(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="PORT",
-        help="on which the driver listens for its tasks, for a firewall that lets known ports "
-        "through (default: any free one)",
+        help="port on which the driver listens for its tasks, for a firewall that admits known "
+        "ports only (default: any free one)",
     )
     parser.add_argument(
         "--wire",
         choices=("auto", "private", "insecure"),
         default="auto",
-        help="what driver and tasks say to each other is encrypted unless it stays on the loopback "
-        "address (default: auto), there too (private), or nowhere (insecure); see docs/security.md",
+        help="encrypt the traffic between driver and tasks except on the loopback address (auto, "
+        "the default), always (private), or never (insecure); see docs/security.md",
     )

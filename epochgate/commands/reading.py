@@ -23,8 +23,8 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--schema-evolution",
         choices=("none", "add", "widen"),
         default="none",
-        help="refuse files with other columns; or take new columns, and none for missing ones; or "
-        "let INT become BIGINT or DOUBLE as well (default: none)",
+        help="none: refuse files with other columns; add: add new columns, and read missing ones "
+        "as null; widen: also widen INT to BIGINT or DOUBLE (default: none)",
     )
     add("--columns", metavar="A,B,...", help="read these columns only")
     add(
@@ -44,8 +44,8 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--null",
         action="append",
         metavar="TEXT",
-        help="a CSV field with this text has no value; may be given several times (default: an "
-        "empty field, NA, null and the like, in columns that are no text)",
+        help="a CSV field with this text is null; may be given several times (default: an empty "
+        "field, NA, null and the like, except in text columns)",
     )
     add(
         "--encoding",
@@ -57,15 +57,15 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--on-bad-row",
         choices=("fail", "reject"),
         default="fail",
-        help="let a row that does not fit make its file bad, or keep it in the table "
-        "TARGET.rejected, and read the rest of the file (default: fail)",
+        help="fail: a bad row makes its file bad; reject: write it to the table TARGET.rejected, "
+        "and read the rest of the file (default: fail)",
     )
     add(
         "--on-bad-file",
         choices=("fail", "skip"),
         default="fail",
-        help="end the job at a file that cannot be read, or record it in TARGET.bad-files.jsonl "
-        "and go on (default: fail)",
+        help="fail: end the job at a file that cannot be read; skip: record it in "
+        "TARGET.bad-files.jsonl and continue (default: fail)",
     )
 
 

@@ -11,9 +11,9 @@ from epochgate.commands.status import aligned
 from epochgate.errors import EpochgateError
 
 DESCRIPTION = """\
-Make a savepoint: a checkpoint of a job, with all that it needs, in a place of its
-own that no job removes. A job that runs takes a checkpoint for it and goes on; of
-a job that has ended, the newest checkpoint is copied."""
+Make a savepoint: a copy of a checkpoint with all files that it needs, which no
+job removes. A running job takes a checkpoint for it and continues. Of an ended
+job, the newest checkpoint is copied."""
 
 EPILOG = """\
 examples:
@@ -44,7 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "savepoint",
-        help="make a checkpoint of a job that stays, to start from",
+        help="make a savepoint of a job, from which a job can start",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -58,14 +58,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--to",
         metavar="PATH",
-        help="a directory or URL that is not there yet (default: one in DIR.savepoints)",
+        help="a directory or URL that does not exist yet (default: one in DIR.savepoints)",
     )
     parser.add_argument(
         "--checkpoint",
         type=int,
         metavar="ID",
-        help="copy this one of the checkpoints that the job keeps (epochgate checkpoints list), "
-        "instead of having one taken",
+        help="copy this retained checkpoint (epochgate checkpoints list) instead of taking a new "
+        "one",
     )
     parser.add_argument(
         "--timeout",

@@ -1,4 +1,6 @@
-"""`epochgate status`: how a job is, live or after the fact, by what lies beside its checkpoints."""
+"""`epochgate status`: shows the state of a job, running or ended, from the history beside its
+checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ if TYPE_CHECKING:
     from epochgate.runtime.observing.status import RunStatus
 
 DESCRIPTION = """\
-Say how a job is, while it runs or after its end: its state, files and rows done,
-checkpoints with how long each subtask took, failures and restarts. It is read
-from the history beside the job's checkpoints; a job that was killed is told from
-one that runs by the lock of that directory."""
+Show the state of a job, while it runs or after its end: files and rows done,
+checkpoints with the duration of each subtask, failures and restarts. The command
+reads the history beside the job's checkpoints. The lock of that directory shows
+whether a job runs or was killed."""
 
 EPILOG = """\
 examples:
@@ -38,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "status",
-        help="how a job is, live or after the fact",
+        help="show the state of a job, running or ended",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

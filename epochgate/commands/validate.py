@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from epochgate.runtime.tracing.validation import Validation, Verdict
 
 DESCRIPTION = """\
-Take the events of traces again on the machines of this epochgate, the very rows
-that run jobs, and say whether each was possible and had the effects that were
-written. The traces of one run are then compared with each other: what a task has
-heard was said by the driver, and what the driver has heard by the task.
-A trace that is not accepted is shown with its first wrong line: the event, the
-state of the machine, the rows that it has and the guards that failed."""
+Replay traces on the state machines of this epochgate, the same rows that run
+jobs, and check that each transition was possible and had the recorded effects.
+Then compare the traces of one run with each other: each message that one side
+received must have been sent by the other side. For a trace that is refused, print
+its first wrong line with the event, the state of the machine, its rows and the
+guards that failed."""
 
 EPILOG = """\
 examples:
@@ -31,8 +31,8 @@ examples:
   epochgate validate traces --json             one JSON object, for programs
   epochgate validate traces --master local[4]  on Spark, for many
 
-A trace whose process was killed ends without its last line, or within it: that is
-said, and accepted; with --whole it is refused.
+A killed process leaves a trace without its last line, or with a torn one. Such a trace is
+accepted with a remark; --whole refuses it.
 Exit codes: 0 all are accepted, 1 one is refused, 2 there is no trace."""
 
 
@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "validate",
-        help="check the traces of jobs against the machines",
+        help="check traces of jobs against the state machines",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -53,21 +53,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="files, or directories with all that is below them",
     )
     add("--json", action="store_true", help="print one JSON object instead of text")
-    add("--quiet", action="store_true", help="show only what is refused")
+    add("--quiet", action="store_true", help="print refused traces only")
     add(
         "--master",
         metavar="MASTER",
-        help="check on Spark, each trace alone, such as on local[4] or spark://host:7077; the "
-        "traces of a run are then not compared with each other",
+        help="check on Spark, such as local[4] or spark://host:7077; the traces of a run are "
+        "then not compared with each other",
     )
     add(
         "--pytest",
         type=Path,
         metavar="FILE",
-        help="write the last events of the first trace that is refused, or else of the first one, "
-        "as a test that takes them again",
+        help="write the last events of the first refused trace, or else of the first trace, as a "
+        "test that replays them",
     )
-    add("--whole", action="store_true", help="refuse a trace that was cut off at its end")
+    add("--whole", action="store_true", help="refuse a trace without its last line")
 
 
 def run(arguments: argparse.Namespace) -> int:
