@@ -11,7 +11,7 @@ from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
-from epochgate.models.closed.commits import CommitJob, HangingWork
+from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
@@ -60,6 +60,7 @@ MACHINES: dict[str, type[Machine]] = {
 SYSTEMS: dict[str, type[ClosedSystem]] = {
     "commit": CommitJob,
     "hanging": HangingWork,
+    "in_doubt": CommitsInDoubt,
     "batch": BatchJob,
     "compacting": CompactingJob,
     "placing": PlacedTask,
@@ -88,6 +89,7 @@ CONSTANTS: dict[str, str] = {
     "coordinators": "coordinators of the job",
     "tolerable_failures": "checkpoints that may fail one after the other",
     "commit_retries": "how often a commit, and work after one, is tried again",
+    "given_up": "commits that a person gives up while no driver runs",
     "after_commit": "1: there is work after each commit",
     "periodic": "1: checkpoints are also taken by the interval",
     "wanted": "checkpoints that are taken",

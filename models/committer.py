@@ -55,6 +55,9 @@ class SinkPort(Port):
     def settled(self, checkpoint: int) -> None:
         """The commit of this checkpoint is known."""
 
+    def forgone(self, checkpoint: int) -> None:
+        """This checkpoint has left the ledger without a commit."""
+
 
 class GlobalCommitter(Machine):
     """The one place from which commits are asked for."""
@@ -76,6 +79,7 @@ class GlobalCommitter(Machine):
 
     adopt: Trigger
     due: Trigger
+    forgo: Trigger
     carry: Trigger
     committed: Trigger
     already_committed: Trigger
@@ -95,10 +99,13 @@ class GlobalCommitter(Machine):
         Ignore("due",         GIVEN_UP,                     None,
                                   "the job goes down"),
 
+        Row("forgo",          IDLE,             STAY,       None,
+            "drop",               "a person gives the commit up while no driver runs"),
+
         Row("carry",          COMMITTING,       STAY,       None,
             "carry_ledger",       "a driver may die before it knows what was committed"),
-        Ignore("carry",       IDLE,                         None,
-                                  "every completed checkpoint is committed"),
+        Row("carry",          IDLE,             STAY,       None,
+            "carry_ledger",       "the ledger is empty, unless a person gives up a part of it"),
 
         Row("committed",      COMMITTING,       IDLE,       "is_asked and not has_more",
             "settle, reconsider", "the output of all completed checkpoints is visible"),
@@ -157,6 +164,13 @@ class GlobalCommitter(Machine):
 
     def enter(self, checkpoint: int) -> None:
         self.waiting.push(checkpoint)
+
+    def drop(self, checkpoint: int) -> None:
+        for held in self.waiting.take_all():
+            if held == checkpoint:
+                self.sink.forgone(checkpoint)
+            else:
+                self.waiting.push(held)
 
     def carry_ledger(self, checkpoint: int) -> None:
         for earlier in self.covered.take_all():

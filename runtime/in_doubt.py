@@ -1,12 +1,12 @@
 """Commits in doubt: what the newest checkpoint of a job says is not known to be committed, settled
 while the job does not run.
 
-Decides what becomes the newest checkpoint then: a copy under the next id, without what was settled.
-Committing it is decided by the rows that commit in a job: a job master without tasks adopts the
-ledger, commits it with its retries, and is canceled once that is known. Both take the store as a
-driver does, so that no driver of the job can be at work, and both may be repeated after any death:
-a commit is found to be done, and the copy is made or not. Runs on the caller's thread and on those
-of the job master.
+What is settled is decided by the rows of the committer. Giving a commit up takes it from the
+ledger, and the rest travels with a copy of the checkpoint under the next id. To commit, a job
+master without tasks adopts the ledger, commits it with its retries, and is canceled once that is
+known. Both take the store as a driver does, so that no driver of the job can be at work, and both
+may be repeated after a crash: a commit is found to be done, and the copy is made or not. Runs on
+the caller's thread and on those of the job master.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from epochgate.errors import EpochgateError, UsageError
+from epochgate.errors import EpochgateError, InvariantBroken, UsageError
+from epochgate.models import Job
 from epochgate.runtime.api.committer import Committables, Committer
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.job_events import Committed, JobEvent, JobListener
@@ -72,15 +73,57 @@ def give_up(
     """
     restored = _restored(store)
     held = in_doubt(restored)
-    chosen = list(held) if numbers is None else sorted(numbers)
+    chosen = list(held) if numbers is None else sorted(set(numbers))
     for number in chosen:
         if number not in held:
             raise NotInDoubt(number, list(held))
-    rest = {number: part for number, part in held.items() if number not in chosen}
-    gone = [*given_up_in(restored), *([n, flat_of(held[n]), now_s] for n in chosen)]
+    ledger = _Ledger(restored)
+    ledger.give_up(chosen)
+    gone = [*given_up_in(restored), *([n, flat_of(held[n]), now_s] for n in ledger.gone)]
     properties = {**restored.properties, GIVEN_UP: gone}
-    store.save(_successor(store, restored, rest, properties, now_s))
-    return {number: held[number] for number in chosen}
+    store.save(_successor(store, restored, ledger.carried, properties, now_s))
+    return {number: held[number] for number in ledger.gone}
+
+
+class _Ledger:
+    """The ledger of a checkpoint in a committer of its own, which commits nothing; implements the
+    committer's port `sink`.
+    """
+
+    def __init__(self, restored: CompletedCheckpoint) -> None:
+        self.carried: dict[int, Committables] = {}
+        """What the checkpoint that comes next has of earlier ones."""
+        self.gone: list[int] = []
+        self._held: dict[int, Committables] = {
+            earlier: dict(flat) for earlier, flat in sorted(restored.uncommitted.items())
+        }
+        self._held[restored.checkpoint_id] = restored.committables
+
+    def give_up(self, numbers: Collection[int]) -> None:
+        """Let these checkpoints leave the ledger, and the rest travel with the next one."""
+        job = Job()
+        job.bind("committer", "sink", self)
+        for checkpoint in self._held:
+            job.committer.adopt(checkpoint)
+        for checkpoint in numbers:
+            job.committer.forgo(checkpoint)
+        job.committer.carry(max(self._held) + 1)
+        job.settle()
+
+    def carry(self, checkpoint: int, earlier: int) -> None:
+        self.carried[earlier] = self._held[earlier]
+
+    def forgone(self, checkpoint: int) -> None:
+        self.gone.append(checkpoint)
+
+    def cover(self, checkpoint: int) -> None:
+        raise InvariantBroken(f"checkpoint {checkpoint} is to be committed, and no sink is open")
+
+    def commit(self, checkpoint: int, tries: int) -> None:
+        self.cover(checkpoint)
+
+    def settled(self, checkpoint: int) -> None:
+        self.cover(checkpoint)
 
 
 def given_up_in(checkpoint: CompletedCheckpoint) -> list[list[Any]]:

@@ -47,7 +47,9 @@ from epochgate.models.closed.surroundings.commits import (
     PostCommitWork,
     Store,
 )
+from epochgate.models.closed.surroundings.doubt import Doubt
 from epochgate.models.closed.surroundings.target import Sink, Worker, Zombie
+from epochgate.models.closed.untaken import left_to
 from epochgate.models.committer import COMMITTING
 from epochgate.models.post_commit import PUT_OFF
 
@@ -58,7 +60,11 @@ class CommitJob(ClosedSystem):
     The job ends once `wanted` checkpoint ids are used and the last one is completed.
     """
 
-    INDEX_SETS: ClassVar[dict[str, str]] = {"subtask": "subtasks", "item": "items"}
+    INDEX_SETS: ClassVar[dict[str, str]] = {
+        "subtask": "subtasks",
+        "item": "items",
+        "doubt": "checkpoints",
+    }
     CONSTANTS: ClassVar[dict[str, int]] = {
         "subtasks": 2,
         "items": 1,
@@ -66,8 +72,9 @@ class CommitJob(ClosedSystem):
         "F": 2,
         "commit_retries": 1,
         "after_commit": 1,
+        "given_up": 0,
     }
-    DERIVED: ClassVar[dict[str, str]] = {"checkpoints": "wanted + F"}
+    DERIVED: ClassVar[dict[str, str]] = {"checkpoints": "wanted + F + given_up"}
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("committable", "write", is_fair=False),
         Step("checkpoint", "begin"),
@@ -89,9 +96,13 @@ class CommitJob(ClosedSystem):
         Step("driver", "die", is_fair=False),
         Step("driver", "go_back", is_fair=False),
         Step("zombie", "apply", is_fair=False),
+        Step("doubt", "forgo", is_fair=False),
+        Step("doubt", "store"),
+        Step("doubt", "leave", is_fair=False),
     )
     UNTAKEN: ClassVar[dict[str, str]] = {
-        "post_commit.owe: the job has nothing to do after a commit": "explored with after_commit=0"
+        "post_commit.owe: the job has nothing to do after a commit": "explored with after_commit=0",
+        **left_to("in_doubt", "committer.forgo", "doubt.forgo", "doubt.store", "doubt.leave"),
     }
     WIRING: ClassVar[dict[str, str]] = {"committer.sink": "sink", "post_commit.worker": "worker"}
 
@@ -102,6 +113,7 @@ class CommitJob(ClosedSystem):
     F: int
     commit_retries: int
     after_commit: int
+    given_up: int
 
     committer: Committer = machines(Committer)
     post_commit: PostCommitWork = machines(PostCommitWork)
@@ -111,6 +123,7 @@ class CommitJob(ClosedSystem):
     committable: dict[tuple[int, int], Committable] = machines(Committable)
     checkpoint: Checkpoint = machines(Checkpoint)
     store: Store = machines(Store)
+    doubt: list[Doubt] = machines(Doubt)
     lifecycle: Lifecycle = machines(Lifecycle)
     driver: Driver = machines(Driver)
     budget: Budget = machines(Budget)
@@ -148,13 +161,16 @@ class CommitJob(ClosedSystem):
     )
     def knows_all(self) -> bool:
         return all(
-            self.sink.is_visible[k] or not self.store.is_stored[k] for k in range(self.checkpoints)
+            self.sink.is_visible[k] or not self.store.is_stored[k] or self.store.is_forgone[k]
+            for k in range(self.checkpoints)
         )
 
     @always("what was produced before the end of the input takes effect", when="has_finished")
     def shows_the_last(self) -> bool:
         return all(
-            self.committable[s, i].effects > 0 or self.committable[s, i].state == UNWRITTEN
+            self.committable[s, i].effects > 0
+            or self.committable[s, i].state == UNWRITTEN
+            or self.committable[s, i].is_forgone()
             for s in range(self.subtasks)
             for i in range(self.items)
         )
@@ -172,6 +188,7 @@ class CommitJob(ClosedSystem):
         return self.after_commit == 0 or all(
             self.worker.is_done[k]
             or not self.sink.is_visible[k]
+            or self.store.is_forgone[k]
             or self.store.ledger[k]
             or self.store.debts[k]
             or self.store.completed == k + 1
@@ -188,7 +205,7 @@ class CommitJob(ClosedSystem):
             self.after_commit == 0
             or has_given_way
             or all(
-                self.worker.is_done[k] or not self.sink.is_visible[k]
+                self.worker.is_done[k] or not self.sink.is_visible[k] or self.store.is_forgone[k]
                 for k in range(self.checkpoints)
             )
         )
@@ -206,7 +223,9 @@ class CommitJob(ClosedSystem):
 
     def shows_all(self) -> bool:
         return all(
-            self.committable[s, i].effects > 0 or not self.committable[s, i].is_completed()
+            self.committable[s, i].effects > 0
+            or not self.committable[s, i].is_completed()
+            or self.committable[s, i].is_forgone()
             for s in range(self.subtasks)
             for i in range(self.items)
         )
@@ -260,6 +279,46 @@ class CommitJob(ClosedSystem):
     @terminal("the job has finished, and what is completed has taken effect")
     def is_over(self) -> bool:
         return self.has_finished() and self.shows_all()
+
+
+class CommitsInDoubt(CommitJob):
+    """The global committer beside a person who gives up a commit while no driver runs."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        **CommitJob.CONSTANTS,
+        "subtasks": 1,
+        "commit_retries": 0,
+        "given_up": 1,
+    }
+    UNTAKEN: ClassVar[dict[str, str]] = {
+        **left_to(
+            "commit",
+            "post_commit.owe: the job has nothing to do after a commit",
+            "post_commit.failed: it may succeed later",
+            "committer.retry_later: the sink could not commit now",
+        ),
+    }
+
+    @sometimes("what was given up never takes effect, and the job finishes")
+    def loses_what_was_given_up(self) -> bool:
+        return self.has_finished() and any(
+            self.store.is_forgone[k] and not self.sink.is_visible[k]
+            for k in range(self.checkpoints)
+        )
+
+    @sometimes("what was given up had taken effect before")
+    def gives_up_too_late(self) -> bool:
+        return any(
+            self.store.is_forgone[k] and self.sink.is_visible[k] for k in range(self.checkpoints)
+        )
+
+    @sometimes("the checkpoint that leaves a commit out is lost, and the commit is made after all")
+    def commits_after_all(self) -> bool:
+        return (
+            self.budget.given_up > 0
+            and self.has_finished()
+            and not any(self.store.is_forgone[k] for k in range(self.checkpoints))
+        )
 
 
 class HangingWork(CommitJob):

@@ -136,7 +136,9 @@ LEFT_TO_TWO = {
     ),
     "checkpoint.coordinator_ready": "there is one coordinator",
 }
+LEFT_TO_IN_DOUBT = left_to("in_doubt", "committer.forgo")
 LEFT_TO_OTHERS = {
+    **LEFT_TO_IN_DOUBT,
     **left_to(
         "commit",
         "committer.adopt",

@@ -147,6 +147,9 @@ class Commits:
         else:
             self._submit(checkpoint, tries, batch)
 
+    def forgone(self, checkpoint: int) -> None:
+        self.release(checkpoint)
+
     def settled(self, checkpoint: int) -> None:
         self._master.report.committed_upto = checkpoint
 

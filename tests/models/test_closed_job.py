@@ -13,7 +13,7 @@ from epochgate.models import Checkpoint, CoordinatorSnapshot, Gateway, Holder, J
 from epochgate.models.checkpoint import PENDING
 from epochgate.models.closed import untaken
 from epochgate.models.closed.asked import AskedJob
-from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
@@ -170,8 +170,9 @@ def test_every_row_of_the_machines_that_run_is_taken_somewhere_or_excused() -> N
     rows += searched(EndingJob, None, subtasks=2, F=0).coverage
     rows += [*searched(AskedJob, None).coverage, *searched(AskedJob, None, periodic=1).coverage]
     # This has other machines beside the one that runs, under the same names.
-    of_commits = check(CommitJob(subtasks=1, wanted=2), engine=SMALL).coverage
-    rows += [row for row in of_commits if row.machine in ("committer", "post_commit")]
+    for system in (CommitJob(subtasks=1, wanted=2), CommitsInDoubt(F=1, wanted=1, after_commit=0)):
+        of_commits = check(system, engine=SMALL).coverage
+        rows += [row for row in of_commits if row.machine in ("committer", "post_commit")]
     assert known - {_named(row) for row in rows if row.is_taken} == set(untaken.NOWHERE)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.models.closed.commits import CommitJob, HangingWork
+from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
@@ -48,6 +48,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     GlobalFlink: Size(367959, 674450),
     CommitJob: Size(486949, 1637846),
     HangingWork: Size(486949, 1637846),
+    CommitsInDoubt: Size(180436, 497849),
     CompactingJob: Size(461860, 1116729),
     PlacedTask: Size(19914, 70347),
     StreamingQuery: Size(38696, 110228),

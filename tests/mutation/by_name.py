@@ -13,7 +13,16 @@ from tests.mutation.seen import Seen
 NOTICES = "tests/runtime/test_job.py::test_an_operator_that_raises_in_a_notice_costs_one_attempt"
 WORKER = "tests/runtime/test_worker.py::test_"
 
+GIVEN_UP = "tests/cli/test_commits.py::test_what_is_given_up_is_recorded_and_no_start_commits_it"
+
 KILLED_BY: dict[str, tuple[str, ...]] = {
+    GIVEN_UP: (
+        "committer: forgo from idle: without drop",
+        "committer: carry from idle: without carry_ledger",
+        "committer.drop: `held == checkpoint` -> `held != checkpoint`",
+        "committer.drop: `self.sink.forgone(checkpoint)` -> `pass`",
+        "committer.drop: `self.waiting.push(held)` -> `pass`",
+    ),
     f"{NOTICES}[notify_checkpoint_aborted]": (
         "task: aborted from running, ended: without call_aborted",
     ),

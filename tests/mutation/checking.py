@@ -17,7 +17,7 @@ from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
-from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
@@ -45,7 +45,7 @@ from tests.mutation.mutants import AnyMutant
 from tests.mutation.unbroken import Unbroken, kept, never
 
 PYTHON_STATES_MAX = 1000
-"""Within this number of states nothing is translated to machine code, which takes longer."""
+"""Smaller searches take longer to translate to machine code than to run in Python."""
 STATES_TIMES_MAX = 2
 """With more states than these times those of the right system, a mutant differs from it."""
 
@@ -98,6 +98,7 @@ COMMITS = (
     bounds(CommitJob, subtasks=1, wanted=2),
     bounds(CommitJob, subtasks=1, after_commit=0),
     bounds(CommitJob, subtasks=1),
+    bounds(CommitsInDoubt, F=1, after_commit=0),
 )
 PARTS = {"committer": COMMITS, "post_commit": COMMITS}
 """Systems around some of the job's machines; other names mean other machines in them."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
 
 import pytest
 
@@ -10,9 +12,10 @@ from epochgate.fsm import Machine
 from epochgate.fsm.ports import Effect
 from epochgate.models import Job
 from epochgate.models.concurrent_job import ConcurrentAttempt
+from tests.mutation.bodies import body_mutants
 from tests.mutation.by_name import KILLED_BY, failure_of, found_by_name
 from tests.mutation.by_test import failures
-from tests.mutation.mutants import MACHINES, Mutant, mutants
+from tests.mutation.mutants import MACHINES, AnyMutant, Mutant, mutants
 from tests.mutation.planted import EFFECTS_MAX, Restless, planted
 
 NAMED = [name for names in KILLED_BY.values() for name in names]
@@ -20,13 +23,17 @@ DECIDING = "tests/runtime/steering/test_deciding.py"
 NO_REFUSAL = "attempt: connect from finished when is_newer: without refuse"
 
 
-def named(name: str) -> Mutant:
-    return next(mutant for mutant in mutants() if mutant.name == name)
+def every() -> Iterator[AnyMutant]:
+    return chain(mutants(), body_mutants())
+
+
+def named(name: str) -> AnyMutant:
+    return next(mutant for mutant in every() if mutant.name == name)
 
 
 def test_each_named_mutant_is_there_and_named_once() -> None:
     assert [name for name, count in Counter(NAMED).items() if count > 1] == []
-    assert set(NAMED) <= {mutant.name for mutant in mutants()}
+    assert set(NAMED) <= {mutant.name for mutant in every()}
 
 
 @pytest.mark.slow
@@ -58,6 +65,7 @@ def test_a_test_that_a_mutant_does_not_concern_passes_with_it() -> None:
 
 def test_a_planted_mutant_is_in_every_variant_of_its_machine_and_gone_afterwards() -> None:
     mutant = named(NO_REFUSAL)
+    assert isinstance(mutant, Mutant)
     attempts: list[type[Machine]] = [MACHINES["attempt"], ConcurrentAttempt]
     right = [vars(machine).get("connect") for machine in attempts]
     with planted(mutant):

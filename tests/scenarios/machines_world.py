@@ -62,6 +62,7 @@ PHRASES: dict[str, Callable[..., str | None]] = {
     "committer.sink.cover": lambda n: f"commit: covers {n}",
     "committer.sink.commit": lambda n, t: f"commit: up to {n}, after {t} tries",
     "committer.sink.settled": lambda n: f"checkpoint {n}: committed",
+    "committer.sink.forgone": lambda n: f"checkpoint {n}: given up",
     "post_commit.worker.work": lambda n, t: f"work: after the commit of {n}, after {t} tries",
     "post_commit.worker.record": lambda n, e: f"checkpoint {n}: says that the work of {e} is owed",
     "post_commit.worker.stalled": lambda n, r: f"work: of {n} is put off: {r}",

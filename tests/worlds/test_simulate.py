@@ -78,6 +78,16 @@ def test_a_bug_that_every_run_has_needs_no_fault_and_no_deviation() -> None:
     assert "--epochgate-replay=-\n" in told
 
 
+def test_snapshots_and_restores_are_shown_however_far_from_the_failure_they_are() -> None:
+    told = failure_of(changed_twice(ForgetfulRules))
+    for decisive in (
+        r"3:6 +receives the barrier of checkpoint 1\n",
+        r"3:9 +receives from task 1: the acknowledgement of checkpoint 1\n",
+        r"4:16 +receives the state to restore \(attempt 1,\n +checkpoint 1\)\n",
+    ):
+        assert re.search(decisive, told), decisive
+
+
 def test_what_was_told_after_a_checkpoint_must_be_taken_back_with_its_task() -> None:
     assert found_by(sending(Counting), 200).failure is None
     found = found_by(sending(CountingOn), 200)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 UP, DOWN, FINISHED = "up", "down", "finished"
 WORKING, FAILING = "working", "failing"
+OPEN, WRITING = "open", "writing"
 NONE, SAVING, SAVED = "none", "saving", "saved"
 UNWRITTEN, WRITTEN = "unwritten", "written"
 
@@ -117,6 +118,9 @@ class Committable(Environment):
     def is_in(self, checkpoint: int) -> bool:
         return self.checkpoint == checkpoint
 
+    def is_forgone(self) -> bool:
+        return self.checkpoint > 0 and self.system.store.is_forgone[self.checkpoint - 1]
+
     def is_completed(self) -> bool:
         return self.checkpoint > 0 and self.checkpoint <= self.system.store.completed
 
@@ -124,7 +128,8 @@ class Committable(Environment):
         if self.checkpoint == checkpoint:
             assert self.effects == 0, "I9: a committable takes effect once"
             self.effects += 1
-        assert self.checkpoint == 0 or self.checkpoint > checkpoint or self.effects > 0, (
+        is_due = self.checkpoint > 0 and self.checkpoint <= checkpoint
+        assert not is_due or self.effects > 0 or self.is_forgone(), (
             "C5: checkpoints are committed in order, and none is left out"
         )
 
@@ -143,6 +148,10 @@ class Store(Environment):
     """The greatest id that it ever held."""
     is_stored: list[bool] = Array(Bool(), "checkpoints")
     """It has held this checkpoint, and has not lost it."""
+    is_forgone: list[bool] = Array(Bool(), "checkpoints")
+    """A person has given up the commit of this checkpoint."""
+    forgone: int = Int("checkpoints")
+    """The one that the next checkpoint leaves out; 0 for none."""
     has_earlier: bool = Bool()
     earlier: int = Int("checkpoints")
     earlier_ledger: list[bool] = Array(Bool(), "checkpoints")
@@ -160,6 +169,15 @@ class Store(Environment):
             self.ledger[k] = self.system.checkpoint.carried[k]
             self.debts[k] = self.system.checkpoint.owing[k]
 
+    def succeed(self, checkpoint: int) -> None:
+        """Store a copy of the newest checkpoint under the next id, without one commit."""
+        self.save(checkpoint)
+        for k in range(self.system.checkpoints):
+            self.debts[k] = self.earlier_debts[k]
+        if self.forgone > 0:
+            self.is_forgone[self.forgone - 1] = True
+        self.forgone = 0
+
     def lose_newest(self) -> None:
         self.is_stored[self.completed - 1] = False
         self.completed = self.earlier
@@ -170,6 +188,8 @@ class Store(Environment):
             self.debts[k] = self.earlier_debts[k]
             self.earlier_ledger[k] = False
             self.earlier_debts[k] = False
+            if self.ledger[k] or self.completed == k + 1:
+                self.is_forgone[k] = False
 
 
 class Checkpoint(Environment):
@@ -313,10 +333,10 @@ class Driver(Environment):
         Row("die",    UP,   DOWN,     "may_die",
             "spend_failure, leave, forget",
                                           "the driver is killed, or taken for dead"),
-        Row("start",  DOWN, UP,       None,
+        Row("start",  DOWN, UP,       "is_free",
             "claim, adopt_debts, adopt_ledger, commit_again",
                                           "the next driver begins from the newest stored checkpoint"),
-        Row("go_back", DOWN, UP,      "may_lose",
+        Row("go_back", DOWN, UP,      "is_free and may_lose",
             "spend_failure, lose_newest, claim, withdraw, adopt_debts, adopt_ledger, commit_again",
                                           "the newest checkpoint is lost, and the start is told so"),
         Row("finish", UP,   FINISHED, "is_done",
@@ -335,6 +355,10 @@ class Driver(Environment):
 
     def may_die(self) -> bool:
         return self.system.budget.has_failures()
+
+    def is_free(self) -> bool:
+        """Whether a driver can claim the store."""
+        return all(self.system.doubt[k].state == OPEN for k in range(self.system.checkpoints))
 
     def may_lose(self) -> bool:
         return self.system.budget.has_failures() and self.system.store.has_earlier
@@ -403,6 +427,7 @@ class Budget(Environment):
     system: CommitJob
 
     failures: int = Int("F")
+    given_up: int = Int("given_up")
 
     def has_failures(self) -> bool:
         return self.failures < self.system.F

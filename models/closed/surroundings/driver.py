@@ -86,6 +86,9 @@ class Sink(Environment):
     def settled(self, checkpoint: int) -> None:
         pass
 
+    def forgone(self, checkpoint: int) -> None:
+        pass
+
     # port `worker` of the work after commits, of which there is none
 
     def work(self, checkpoint: int, tries: int) -> None:
@@ -198,6 +201,9 @@ class SlowSink(Environment):
         pass
 
     def settled(self, checkpoint: int) -> None:
+        pass
+
+    def forgone(self, checkpoint: int) -> None:
         pass
 
     # port `worker` of the work after commits

@@ -90,7 +90,11 @@ class Sink(Environment):
         self.has_applied = False
 
     def commit_next(self) -> None:
-        self.take(self.batch.pop())
+        checkpoint = self.batch.pop()
+        assert not self.system.store.is_forgone[checkpoint - 1], (
+            "no later start commits what a person has given up"
+        )
+        self.take(checkpoint)
 
     def take(self, checkpoint: int) -> None:
         """Let a checkpoint take effect, unless the target knows it."""
@@ -186,6 +190,9 @@ class Sink(Environment):
 
     def settled(self, checkpoint: int) -> None:
         assert self.is_visible[checkpoint - 1], "what leaves the ledger has taken effect"
+
+    def forgone(self, checkpoint: int) -> None:
+        self.system.store.forgone = checkpoint
 
 
 class Zombie(Environment):
@@ -294,7 +301,8 @@ class Worker(Environment):
             "C7: the work begins once the checkpoint is visible"
         )
         for k in range(self.system.checkpoints):
-            assert self.is_done[k] or not self.system.sink.is_visible[k] or k + 1 >= self.number, (
+            is_due = self.system.sink.is_visible[k] and not self.system.store.is_forgone[k]
+            assert self.is_done[k] or not is_due or k + 1 >= self.number, (
                 "C7: the work of commits is done in their order"
             )
         self.is_done[self.number - 1] = True

@@ -147,6 +147,18 @@ BROKEN: dict[str, Broken] = {
         9,
         "checkpoint.hear checkpoint.persist driver.die driver.start sink.apply",
     ),
+    "commit.given_up_together": Broken(
+        commit.GivenUpTogether,
+        "none is left out",
+        11,
+        "checkpoint.persist checkpoint.persist doubt.forgo doubt.store driver.start sink.apply",
+    ),
+    "commit.given_up_in_vain": Broken(
+        commit.GivenUpInVain,
+        "no later start commits what a person has given up",
+        7,
+        "checkpoint.persist doubt.forgo doubt.store driver.start sink.apply",
+    ),
     "commit.late_answer": Broken(
         commit.LateAnswer,
         "what leaves the ledger has taken effect",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from epochgate.fsm.system import machines
-from epochgate.models.closed.commits import CommitJob, HangingWork
+from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.surroundings.commits import (
     Checkpoint,
     Committer,
@@ -212,6 +212,37 @@ class SilentlyBack(CommitJob):
     CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **ONE, "F": 2}
 
     sink: Sink = machines(KeepingSink)
+
+
+class GenerousPerson(Committer):
+    """A committer that gives up everything in the ledger at once."""
+
+    def drop(self, checkpoint: int) -> None:
+        for held in self.waiting.take_all():
+            self.sink.forgone(held)
+
+
+class GivenUpTogether(CommitsInDoubt):
+    """A person gives up one commit, and loses those before and after it."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitsInDoubt.CONSTANTS, "F": 1, "after_commit": 0}
+
+    committer: Committer = machines(GenerousPerson)
+
+
+class StubbornCommitter(Committer):
+    """A committer that keeps in its ledger what was given up."""
+
+    def drop(self, checkpoint: int) -> None:
+        self.sink.forgone(checkpoint)
+
+
+class GivenUpInVain(CommitsInDoubt):
+    """The next start commits what a person has given up."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitsInDoubt.CONSTANTS, "F": 1, "after_commit": 0}
+
+    committer: Committer = machines(StubbornCommitter)
 
 
 class SilentWork(PostCommitWork):

@@ -4,6 +4,7 @@ both sides took, what was drawn, the word that replays it, and the test to keep.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import Final
@@ -19,6 +20,9 @@ ROWS_AT_END: Final = 3
 """Of how many of the last steps the rows are shown, beside those at deviations."""
 AROUND: Final = 12
 """How many steps are shown before the end, and after each deviation."""
+DECISIVE: Final = re.compile(r"receives .*(barrier|acknowledgement) of checkpoint|state to restore")
+DECISIVE_MAX: Final = 8
+"""How many of the last snapshots and restores are shown."""
 
 
 class SimulationFailed(AssertionError):
@@ -167,8 +171,12 @@ def lanes_of(trace: Sequence[Happening]) -> list[str]:
 
 
 def _shown(trace: Sequence[Happening]) -> set[int]:
-    """The steps at which something deviates, those after, and the last ones."""
+    """The steps at which something deviates, those after, the last ones, and the last snapshots and
+    restores.
+    """
     shown = set(range(max(0, len(trace) - AROUND), len(trace)))
+    decisive = [n for n, happening in enumerate(trace) if DECISIVE.search(happening.text)]
+    shown.update(decisive[-DECISIVE_MAX:])
     for position, happening in enumerate(trace):
         if happening.deviation is not None:
             shown |= set(range(max(0, position - 2), min(len(trace), position + AROUND // 2)))

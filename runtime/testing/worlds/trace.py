@@ -56,7 +56,7 @@ def told(rig: Rig, mover: Mover) -> tuple[str, str]:
     words = {
         "connect": f"process {which} connects",
         "lose": f"the driver learns that process {which} is gone",
-        "work": "works",
+        "work": "runs `work()`",
     }
     return ("driver" if kind == "lose" else lane), words[kind]
 
