@@ -365,8 +365,7 @@ class FileEnumeration:
             raise UsageError(
                 f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
                 "same source, or start from the beginning with a new target and a new "
-                "--checkpoint-dir "
-                "(checkpoint_directory in Python)."
+                "--checkpoint-dir (checkpoint_directory in Python)."
             )
         if version < _LAYOUTS_SINCE:
             layouts = Layouts.from_earlier(layouts)
