@@ -16,12 +16,15 @@ SHARED = -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "TMPDIR=/dev/shm" }')
 # Tests start hundreds of Pythons, each of which would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
+# Of `make nemesis`: which random mixtures of faults, for how long, and WRITE=1 to write the page.
+SEED ?= 1
+MINUTES ?= 5
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check check-deep conformance venv bench bench-checker soak fuzz draw format lock
-.PHONY: versions clean postgres
+.PHONY: versions clean postgres nemesis netfilter
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +62,9 @@ versions: ## start jobs on every version of Spark and Python that there is (half
 
 soak: $(STAMP) ## the long run: at least 200 kills
 	@$(RUN) -m epochgate soak
+
+nemesis: $(STAMP) $(CLASSES) netfilter ## strike the hosts of a cluster, and judge what its jobs did (needs root)
+	@$(RUN) -m pytest -m nemesis --timeout 600 tests/nemesis --seed $(SEED) --minutes $(MINUTES) $(if $(WRITE),--write)
 
 fuzz: $(STAMP) ## explore failures and late messages with Hypothesis for longer than the tests do
 	@$(RUN) -m epochgate fuzz
@@ -108,6 +114,15 @@ postgres:
 		echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.d/epochgate.conf && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends postgresql >/dev/null; \
 	} || echo "PostgreSQL is not installed, and cannot be by this user: tests of its sink are skipped" >&2
+
+# The hosts of `make nemesis` filter packets. Where that cannot be installed, its tests are skipped.
+netfilter:
+	@command -v nft >/dev/null 2>&1 || { \
+		test "$$(id -u)" = 0 && command -v apt-get >/dev/null 2>&1 && \
+		echo "installing nftables for the lab of hosts (once)" && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends \
+			iproute2 nftables >/dev/null; \
+	} || echo "nftables is not installed, and cannot be by this user: nothing is struck" >&2
 
 # From an archive of the classes that Spark loads, its JVMs start in half the time.
 $(CLASSES): tests/spark/class_archive.py $(STAMP)

@@ -1,0 +1,82 @@
+"""Drivers that lose their master or meet another driver: what was saved is gone on with."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+
+import pytest
+
+from tests.nemesis.campaign import Campaign
+from tests.nemesis.host import PATIENCE, wait_until
+from tests.nemesis.lab import DRIVER, MASTER
+
+pytestmark = [pytest.mark.nemesis, pytest.mark.timeout(600 * PATIENCE)]
+ENDS_S = 180.0
+REFUSED_S = 60.0
+OTHER_PORTS, MORE = 10, "more"
+
+
+def test_a_driver_on_a_disk_that_refuses_locks_is_refused_beside_one_that_runs(
+    campaign: Campaign,
+) -> None:
+    campaign.lab.start_workers(*campaign.lab.workers, kind=MORE)
+    log = campaign.lab.start_driver(locks="refused", ports_on=OTHER_PORTS)
+    wait_until(lambda: "LocksRefused" in log.read_text(), REFUSED_S, "the refusal", log.read_text)
+    wait_until(lambda: len(campaign.lab.driver.processes(DRIVER)) == 1, REFUSED_S, "its end")
+    assert "Mount it with locks" in log.read_text()
+    for host in campaign.lab.workers:
+        host.kill(f"{MORE}-{host.name}")
+    campaign.make_well()
+    campaign.judge()
+
+
+def test_a_stopped_driver_whose_locks_were_forgotten_is_overtaken_and_ends(
+    campaign: Campaign,
+) -> None:
+    lab = campaign.lab
+    campaign.failures += ["CheckpointStoreLost", "TargetTakenOver"]
+    lab.start_workers(*lab.workers, kind=MORE)  # the first driver has all executors there are
+    [stopped] = lab.driver.signal(signal.SIGSTOP, DRIVER)
+    lab.record("fault", name="locks_forgotten", host=lab.driver.name)
+    lab.start_driver(locks="forgotten", ports_on=OTHER_PORTS)
+    lab.wait_until_well(REFUSED_S)
+    lab.driver.send(stopped, signal.SIGCONT)
+    lab.record("healed", name="locks_forgotten", host=lab.driver.name)
+    wait_until(
+        lambda: stopped not in [one.pid for one in lab.driver.processes(DRIVER)],
+        ENDS_S,
+        "the end of the driver that was overtaken",
+        lab.told,
+    )
+    campaign.make_well()
+    campaign.judge()
+    history = campaign.history
+    overtaken = history.runs()[-2]
+    ended = {line["job"]: line["state"] for line in history.of("ended", run=overtaken)}
+    assert ended == {"ingest": "failed", "updates": "failed"}
+    lab.kill_driver()  # the next test wants the usual ports, and the usual workers
+    for host in lab.workers:
+        host.kill(f"{MORE}-{host.name}")
+
+
+def test_jobs_that_their_master_forgot_fail_and_go_on_when_they_are_started_again(
+    campaign: Campaign,
+) -> None:
+    lab = campaign.lab
+    campaign.failures += ["no executor left"]
+    lab.record("fault", name="master_forgets", host=lab.driver.name)
+    began = time.monotonic()
+    lab.driver.kill(MASTER)
+    shutil.rmtree(lab.folder / "recovery")
+    (lab.folder / "recovery").mkdir()
+    lab.start_master(is_recovering=False)
+    wait_until(lab.is_over, ENDS_S, "the failure of the jobs", lab.told)
+    lab.kill_driver()
+    lab.start_driver()
+    lab.wait_until_well(ENDS_S)
+    lab.record("healed", name="master_forgets", host=lab.driver.name)
+    campaign.judge()
+    reasons = [line["reason"] for line in campaign.history.of("ended") if line["t"] > began]
+    assert any("no executor left" in str(reason) for reason in reasons), reasons
