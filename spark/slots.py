@@ -77,7 +77,7 @@ def why_none_came(slots: int | None, parallelism: int, *, driver: str) -> str:
             "The application has no executor left, and the cluster starts none: its workers are "
             "gone or full, or its master was restarted without spark.deploy.recoveryMode and has "
             "forgotten the application. Start the application again once the cluster has room; the "
-            "job goes on from its last checkpoint"
+            "job continues from its last checkpoint"
         )
     if slots < parallelism:
         return (

@@ -72,7 +72,7 @@ def _run(spark: Any, folder: Path, name: str, batches: int, samples: Samples) ->
     samples.trigger_ms += [float(one.durationMs["triggerExecution"]) for one in progress]
     samples.function_ms += [float(one.durationMs["addBatch"]) for one in progress]
     if not plain:
-        decided = control.figures()
+        decided = control.metrics()
         samples.decisions_ms.append(1000 * decided["total_s"] / decided["decided"])
 
 

@@ -423,7 +423,7 @@ def _summarize(
     _tell_left_out(result)
     if result.last_checkpoint_id:
         print(
-            f"the same command goes on from checkpoint {result.last_checkpoint_id} in "
+            f"the same command restores checkpoint {result.last_checkpoint_id} in "
             f"{checkpoint_directory_of(plan.options)}"
         )
 

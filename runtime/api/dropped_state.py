@@ -30,8 +30,8 @@ class StateWithoutOperator(UsageError):
         options = " ".join(f"--allow-dropped-state {name}" for name in sorted(self.left))
         return (
             f"{self.what} holds state of operators {held}, which this job does not have; its "
-            f"operators are {has}. Give an operator that was renamed the id of then. To go on "
-            f"without that state, name it: {options} "
+            f"operators are {has}. Give a renamed operator its previous id. To drop the "
+            f"state, name the operator: {options} "
             f"(allow_dropped_state={sorted(self.left)} in Python)"
         )
 

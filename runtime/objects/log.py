@@ -43,7 +43,7 @@ class LogTakenOver(EpochgateError):
         claim = self.args[1]
         return (
             f"{self.args[0]!r} was claimed by run {claim.get('run')} since. This driver was taken "
-            "for dead and replaced; let it end. Nothing was changed."
+            "for dead and replaced; stop it. Nothing was changed."
         )
 
 

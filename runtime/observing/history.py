@@ -85,7 +85,8 @@ class History(JobListener):
             if not self._has_told_error:
                 self._has_told_error = True
                 _log.warning(
-                    "the job's history in %s cannot be written: %s. The job goes on without; this "
+                    "the job's history in %s cannot be written: %s. The job continues without "
+                    "it; this "
                     "is said once",
                     self._directory,
                     error,

@@ -11,7 +11,7 @@ class SavepointPlaceTaken(UsageError):
     def __str__(self) -> str:
         return (
             f"{self.args[0]} is there already, and a savepoint is never written over anything. "
-            "Give a path that is not there (--to), or none for one beside the checkpoints"
+            "Give a path that does not exist (--to), or none for a place beside the checkpoints"
         )
 
 
@@ -24,7 +24,7 @@ class SavepointFailed(EpochgateError):
     def __str__(self) -> str:
         return (
             f"the savepoint {self.args[0]} was not written: {self.args[1]}. The job and its "
-            "checkpoints are as they were. Remove what is left there, and ask again"
+            "checkpoints are as they were. Remove its remains and request it again"
         )
 
 
@@ -65,5 +65,5 @@ class CheckpointsNotFresh(UsageError):
         return (
             f"{place} holds checkpoints up to {newest}, which did not begin with the savepoint "
             f"{savepoint}. Start from a savepoint with a checkpoint directory that is not there "
-            "yet (--checkpoint-dir); or leave the savepoint out, to go on from the newest of these"
+            "yet (--checkpoint-dir); or leave the savepoint out, to restore the newest of these"
         )

@@ -46,6 +46,28 @@ def decisions(entries: Entries, control: str, query: str) -> list[Decision]:
     return list(map(Decision.from_entry, _newest_of(decisions_of(entries, control, query))))
 
 
+def kept(entries: Entries, control: str, query: str | None) -> dict[str, int]:
+    """Figures of what is there: the newest update and how many are kept; of a query, how many
+    decisions are, and of the newest its batch, its update, since which batch that is in force, and
+    how many updates have come since. Raises OSError, ValueError.
+    """
+    there = _counting(versions_of(entries, control).numbers())
+    newest = there[-1] if there else 0
+    figures = {"version": newest, "versions_kept": len(there)}
+    numbered = query and decisions_of(entries, control, query)
+    decided = _counting(numbered.numbers()) if numbered else []
+    if numbered and decided:
+        last = Decision.from_entry(numbered.get(decided[-1]))
+        figures |= {
+            "decisions_kept": len(decided),
+            "batch": last.batch,
+            "effective_version": last.version,
+            "effective_from": last.since,
+            "pending": newest - last.version,
+        }
+    return figures
+
+
 def effective_from(entries: Entries, control: str, query: str, version: int) -> int | None:
     """The first batch that ran, or is to run, with this version or a later one; none if there is
     none yet. Raises HistoryForgotten, OSError, ValueError.

@@ -65,6 +65,9 @@ class Planning:
         """Of the batches that are being read."""
         self._outcome: bool | EpochgateError = NO_OUTCOME
         self._error: BaseException | None = None
+        self._is_written = False
+        self.made = 0
+        """How many plans of this process count; every other process goes on behind them."""
         with contextlib.suppress(OSError):  # what is left there harms nothing
             self._plans.sweep()
 
@@ -73,7 +76,7 @@ class Planning:
 
         Raises PlanOvertaken, PlanNotMade.
         """
-        self._error = None
+        self._error, self._is_written = None, False
         self._machine.ask(batch)
         return self._settled()
 
@@ -88,6 +91,14 @@ class Planning:
             self._machine.read(later, batch)
             self._settled()
         return self._found
+
+    def states(self) -> Iterator[tuple[int, Any]]:
+        """Version and state behind each batch whose plan is kept. Raises OSError, ValueError,
+        KeyError for a plan that is damaged.
+        """
+        for number in self._plans.numbers():
+            with contextlib.suppress(FileNotFoundError):  # another driver has forgotten it
+                yield self._state_behind(number)
 
     def close(self) -> None:
         """End the enumerator."""
@@ -119,11 +130,7 @@ class Planning:
     def restore(self, _: int, batch: int) -> None:
         with self._answered() as machine:
             self.close()
-            state = None
-            if batch > 0:
-                entry = self._plans.get(batch)
-                state = entry["version"], unpack(base64.b64decode(entry["state"]))
-            self._enumerator = self._make(state)
+            self._enumerator = self._make(self._state_behind(batch) if batch > 0 else None)
             machine.restored()
 
     def choose(self, _: int, batch: int) -> None:
@@ -161,6 +168,7 @@ class Planning:
             self._error = error
             self._machine.unknown()
         else:
+            self._is_written = True
             self._machine.written()
 
     def confirm(self, _: int, batch: int) -> None:
@@ -188,6 +196,7 @@ class Planning:
         self._outcome = PlanForgotten(self._place, batch)
 
     def tell(self, _: int, batch: int) -> None:
+        self.made += self._is_written
         self._outcome = True
 
     def tell_none(self, _: int, batch: int) -> None:
@@ -206,6 +215,10 @@ class Planning:
         except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
             self._error = error
             self._machine.broken()
+
+    def _state_behind(self, batch: int) -> tuple[int, Any]:
+        entry = self._plans.get(batch)
+        return entry["version"], unpack(base64.b64decode(entry["state"]))
 
     def _later(self, batch: int) -> int:
         """By how many numbers the newest plan is behind that of the batch."""

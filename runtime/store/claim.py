@@ -177,7 +177,7 @@ class HeldDirectory:
         by = "it has no readable claim any more" if found is None else f"now {found} has it"
         raise CheckpointStoreLost(
             f"this driver, {self._mine}, has lost the checkpoint directory {self._directory}: "
-            f"{by}. It may not save any more and must stop; the job goes on in the other driver"
+            f"{by}. It may not save any more and must stop; the job continues in the other driver"
         )
 
     def release(self) -> None:

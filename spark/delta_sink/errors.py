@@ -26,7 +26,7 @@ class TableAhead(AheadOfCheckpoint):
         known = "no checkpoint" if restored is None else f"checkpoint {restored}"
         return (
             f"the Delta table {path!r} already holds checkpoint {last} of this job, which starts "
-            f"from {known}: going on would write the rows since then twice. Give the "
+            f"from {known}: it would write the newer rows a second time. Give the "
             f"--checkpoint-dir (checkpoint_directory in Python) that holds checkpoint {last}, or a "
             "new table."
         )
@@ -38,9 +38,10 @@ class TableBehind(UsageError):
     def __str__(self) -> str:
         path, restored = self.args
         return (
-            f"this job goes on from checkpoint {restored}, and {path!r} is not the Delta table to "
-            "which it has committed: the rows of before would be missing. Put that table back "
-            "(with its working directory, which lies beside it), or start afresh with a new "
+            f"this job restores checkpoint {restored}, and {path!r} is not the Delta table to "
+            "which it has committed: earlier rows would be missing. Restore that table "
+            "(with its working directory, which lies beside it), or start from the beginning "
+            "with a new "
             "--checkpoint-dir (checkpoint_directory in Python)."
         )
 
@@ -52,7 +53,7 @@ class TableTakenOver(EpochgateError):
         path, run = self.args
         return (
             f"run {run} may not commit to the Delta table {path!r}: a later driver of this job has "
-            "claimed it. This driver was taken for dead and replaced; let it end. Nothing was "
+            "claimed it. This driver was taken for dead and replaced; stop it. Nothing was "
             "changed."
         )
 

@@ -187,7 +187,7 @@ class Layouts:
             raise UsageError(
                 f"the checkpoint is of a job that reads columns {_columns(before.projection)}, "
                 f"this one is to read {_columns(reading.projection)}. Ask for the same --columns "
-                "(columns in Python), or start afresh with a new target and a new "
+                "(columns in Python), or start from the beginning with a new target and a new "
                 "--checkpoint-dir (checkpoint_directory)."
             )
         if before.dialect != reading.dialect:

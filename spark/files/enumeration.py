@@ -364,8 +364,8 @@ class FileEnumeration:
         if source != self.source:
             raise UsageError(
                 f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
-                "same source, or start afresh with a new target and a new --checkpoint-dir "
-                "(checkpoint_directory in Python)."
+                "same source, or start from the beginning with a new target and a new "
+                "--checkpoint-dir (checkpoint_directory in Python)."
             )
         if version < _LAYOUTS_SINCE:
             layouts = Layouts.from_earlier(layouts)

@@ -94,7 +94,8 @@ class SchemaChanged(UsageError):
             + "\nStart with --schema-evolution add (schema_evolution in Python) to take new "
             "columns and do without missing ones, or with --schema-evolution widen to let INT "
             "become BIGINT or DOUBLE as well; or with --on-bad-file skip (on_bad_file), which "
-            "records the file and goes on without it; or rewrite the file, or move it to a source "
+            "records the file and continues without it; or rewrite the file, or move it to a "
+            "source "
             "of its own."
         )
 
@@ -155,7 +156,8 @@ class BadFile(EpochgateError):
         return (
             f"bad file {self.path!r}, split {self.split_id}, at {self.position}: {self.cause}. "
             "Nothing from this position on was taken. Start again with --on-bad-file skip "
-            "(on_bad_file in Python) to record it and go on without the rest of it, which may come "
+            "(on_bad_file in Python) to record it and continue without the rest of it, which may "
+            "come "
             "in a new file; or replace it by a repaired one, and start with --on-bad-file skip "
             "--on-changed-file new if rows of it were taken (those come twice then)."
         )
@@ -172,7 +174,7 @@ class BadRow(BadFile):
             f"bad row in {self.path!r}, at {self.position}: {self.cause}. Nothing from this row on "
             "was taken. Start again with --on-bad-row reject (on_bad_row in Python) to keep bad "
             "rows in a table beside the target and take all others, or with --on-bad-file skip "
-            "(on_bad_file) to go on without the rest of the file. If the column should have "
+            "(on_bad_file) to continue without the rest of the file. If the column should have "
             "another type, begin with --schema (schema), a new target and a new --checkpoint-dir "
             "(checkpoint_directory)."
         )
@@ -216,7 +218,8 @@ class TransformFailed(EpochgateError):
         path, split_id, first, after, cause, frames = self.args
         return (
             f"the transform failed on rows {first} to {after - 1} of split {split_id} ({path!r}): "
-            f"{cause}. These rows were not taken; mend the function and start again with the same "
+            f"{cause}. These rows were not taken; correct the function and start again with the "
+            f"same "
             f"checkpoint directory.{frames}"
         )
 
@@ -228,6 +231,7 @@ class IncompatibleState(UsageError):
         what, found, known = self.args
         return (
             f"the checkpointed {what} has version {found}, this release reads version {known}. "
-            "Continue with the release that wrote it, or start afresh with a new target and a new "
+            "Continue with the release that wrote it, or start from the beginning with a new "
+            "target and a new "
             "--checkpoint-dir (checkpoint_directory in Python)."
         )

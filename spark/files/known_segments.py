@@ -29,7 +29,8 @@ class SegmentLost(UsageError):
     def __str__(self) -> str:
         return (
             f"the list of files that were taken is incomplete: {self.args[0]!r} {self.args[1]}. "
-            "Put it back as it was, or start afresh with a new target and a new --checkpoint-dir "
+            "Put it back as it was, or start from the beginning with a new target and a new "
+            "--checkpoint-dir "
             "(checkpoint_directory in Python)."
         )
 

@@ -35,7 +35,7 @@ class PartitionsDiffer(UsageError):
             f"  {path}: {', '.join(found) or '(none)'}\n"
             "All files of one source lie in directories of the same columns. Move the file, narrow "
             "the source with a pattern, or start with --on-bad-file skip (on_bad_file in Python), "
-            "which records it and goes on without it."
+            "which records it and continues without it."
         )
 
 
@@ -48,7 +48,7 @@ class PartitionValueInvalid(UsageError):
             f"{path!r} lies in a directory {column}={text}, and {text!r} is no {kind}, which the "
             f"column {column!r} is. Give the column another type by --schema (schema in Python), "
             f"such as '{column} STRING', rename the directory, or start with --on-bad-file skip "
-            "(on_bad_file), which records the file and goes on without it."
+            "(on_bad_file), which records the file and continues without it."
         )
 
 
@@ -61,7 +61,7 @@ class PartitionColumnInFile(UsageError):
             f"{path!r} has a column {column!r}, and lies in a directory that names it as well: the "
             "one would hide the other. Rename the directory or the column, narrow the source with "
             "a pattern to one directory at a time, or start with --on-bad-file skip (on_bad_file "
-            "in Python), which records the file and goes on without it."
+            "in Python), which records the file and continues without it."
         )
 
 

@@ -37,7 +37,7 @@ class TableAhead(AheadOfCheckpoint):
         known = "no checkpoint" if restored is None else f"checkpoint {restored}"
         return (
             f"the Iceberg table {table} already holds checkpoint {last} of this job, which starts "
-            f"from {known}: going on would write the rows since then twice. Give the "
+            f"from {known}: it would write the newer rows a second time. Give the "
             f"--checkpoint-dir (checkpoint_directory in Python) that holds checkpoint {last}, or a "
             "new table."
         )
@@ -49,9 +49,9 @@ class TableBehind(UsageError):
     def __str__(self) -> str:
         table, restored = self.args
         return (
-            f"this job goes on from checkpoint {restored}, and {table} is not the Iceberg table to "
-            "which it has committed: the rows of before would be missing. Put that table back, or "
-            "start afresh with a new --checkpoint-dir (checkpoint_directory in Python)."
+            f"this job restores checkpoint {restored}, and {table} is not the Iceberg table to "
+            "which it has committed: earlier rows would be missing. Restore that table, or "
+            "start from the beginning with a new --checkpoint-dir (checkpoint_directory in Python)."
         )
 
 
@@ -75,7 +75,7 @@ class TableTakenOver(EpochgateError):
         table, run = self.args
         return (
             f"run {run} may not commit to the Iceberg table {table}: a later driver of this job "
-            "has claimed it. This driver was taken for dead and replaced; let it end. Nothing was "
+            "has claimed it. This driver was taken for dead and replaced; stop it. Nothing was "
             "changed."
         )
 

@@ -76,5 +76,5 @@ def require_callable(function: Any, name: str) -> TransformFunction:
 def _broken(module_name: str, error: Exception) -> TransformBroken:
     return TransformBroken(
         f"the transform's module {module_name!r} cannot be imported: "
-        f"{type(error).__name__}: {error}. Mend it, or install what it needs"
+        f"{type(error).__name__}: {error}. Correct it, or install what it needs"
     )

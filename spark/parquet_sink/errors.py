@@ -62,7 +62,7 @@ class TargetTakenOver(EpochgateError):
         path, run, owner = self.args
         return (
             f"run {run} may not commit to {path!r}: run {owner} has claimed it since. This driver "
-            "was taken for dead and replaced; let it end. Nothing was changed."
+            "was taken for dead and replaced; stop it. Nothing was changed."
         )
 
 
@@ -84,7 +84,7 @@ class TargetAhead(AheadOfCheckpoint):
         known = "no checkpoint" if restored is None else f"checkpoint {restored}"
         return (
             f"target {path!r} already holds checkpoint {last}, but the job starts from {known}: "
-            "going on would write the rows since then twice. Give the --checkpoint-dir "
+            "it would write the newer rows a second time. Give the --checkpoint-dir "
             f"(checkpoint_directory in Python) that holds checkpoint {last}, or give a new target, "
             "or withdraw the newer checkpoints from the target (they are written again)."
         )
@@ -98,7 +98,7 @@ class TargetCompacted(UsageError):
         known = "no checkpoint" if restored is None else f"checkpoint {restored}"
         return (
             f"target {path!r} was compacted up to checkpoint {last}, but the job starts from "
-            f"{known}: the rows since then cannot be told from those before any more, so they "
+            f"{known}: the rows since then cannot be told from older ones any more, so they "
             f"cannot be withdrawn. Give the --checkpoint-dir (checkpoint_directory in Python) that "
             f"holds checkpoint {last} or a newer one, or give a new target."
         )
@@ -109,9 +109,10 @@ class TargetBehind(UsageError):
 
     def __str__(self) -> str:
         return (
-            f"this job goes on from checkpoint {self.args[1]}, and target {self.args[0]!r} is new: "
-            "the rows committed before would be missing from it. Put the target back in its place, "
-            "or start afresh with a new --checkpoint-dir (checkpoint_directory in Python)."
+            f"this job restores checkpoint {self.args[1]}, and target {self.args[0]!r} is new: "
+            "the rows committed before would be missing from it. Restore the target, "
+            "or start from the beginning with a new --checkpoint-dir (checkpoint_directory in "
+            "Python)."
         )
 
 

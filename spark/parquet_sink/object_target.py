@@ -143,18 +143,21 @@ class ObjectTarget:
         epoch: int = 0,
         may_begin_late: bool = False,
         staged_by: str = "",
+        tries_store: bool = True,
     ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
 
         With `withdraw_newer`, checkpoints newer than the restored one are taken out of the target.
         `epoch`: a start with a lower one than the last is refused. `may_begin_late`: whether the
         target may be new to a job that goes on from a checkpoint. `staged_by`: how the names of the
-        runs begin whose tasks may have written to a new target before. Raises `ConditionsIgnored`,
-        `ObjectStoreUnusable`, `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetTakenOver`,
-        `TargetAhead`, `TargetCompacted`, `TargetBehind` or `TargetUnreachable`; nothing is changed
-        then.
+        runs begin whose tasks may have written to a new target before. `tries_store`: whether it is
+        tried that the store honours conditions, in five requests; not where an earlier claim of
+        this job has. Raises `ConditionsIgnored`, `ObjectStoreUnusable`, `TargetNotEmpty`,
+        `TargetOfAnotherJob`, `TargetTakenOver`, `TargetAhead`, `TargetCompacted`, `TargetBehind` or
+        `TargetUnreachable`; nothing is changed then.
         """
-        require_conditions(self._objects)
+        if tries_store:
+            require_conditions(self._objects)
         try:
             self._log.refresh()
             self._require_ours(None if may_begin_late else restored_checkpoint, epoch, staged_by)

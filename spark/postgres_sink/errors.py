@@ -36,7 +36,7 @@ class RelationAhead(AheadOfCheckpoint):
         known = "no checkpoint" if restored is None else f"checkpoint {restored}"
         return (
             f"the PostgreSQL table {table} already holds checkpoint {last} of this job, which "
-            f"starts from {known}: going on would write the rows since then twice. Give the "
+            f"starts from {known}: it would write the newer rows a second time. Give the "
             f"--checkpoint-dir (checkpoint_directory in Python) that holds checkpoint {last}, or "
             "another table. Where checkpoints were lost, a table with a column "
             "`epochgate_checkpoint bigint`, which no other job writes, has these rows deleted, if "
@@ -50,9 +50,10 @@ class RelationBehind(UsageError):
     def __str__(self) -> str:
         table, restored = self.args
         return (
-            f"this job goes on from checkpoint {restored}, and the ledger beside the PostgreSQL "
-            f"table {table} does not know it: rows of before would be missing. Connect to the "
-            "database of then, or start afresh with a new --checkpoint-dir (checkpoint_directory "
+            f"this job restores checkpoint {restored}, and the ledger beside the PostgreSQL "
+            f"table {table} does not know it: earlier rows would be missing. Connect to the "
+            "previous database, or start from the beginning with a new --checkpoint-dir "
+            "(checkpoint_directory "
             "in Python)."
         )
 
@@ -64,7 +65,7 @@ class RelationTakenOver(EpochgateError):
         table, run = self.args
         return (
             f"run {run} may not commit to the PostgreSQL table {table}: a later driver of this job "
-            "has claimed it. This driver was taken for dead and replaced; let it end. Nothing was "
+            "has claimed it. This driver was taken for dead and replaced; stop it. Nothing was "
             "changed."
         )
 

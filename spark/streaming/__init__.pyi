@@ -2,10 +2,7 @@
 
 from epochgate.runtime.steering.deciding import Decision as Decision
 from epochgate.runtime.steering.history import Update as Update
-from epochgate.spark.streaming.control import (
-    Control as Control,
-    ControlMetrics as ControlMetrics,
-)
+from epochgate.spark.streaming.control import Control as Control
 from epochgate.spark.streaming.errors import (
     BatchesAhead as BatchesAhead,
     BatchesMissing as BatchesMissing,

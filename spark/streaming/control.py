@@ -30,7 +30,13 @@ from epochgate.runtime.steering.errors import (
     UpdatePending,
     ValueRefused,
 )
-from epochgate.runtime.steering.history import Update, decisions, effective_from, updates
+from epochgate.runtime.steering.history import (
+    Update,
+    decisions,
+    effective_from,
+    kept,
+    updates,
+)
 from epochgate.runtime.steering.place import (
     Entries,
     insist_on_name,
@@ -40,17 +46,21 @@ from epochgate.runtime.steering.place import (
 from epochgate.runtime.steering.values import Value, checked
 from epochgate.runtime.steering.versions import Updating, Versions
 from epochgate.spark.streaming.control_query import query_of
+from epochgate.spark.streaming.guarding import Once
 
+_PLAIN, _WITH_BATCH, _WITH_TRANSACTION = 2, 3, 4
+"""How many arguments a function takes."""
 _LOOK_S: Final = 0.02
 _LOOK_MAX_S: Final = 1.0
 
 
 @dataclass
-class ControlMetrics:
-    """Decisions of this process: batches decided, batches replayed, batches whose values changed,
-    and the seconds that the last, the longest and all decisions took.
+class _Counted:
+    """Actions of this process: updates, batches decided, batches replayed, batches whose values
+    changed, and the seconds that the last, the longest and all decisions took.
     """
 
+    updated: int = 0
     decided: int = 0
     replayed: int = 0
     changed: int = 0
@@ -84,14 +94,14 @@ class Control:
         self._reset()
 
     def _reset(self) -> None:
-        self.metrics = ControlMetrics()
+        self._counted = _Counted()
         self._opened: Entries | None = None
         self._deciding: dict[str, Deciding] = {}
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs: no connection, and no figure of this one."""
-        transient = ("metrics", "_opened", "_deciding", "_lock")
+        transient = ("_counted", "_opened", "_deciding", "_lock")
         return {name: value for name, value in vars(self).items() if name not in transient}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -101,9 +111,11 @@ class Control:
 
     def apply(
         self, function: Callable[..., Any], *, checkpoint: str | None = None
-    ) -> Callable[[Any, int], Any]:
+    ) -> Callable[..., Any]:
         """Return a function for `foreachBatch` that calls `function(df, values)` or
         `function(df, batch_id, values)` with the values of the batch, a new dict at each call.
+        Within `once`, with a ledger that has a transaction, it calls
+        `function(df, batch_id, values, transaction)`.
 
         checkpoint: the checkpoint location of the query; required with Spark Connect, which does
         not tell the function its query. Raises ControlUnusable.
@@ -113,7 +125,12 @@ class Control:
                 f"control {self.name!r} has no initial values, which batches before the first "
                 'update need; write Control(name, initial={"limit": 900}, store=...)'
             )
-        return Steered(self, function, takes_batch=_takes_batch(function), checkpoint=checkpoint)
+        if isinstance(function, Once):
+            raise ControlUnusable(
+                "`once` comes first, so that a batch that was done asks the control for nothing: "
+                "once(ledger, control.apply(function))"
+            )
+        return Steered(self, function, takes=_taken(function), checkpoint=checkpoint)
 
     def update(self, changes: Mapping[str, Any] | None = None, /, **named: Any) -> int:
         """Change some values, from the next planned batch on; the other values stay as they are.
@@ -133,6 +150,8 @@ class Control:
         by = f"{_user()}@{this_process()}"
         updating = Updating(self._entries, self.store, self.name, by, self._now)
         self._updated = updating.update(changed)
+        with self._lock:
+            self._counted.updated += 1
         return self._updated
 
     @property
@@ -179,9 +198,16 @@ class Control:
         """Return the newest hundred updates, oldest first. Raises OSError."""
         return updates(self._entries, self.name)
 
-    def figures(self) -> dict[str, int | float]:
-        """Return the metrics of this process, by name."""
-        return asdict(self.metrics)
+    def metrics(self, *, query: str | None = None) -> dict[str, int | float]:
+        """Return metrics by name: of this process, of the store, and of the query's newest batch,
+        if there is one.
+
+        query: the id of the query; required if several queries use the control. Raises
+        QueryUnknown, OSError.
+        """
+        with self._lock:
+            counted: dict[str, int | float] = asdict(self._counted)
+        return counted | kept(self._entries, self.name, query or self._only_query())
 
     def decide(self, query: str, batch: int) -> Decision:
         """Return the values of a batch, the same at each call. Raises BatchOvertaken,
@@ -200,7 +226,7 @@ class Control:
         return Deciding(self._entries, self.store, self.name, query, self._initial or {}, self._now)
 
     def _count(self, decision: Decision, is_replay: bool, took_s: float) -> None:
-        figures = self.metrics
+        figures = self._counted
         with self._lock:
             figures.decided += not is_replay
             figures.replayed += is_replay
@@ -237,33 +263,52 @@ class Steered:
         control: Control,
         function: Callable[..., Any],
         *,
-        takes_batch: bool,
+        takes: tuple[int, ...],
         checkpoint: str | None,
     ) -> None:
         self._control, self._function = control, function
-        self._takes_batch, self._checkpoint = takes_batch, checkpoint
+        self._takes, self._checkpoint = takes, checkpoint
 
-    def __call__(self, frame: Any, batch: int) -> Any:
-        """Called by Spark. Raises BatchOvertaken, DecisionNotMade, QueryUnknown."""
+    def __call__(self, frame: Any, batch: int, *transaction: Any) -> Any:
+        """Called by Spark, or by `once`. Raises BatchOvertaken, DecisionNotMade, QueryUnknown,
+        ControlUnusable.
+        """
+        if transaction and _WITH_TRANSACTION not in self._takes:
+            raise ControlUnusable(
+                f"{_shown(self._function)} is called with the transaction of a ledger, as "
+                "function(df, batch_id, values, transaction)"
+            )
+        if not transaction and self._takes == (_WITH_TRANSACTION,):
+            raise ControlUnusable(
+                f"{_shown(self._function)} takes a transaction, and there is none: it comes from a "
+                "ledger of `once` in PostgreSQL, Delta Lake or Iceberg"
+            )
         query = query_of(frame, self._checkpoint, self._control._open_objects)
         values = copy.deepcopy(self._control.decide(query, batch).value)
-        if self._takes_batch:
+        if transaction:
+            return self._function(frame, batch, values, *transaction)
+        if self._takes[0] == _WITH_BATCH:
             return self._function(frame, batch, values)
         return self._function(frame, values)
 
 
-def _takes_batch(function: Callable[..., Any]) -> bool:
-    """Whether it takes three arguments. Raises ControlUnusable."""
-    for arguments in (2, 3):
+def _taken(function: Callable[..., Any]) -> tuple[int, ...]:
+    """With how many arguments it may be called. Raises ControlUnusable."""
+    found = []
+    for arguments in (_PLAIN, _WITH_BATCH, _WITH_TRANSACTION):
         try:
             inspect.signature(function).bind(*[None] * arguments)
         except TypeError:
             continue
-        return arguments == 3
+        found.append(arguments)
+    if found:
+        return tuple(found)
+    raise ControlUnusable(f"{_shown(function)} must take (df, values) or (df, batch_id, values)")
+
+
+def _shown(function: Callable[..., Any]) -> str:
     name = getattr(function, "__qualname__", repr(function))
-    raise ControlUnusable(
-        f"{name}{inspect.signature(function)} must take (df, values) or (df, batch_id, values)"
-    )
+    return f"{name}{inspect.signature(function)}"
 
 
 def _user() -> str:

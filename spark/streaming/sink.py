@@ -18,22 +18,24 @@ from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.identity import BatchIdentity, offsets_of
 from epochgate.spark.streaming.options import SinkOptions, parse
 from epochgate.spark.streaming.place import QueryPlace, WritePlace
-from epochgate.spark.streaming.rows import as_batches
 from epochgate.spark.streaming.source import ReadsStreams
 from epochgate.spark.streaming.targets.target import Agreed, Staged
 from epochgate.spark.streaming.tasks import StagedPart, stage
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import Row, StructType
+    from pyspark.sql.types import StructType
 
 NAME = "epochgate"
 Messages = Sequence[datasource.WriterCommitMessage | None]
-_HAS_ARROW = hasattr(datasource, "DataSourceStreamArrowWriter")
-_FrameWriter: Any = getattr(datasource, "DataSourceArrowWriter", datasource.DataSourceWriter)
-_StreamWriter: Any = getattr(
-    datasource, "DataSourceStreamArrowWriter", datasource.DataSourceStreamWriter
-)
+if hasattr(datasource, "DataSourceStreamArrowWriter"):
+    _StreamWriter: Any = datasource.DataSourceStreamArrowWriter
+else:  # Spark 4.0, which gives batches of Arrow to what is a writer of Arrow, also in streams
+
+    class _StreamWriter(  # type: ignore[misc, no-redef]  # `commit` is that of streams
+        datasource.DataSourceStreamWriter, datasource.DataSourceArrowWriter
+    ):
+        """What Spark has as one class since 4.1."""
 
 
 class Sink(ReadsStreams, datasource.DataSource):
@@ -48,7 +50,7 @@ class Sink(ReadsStreams, datasource.DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> FrameWriter:
         """Of one `df.write`. Raises OptionsWrong."""
-        return FrameWriter(parse(self.options), schema, overwrite)
+        return FrameWriter(parse(self.options), overwrite)
 
     def streamWriter(  # noqa: N802  # Spark's name
         self, schema: StructType, overwrite: bool
@@ -65,21 +67,19 @@ class Sink(ReadsStreams, datasource.DataSource):
                 'the sink needs .option("checkpointLocation", ...): a query without one gets a new '
                 "id at each start, and would write its rows again"
             )
-        return StreamWriter(options, schema)
+        return StreamWriter(options)
 
 
-class FrameWriter(_FrameWriter):  # type: ignore[misc]  # which base there is depends on Spark
+class FrameWriter(datasource.DataSourceArrowWriter):
     """One `df.write`: `write` in tasks, `commit` or `abort` beside the driver, once."""
 
-    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
-        self._options, self._schema, self._overwrite = options, schema, overwrite
+    def __init__(self, options: SinkOptions, overwrite: bool) -> None:
+        self._options, self._overwrite = options, overwrite
         self._query, self._agreed = f"write{secrets.token_hex(8)}", options.target.prepare()
 
-    def write(self, iterator: Iterator[pa.RecordBatch] | Iterator[Row]) -> StagedPart:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
         """In a task: stage its rows."""
-        batches: Any = iterator if _HAS_ARROW else as_batches(iterator, self._schema)
-        of = (self._query, 0)
-        return stage(self._options.target, self._agreed, "0", batches, of)
+        return stage(self._options.target, self._agreed, "0", iterator, (self._query, 0))
 
     def commit(self, messages: Messages) -> None:
         """Show the rows, all at once, and in the place of others with mode "overwrite"."""
@@ -94,8 +94,8 @@ class FrameWriter(_FrameWriter):  # type: ignore[misc]  # which base there is de
 class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is depends on Spark
     """One try of one batch: `write` in tasks, `commit` or `abort` beside the driver."""
 
-    def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        self._options, self._schema = options, schema
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
         self._nonce = secrets.token_hex(4)
         self._agreed: Agreed | None = None
 
@@ -105,10 +105,9 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
             self._agreed = self._options.target.prepare()
         return dict(self.__dict__)
 
-    def write(self, iterator: Iterator[pa.RecordBatch] | Iterator[Row]) -> StagedPart:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
         """In a task: stage its rows."""
-        batches: Any = iterator if _HAS_ARROW else as_batches(iterator, self._schema)
-        return stage(self._options.target, self._agreed or Agreed(), self._nonce, batches)
+        return stage(self._options.target, self._agreed or Agreed(), self._nonce, iterator)
 
     def commit(self, messages: Messages, batch: int) -> None:
         """Show the batch, unless that was done. Raises BatchRefused, and what the target raises."""

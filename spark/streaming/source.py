@@ -11,6 +11,7 @@ it to the tasks, where `read` reads the splits of a partition.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from epochgate.spark.streaming.source_rows import rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from epochgate.spark.streaming.left_segments import LeftSegments
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -89,13 +92,14 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
         self._planning: Planning | None = None
+        self._left: LeftSegments | None = None
         self._stream = ""
         self._looks_again = True
         self._limit: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels to the tasks: no enumerator, and no connection."""
-        return {**self.__dict__, "_planning": None, "_limit": None}
+        return {**self.__dict__, "_planning": None, "_left": None, "_limit": None}
 
     def initialOffset(self) -> Offset:  # noqa: N802  # Spark's name
         """The beginning of a stream of its own."""
@@ -114,7 +118,11 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         """The next batch, if there is one. Raises PlanOvertaken, PlanNotMade."""
         self._limit = limit
         after = int(start[BATCH])
-        if self._planned(start[STREAM]).has_batch(after + 1):
+        planning = self._planned(start[STREAM])
+        if planning.has_batch(after + 1):
+            if self._left is not None and planning.made:
+                self._left.remove(planning.states())
+                self._left = None
             return {STREAM: start[STREAM], BATCH: after + 1}
         return start
 
@@ -150,13 +158,16 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
     def _planned(self, stream: str) -> Planning:
         if self._planning is None or self._stream != stream:
             self.stop()
+            with contextlib.suppress(OSError):  # what is left there harms nothing
+                self._left = self._options.left(stream)
             entries = open_entries(self._options.state)
-            self._planning = Planning(entries, self._options.state, stream, self._enumerator)
             self._stream = stream
+            self._planning = Planning(entries, self._options.state, stream, self._enumerator)
         return self._planning
 
     def _enumerator(self, begun: tuple[int, Any] | None) -> BatchEnumerator:
-        enumerator = BatchEnumerator(self._options.enumerated(), begun, self._is_full)
+        source = self._options.enumerated(self._stream)
+        enumerator = BatchEnumerator(source, begun, self._is_full)
         enumerator.looks = self._looks_again
         return enumerator
 

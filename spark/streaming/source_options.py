@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from epochgate.spark.files import FileEnumeration
     from epochgate.spark.files.known_segments import KnownSegments
+    from epochgate.spark.streaming.left_segments import LeftSegments
 
 SPLITS_MAX: Final = 1000
 SETTLE_S: Final = 5.0
@@ -68,9 +69,19 @@ class SourceOptions:
         """Whether the source is a class of the user's, and not files."""
         return bool(_NAMED.fullmatch(self.place))
 
-    def enumerated(self) -> Source:
+    def enumerated(self, stream: str) -> Source:
         """The source as the process beside the driver needs it. Raises OptionsWrong."""
-        return self._named() if self.is_named else self._enumerated()
+        return self._named() if self.is_named else self._enumerated(stream)
+
+    def left(self, stream: str) -> LeftSegments | None:
+        """What processes before this one have left of the stream; none of a source of a user's.
+        Raises OSError.
+        """
+        if self.is_named:
+            return None
+        from epochgate.spark.streaming.left_segments import LeftSegments
+
+        return LeftSegments(self._segments(stream), self._enumerated(stream))
 
     def read(self) -> Source:
         """The source as a task needs it. Raises OptionsWrong."""
@@ -128,10 +139,10 @@ class SourceOptions:
             )
         return made
 
-    def _enumerated(self) -> Source:
+    def _enumerated(self, stream: str) -> Source:
         from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook
 
-        segments = self._segments()
+        segments = self._segments(stream)
         first = FirstLook(0, self._enumeration(segments))
         return EnumeratedFileSource(
             lambda: self._enumeration(segments), first, segments, follow_every_s=0.0
@@ -148,13 +159,13 @@ class SourceOptions:
             segments=segments,
         )
 
-    def _segments(self) -> KnownSegments:
+    def _segments(self, stream: str) -> KnownSegments:
         from epochgate.spark.files.known_segments import KnownSegments
         from epochgate.spark.ingest.file_enumerator import KNOWN_FILES
 
         if is_url(self.state):
-            return KnownSegments(KNOWN_FILES, ObjectFiles(open_url(self.state)))
-        return KnownSegments(os.path.join(self.state, KNOWN_FILES), LocalFileSystem())
+            return KnownSegments(f"{stream}/{KNOWN_FILES}", ObjectFiles(open_url(self.state)))
+        return KnownSegments(os.path.join(self.state, stream, KNOWN_FILES), LocalFileSystem())
 
 
 def parse_source(options: Mapping[str, str]) -> SourceOptions:

@@ -33,6 +33,7 @@ BANNED_TEXTS = {
     r"f|(?:comes?|came|coming) to noth"
     r"ing|so man"
     r"y)(?![a-z])",
+    "a mark of a merge that was not finished": r"^(?:<{7}|>{7}|={7}$)",
     "work left undone": r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b",
 }
 # Text that is not ours: the licence, and what tools write.

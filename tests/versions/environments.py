@@ -22,6 +22,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".venv-versions"
 TOOLS = ("hypothesis>=6.150", "pytest>=9", "pytest-timeout>=2.4")
+CONNECT = ("googleapis-common-protos>=1.71", "grpcio>=1.76", "grpcio-status>=1.76")
 TEST_TIMEOUT_S = 180
 
 
@@ -94,15 +95,15 @@ def make(combination: Combination, python: str) -> None:
     if not combination.interpreter.exists():
         subprocess.run([python, "-m", "venv", str(combination.folder)], check=True)
     wheel = str(pyspark_wheel(combination.spark))
-    pip(combination.interpreter, "install", wheel, *TOOLS)
-    pip(combination.interpreter, "install", "--editable", ".[spark,check,demo,objects]")
+    pip(combination.interpreter, "install", wheel, *TOOLS, *CONNECT)
+    pip(combination.interpreter, "install", "--editable", ".[spark,check,demo,objects,delta]")
     stamp.touch()
 
 
 def marked_files() -> list[str]:
     """Those with the mark: collecting all others takes longer than running some of these."""
     files = sorted((ROOT / "tests").rglob("test_*.py"))
-    return [str(file) for file in files if "@pytest.mark.versions" in file.read_text("utf-8")]
+    return [str(file) for file in files if "pytest.mark.versions" in file.read_text("utf-8")]
 
 
 def run(combination: Combination, arguments: list[str]) -> int:

@@ -29,6 +29,10 @@ from epochgate.spark.streaming.targets.target import DATAFRAMES, BatchTarget, St
 
 SWEPT_EVERY = 32
 """Listing an object store takes as long as the target is large, so only some batches sweep."""
+TRIED_EVERY = 32
+"""The first batch tries whether the store honours conditions; later ones are committed to the same
+one, and some of them try it again.
+"""
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,8 @@ class ObjectBatches(BatchTarget):
             return False
         target = ObjectTarget(self.open_objects(self.url), staged.query, staged.run)
         prefix = prefix_of(staged.query)
-        target.claim(own, may_begin_late=own == 0, staged_by=prefix)
+        tries_store = own == 0 or staged.batch % TRIED_EVERY == 0
+        target.claim(own, may_begin_late=own == 0, staged_by=prefix, tries_store=tries_store)
         try:
             target.commit(staged.checkpoint, committables)
         finally:

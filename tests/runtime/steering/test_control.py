@@ -16,7 +16,7 @@ from epochgate.runtime.steering import (
     UpdatePending,
     ValueRefused,
 )
-from epochgate.spark.streaming import Control
+from epochgate.spark.streaming import Control, DirectoryLedger, once
 from tests.runtime.objects.stores import Memory
 
 QUERY = "query-1"
@@ -140,5 +140,83 @@ def test_it_travels_without_its_figures_and_connections(tmp_path: Path) -> None:
     control.update(limit=700)
     other = pickle.loads(pickle.dumps(control))
     assert other.decide(QUERY, 0).value == {"limit": 900}
-    assert other.figures()["replayed"] == 1
-    assert control.figures()["decided"] == 1
+    assert other.metrics()["replayed"] == 1
+    assert control.metrics()["decided"] == 1
+
+
+def test_metrics_tell_what_this_process_did_and_what_is_in_force(tmp_path: Path) -> None:
+    control = control_in(tmp_path)
+    assert control.metrics() == {
+        **dict.fromkeys(("updated", "decided", "replayed", "changed"), 0),
+        **dict.fromkeys(("last_s", "longest_s", "total_s", "version", "versions_kept"), 0),
+    }
+    control.decide(QUERY, 0)
+    control.update(limit=700)
+    control.decide(QUERY, 1)
+    control.decide(QUERY, 1)
+    control.update(limit=500)
+    figures = control.metrics()
+    took = [figures.pop(name) for name in ("last_s", "longest_s", "total_s")]
+    assert 0 < took[0] <= took[1] < took[2]
+    assert figures == {
+        "updated": 2,
+        "decided": 2,
+        "replayed": 1,
+        "changed": 1,
+        "version": 2,
+        "versions_kept": 2,
+        "decisions_kept": 2,
+        "batch": 1,
+        "effective_version": 1,
+        "effective_from": 1,
+        "pending": 1,
+    }
+    other = Control("pricing", store=str(tmp_path)).metrics(query=QUERY)
+    assert (other["decided"], other["pending"], other["effective_from"]) == (0, 1, 1)
+    assert "batch" not in control.metrics(query="another")
+
+
+def test_metrics_of_two_queries_are_asked_for_by_their_ids(tmp_path: Path) -> None:
+    control = control_in(tmp_path)
+    control.decide("one", 4)
+    control.decide("two", 7)
+    assert [control.metrics(query=query)["batch"] for query in ("one", "two")] == [4, 7]
+    with pytest.raises(QueryUnknown, match="Name one by query=ID"):
+        control.metrics()
+
+
+FRAME: Any = object()
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    (tmp_path / "metadata").write_text(f'{{"id": "{QUERY}"}}')
+    return str(tmp_path)
+
+
+def test_once_gives_a_steered_function_the_transaction_behind_the_values(
+    tmp_path: Path, checkpoint: str
+) -> None:
+    control, seen = control_in(tmp_path), []
+    steered = control.apply(lambda *given: seen.append(given[1:]), checkpoint=checkpoint)
+    steered(FRAME, 0, "transaction")
+    steered(FRAME, 0)
+    assert seen == [(0, {"limit": 900}, "transaction"), ({"limit": 900},)]
+
+
+def test_a_function_that_cannot_take_what_it_would_be_given_decides_nothing(
+    tmp_path: Path, checkpoint: str
+) -> None:
+    control = control_in(tmp_path)
+
+    def without(frame: Any, batch: int, values: Any) -> None: ...
+
+    def only_with(frame: Any, batch: int, values: Any, transaction: Any) -> None: ...
+
+    with pytest.raises(ControlUnusable, match=r"function\(df, batch_id, values, transaction\)"):
+        control.apply(without, checkpoint=checkpoint)(FRAME, 0, "transaction")
+    with pytest.raises(ControlUnusable, match="takes a transaction, and there is none"):
+        control.apply(only_with, checkpoint=checkpoint)(FRAME, 0)
+    with pytest.raises(ControlUnusable, match=r"once\(ledger, control.apply\(function\)\)"):
+        control.apply(once(DirectoryLedger(checkpoint), without))
+    assert control.queries() == []

@@ -1,4 +1,4 @@
-"""The sink, frames and `once` through a server of Spark Connect, which pyspark brings:
+"""The sink, frames, `once` and a control through a server of Spark Connect, which pyspark brings:
 `python connect_program.py ROOT`. Writes what it has seen as JSON.
 """
 
@@ -12,7 +12,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from epochgate.spark.streaming import DirectoryLedger, NoQuery, once, register
+from epochgate.runtime.steering import QueryUnknown
+from epochgate.spark.streaming import Control, DirectoryLedger, NoQuery, once, register
 from tests.spark.streaming.queries import Numbers
 
 STARTS = 6
@@ -35,33 +36,84 @@ def main(root: Path) -> None:
     writer.mode("append").save(target)
     seen["frames"] = spark.read.parquet(target).count()
 
-    sums, checkpoint = str(root / "sums"), str(root / "of_sums")
+    seen |= guarded_calls(root, spark, query)
+    seen |= steered_batches(root, spark, query)
+    (root / "seen.json").write_text(json.dumps(seen))
+    spark.stop()
+
+
+def guarded_calls(root: Path, spark: Any, query: Numbers) -> dict[str, Any]:
+    """What `once` calls a function for, also when a batch runs again."""
+    sums, checkpoint = str(root / "sums"), root / "of_sums"
 
     def add_up(df: Any, batch: int) -> None:
         df.groupBy().sum("id").write.mode("append").json(sums)
 
-    def run(function: Any) -> list[int]:
-        batches = query.frame(spark).writeStream.foreachBatch(function)
-        batches = batches.option("checkpointLocation", checkpoint).trigger(availableNow=True)
-        started = start(batches)
-        started.awaitTermination()
-        return [progress["batchId"] for progress in started.recentProgress]
-
     ledger = DirectoryLedger(str(root / "ledger"))
-    guarded = once(ledger, add_up, query="sums", checkpoint=checkpoint)
-    seen["calls"] = [run(guarded)]
-    for file in (root / "of_sums" / "commits").glob("*2*"):
-        file.unlink()
-    seen["calls"].append(run(guarded))
+    guarded = once(ledger, add_up, query="sums", checkpoint=str(checkpoint))
+    calls = [run(query, spark, guarded, checkpoint)]
+    forget_end(checkpoint, 2)
+    calls.append(run(query, spark, guarded, checkpoint))
     lines = [line for file in Path(sums).glob("*.json") for line in file.read_text().split()]
-    seen["sums"] = sorted(lines)
     query.add_files(1)
+    told = refusal(query, spark, once(ledger, add_up), checkpoint)
+    return {"calls": calls, "sums": sorted(lines), "without a name": NoQuery.__name__ in told}
+
+
+def steered_batches(root: Path, spark: Any, query: Numbers) -> dict[str, Any]:
+    """What a control gives to batches, one of which runs again behind an update of the client."""
+    out, checkpoint = root / "steered", root / "of_steered"
+    control = Control("pricing", {"limit": 900}, store=str(root / "controls"))
+
+    def write(df: Any, batch: int, values: dict[str, Any]) -> None:
+        marked = df.selectExpr("id", f"{values['limit']} as of")
+        marked.write.mode("overwrite").json(str(out / str(batch)))
+
+    steered = control.apply(write, checkpoint=str(checkpoint))
+    batches = [run(query, spark, steered, checkpoint)]
+    last = batches[0][-1]
+    control.update(limit=700)
+    forget_end(checkpoint, last)
+    query.add_files(1)
+    batches.append(run(query, spark, steered, checkpoint))
+    limits = [
+        sorted({json.loads(line)["of"] for f in of.glob("*.json") for line in f.open()})
+        for of in sorted(out.iterdir())
+    ]
+    query.add_files(1)
+    told = refusal(query, spark, control.apply(write), checkpoint)
+    metrics = control.metrics()
+    return {
+        "steered": batches,
+        "limits": limits,
+        "in force from": control.effective_from(),
+        "metrics": {name: metrics[name] for name in ("decisions_kept", "pending", "updated")},
+        "without a checkpoint": QueryUnknown.__name__ in told,
+    }
+
+
+def run(query: Numbers, spark: Any, function: Any, checkpoint: Path) -> list[int]:
+    """Run a function of `foreachBatch` until all files are processed: the batches."""
+    batches = query.frame(spark).writeStream.foreachBatch(function)
+    batches = batches.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    started = start(batches)
+    started.awaitTermination()
+    return [progress["batchId"] for progress in started.recentProgress]
+
+
+def refusal(query: Numbers, spark: Any, function: Any, checkpoint: Path) -> str:
+    """What the run fails with."""
     try:
-        run(once(ledger, add_up))
+        run(query, spark, function, checkpoint)
     except PySparkException as error:
-        seen["without a name"] = NoQuery.__name__ in str(error)
-    (root / "seen.json").write_text(json.dumps(seen))
-    spark.stop()
+        return str(error)
+    return ""
+
+
+def forget_end(checkpoint: Path, batch: int) -> None:
+    """Let Spark's log of commits lack the batch, as if the server had died before."""
+    for file in (checkpoint / "commits").glob(f"*{batch}*"):
+        file.unlink()
 
 
 def start(writer: Any) -> Any:

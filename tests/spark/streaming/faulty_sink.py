@@ -18,7 +18,6 @@ from pyspark import TaskContext
 from epochgate.spark.streaming.sink import Sink, StreamWriter
 from epochgate.spark.streaming.tasks import batch_of
 
-POINTS = ("stage", "staged", "commit", "look", "note", "apply", "applied", "sweep", "committed")
 KILLS = ("kill", "raise")
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from epochgate.runtime.steering import QueryUnknown
 from epochgate.spark.streaming import Control
+from tests.spark.running import wait_for
 from tests.spark.shared import session_of
 from tests.test_readme import block_with
 
@@ -78,6 +80,7 @@ def query(spark: Any, tmp_path: Path) -> Query:
     return Query(spark, tmp_path)
 
 
+@pytest.mark.versions
 def test_an_update_is_in_every_row_of_the_next_batch_and_in_none_before(query: Query) -> None:
     query.land(2)
     query.run()
@@ -94,6 +97,7 @@ def test_an_update_is_in_every_row_of_the_next_batch_and_in_none_before(query: Q
     ]
 
 
+@pytest.mark.versions
 def test_a_batch_that_runs_again_after_an_update_sees_what_it_saw_before(query: Query) -> None:
     from pyspark.errors.exceptions.base import StreamingQueryException
 
@@ -110,7 +114,7 @@ def test_a_batch_that_runs_again_after_an_update_sees_what_it_saw_before(query: 
     query.run()
     assert seen == [(0, 900)]
     assert query.written() == {0: {900}, 1: {700}}
-    figures = query.control.figures()
+    figures = query.control.metrics()
     assert (figures["decided"], figures["replayed"], figures["changed"]) == (2, 1, 1)
 
 
@@ -136,6 +140,32 @@ def test_the_program_of_the_guide_runs_as_it_stands(
     exec(block.replace('.master("local[2]")', ""), {})  # noqa: S102 -- the page is ours
     first, then = re.findall(r"in force from batch (\d+)", capsys.readouterr().out)
     assert int(first) < int(then)
+
+
+def test_the_listener_of_the_guide_shows_the_figures_of_the_query(spark: Any, query: Query) -> None:
+    from prometheus_client import REGISTRY
+
+    made: list[Any] = []
+    streams = SimpleNamespace(addListener=made.append)
+    names: dict[str, Any] = {"control": query.control, "spark": SimpleNamespace(streams=streams)}
+    # A program that a person copies, and no other.
+    exec(block_with("addListener", "docs/steering.md"), names)  # noqa: S102 -- the page is ours
+    (listener,) = made
+
+    def shown(figure: str) -> float | None:
+        labels = {"control": "pricing", "query": query.control.queries()[0], "figure": figure}
+        return REGISTRY.get_sample_value("epochgate_control", labels)
+
+    spark.streams.addListener(listener)
+    try:
+        query.land(2)
+        query.run()
+        wait_for(lambda: shown("batch") == 1, "the second batch on the page")
+    finally:
+        spark.streams.removeListener(listener)
+        figures = {name: shown(name) for name in ("decided", "effective_from", "pending")}
+        REGISTRY.unregister(names["FIGURES"])
+    assert figures == {"decided": 2, "effective_from": 0, "pending": 0}
 
 
 def test_a_session_of_spark_connect_is_told_to_name_the_checkpoint(tmp_path: Path) -> None:

@@ -5,22 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from pyspark.errors import AnalysisException
 
-from epochgate.spark.streaming import register
 from tests.spark.streaming.queries import Numbers
 
 pytestmark = pytest.mark.spark
-KINDS = ("parquet", "delta", "postgres", pytest.param("iceberg", marks=pytest.mark.deep))
-
-
-@pytest.fixture
-def session(spark: Any) -> Any:
-    """The shared session, in which the sink is known."""
-    register(spark)
-    return spark
+TRIED = [pytest.param(kind, marks=pytest.mark.versions) for kind in ("parquet", "delta")]
+KINDS = (*TRIED, "postgres", pytest.param("iceberg", marks=pytest.mark.deep))
 
 
 def write(frame: Any, target: Numbers, mode: str) -> None:
@@ -47,6 +39,20 @@ def test_append_adds_and_overwrite_replaces(
     assert target.staged() == []
 
 
+@pytest.mark.versions
+def test_values_of_each_type_arrive_as_spark_has_them(tmp_path: Path, session: Any) -> None:
+    frame = session.sql(
+        "select timestamp'2024-01-01 12:00:00' as at, timestamp_ntz'2024-01-01 12:00:00' as there,"
+        " date'2024-01-01' as day, cast(1.5 as decimal(10, 2)) as price, array(1, null) as few,"
+        " cast('x' as binary) as raw, named_struct('b', 'x', 'a', 1) as place, int(null) as none"
+    )
+    target = Numbers(tmp_path, "parquet")
+    write(frame, target, "append")
+    read = session.read.parquet(str(target.target)).drop("checkpoint")  # of the folder
+    assert read.collect() == frame.collect()
+
+
+@pytest.mark.versions
 def test_other_modes_are_refused_by_spark(tmp_path: Path, session: Any) -> None:
     target = Numbers(tmp_path, "parquet")
     with pytest.raises(AnalysisException, match="ErrorIfExists"):
@@ -56,6 +62,8 @@ def test_other_modes_are_refused_by_spark(tmp_path: Path, session: Any) -> None:
 def test_a_write_that_the_table_refuses_leaves_nothing(
     tmp_path: Path, session: Any, dsn: str
 ) -> None:
+    import psycopg
+
     target = Numbers(tmp_path, "postgres", dsn)
     write(session.range(3), target, "append")
     with psycopg.connect(dsn) as connection:

@@ -20,13 +20,13 @@ import psutil
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from epochgate.spark.streaming import register
 from tests.spark.running import command, send_signal
-from tests.spark.streaming.faulty_sink import POINTS, FaultySink
 from tests.spark.streaming.queries import Numbers
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[3]
+POINTS = ("stage", "staged", "commit", "look", "note", "apply", "applied", "sweep", "committed")
+"""Where `faulty_sink` can strike."""
 SMALL = [("applied", "delta"), ("apply", "parquet")]
 EVERY = [
     pytest.param(point, kind, marks=pytest.mark.deep)
@@ -34,6 +34,7 @@ EVERY = [
     for kind in ("parquet", "delta", "postgres")
     if (point, kind) not in SMALL
 ]
+TRIED = [pytest.param(*one, marks=pytest.mark.versions) for one in SMALL]
 KILLS = 25
 FILES = 60
 
@@ -43,20 +44,18 @@ def numbers(root: Path, kind: str, request: pytest.FixtureRequest) -> Numbers:
     return Numbers(root, kind, dsn)
 
 
-@pytest.mark.parametrize(("point", "kind"), [*SMALL, *EVERY])
+@pytest.mark.parametrize(("point", "kind"), [*TRIED, *EVERY])
 def test_a_process_killed_at_a_named_step_loses_and_doubles_no_row(
-    tmp_path: Path, spark: Any, point: str, kind: str, request: pytest.FixtureRequest
+    tmp_path: Path, session: Any, point: str, kind: str, request: pytest.FixtureRequest
 ) -> None:
-    register(spark)
-    spark.dataSource.register(FaultySink)
     query = numbers(tmp_path, kind, request)
     query.add_files(2)
     query.fault.write_text(f"kill {point} 1")
     with contextlib.suppress(StreamingQueryException):
-        query.run(spark)
+        query.run(session)
     assert not query.fault.exists(), "the step was reached"
     query.add_files(1)
-    query.run(spark)
+    query.run(session)
     assert query.rows() == query.expected
     assert query.staged() == []
 

@@ -12,20 +12,11 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from epochgate.spark.streaming import DirectoryLedger, once, register
-from tests.spark.streaming.faulty_sink import FaultySink
 from tests.spark.streaming.queries import Numbers
 
 pytestmark = pytest.mark.spark
-KINDS = ("parquet", "delta", "postgres", pytest.param("iceberg", marks=pytest.mark.deep))
-
-
-@pytest.fixture
-def session(spark: Any) -> Any:
-    """The shared session, in which the sink and the faulty one are known."""
-    register(spark)
-    spark.dataSource.register(FaultySink)
-    return spark
+TRIED = [pytest.param(kind, marks=pytest.mark.versions) for kind in ("parquet", "delta")]
+KINDS = (*TRIED, "postgres", pytest.param("iceberg", marks=pytest.mark.deep))
 
 
 def numbers(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> Numbers:
@@ -59,7 +50,7 @@ def test_a_batch_that_is_replayed_after_its_commit_is_in_the_table_once(
     assert query.staged() == []
 
 
-@pytest.mark.parametrize("kind", ["parquet", "delta"])
+@pytest.mark.parametrize("kind", TRIED)
 def test_a_copied_an_emptied_and_an_older_checkpoint_location_are_refused(
     tmp_path: Path, session: Any, kind: str, request: pytest.FixtureRequest
 ) -> None:
@@ -155,7 +146,7 @@ def die_once(marker: str) -> Any:
     return pass_on
 
 
-@pytest.mark.parametrize("kind", ["parquet", "delta"])
+@pytest.mark.parametrize("kind", TRIED)
 def test_what_a_killed_attempt_has_staged_never_shows_and_is_swept(
     tmp_path: Path, session: Any, kind: str, request: pytest.FixtureRequest
 ) -> None:
@@ -168,6 +159,7 @@ def test_what_a_killed_attempt_has_staged_never_shows_and_is_swept(
     assert query.staged() == []
 
 
+@pytest.mark.versions
 def test_an_abort_after_an_applied_commit_undoes_nothing(
     tmp_path: Path, session: Any, request: pytest.FixtureRequest
 ) -> None:
@@ -182,6 +174,7 @@ def test_an_abort_after_an_applied_commit_undoes_nothing(
     assert query.rows() == query.expected
 
 
+@pytest.mark.versions
 def test_a_batch_without_rows_counts(tmp_path: Path, session: Any) -> None:
     query = Numbers(tmp_path, "parquet")
     query.add_files(2)
@@ -196,6 +189,7 @@ def test_a_batch_without_rows_counts(tmp_path: Path, session: Any) -> None:
     assert query.rows() == query.expected[10:20]
 
 
+@pytest.mark.versions
 def test_wrong_options_are_told_with_what_there_is(tmp_path: Path, session: Any) -> None:
     query = Numbers(tmp_path, "parquet")
     query.add_files(1)
@@ -206,33 +200,3 @@ def test_wrong_options_are_told_with_what_there_is(tmp_path: Path, session: Any)
     ]:
         with pytest.raises(StreamingQueryException, match=told):
             query.run(session, **options)
-
-
-def test_foreach_batch_calls_the_function_once_for_each_batch_of_the_query(
-    tmp_path: Path, session: Any
-) -> None:
-    source = Numbers(tmp_path, "parquet")
-    ledger, target = DirectoryLedger(str(tmp_path / "ledger")), str(tmp_path / "sums")
-
-    def add_up(df: Any, batch: int) -> None:
-        df.groupBy().sum("id").write.mode("append").json(target)
-
-    def run() -> list[int]:
-        query = (
-            source.frame(session)
-            .writeStream.foreachBatch(once(ledger, add_up, checkpoint=str(source.checkpoint)))
-            .option("checkpointLocation", str(source.checkpoint))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        assert set(ledger.notes().read().queries) == {str(query.id)}
-        return [progress["batchId"] for progress in query.recentProgress]
-
-    source.add_files(2)
-    assert run() == [0, 1]
-    source.forget_end(1)
-    source.add_files(1)
-    assert run() == [1, 2]
-    lines = [line for file in Path(target).glob("*.json") for line in file.read_text().split()]
-    assert sorted(lines) == ['{"sum(id)":145}', '{"sum(id)":245}', '{"sum(id)":45}']

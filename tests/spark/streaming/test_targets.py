@@ -24,7 +24,11 @@ from epochgate.spark.streaming.batch_commit import BatchCommit
 from epochgate.spark.streaming.errors import BatchesAhead, LocationEmptied, LocationMoved
 from epochgate.spark.streaming.identity import BatchIdentity, run_id
 from epochgate.spark.streaming.place import QueryPlace
-from epochgate.spark.streaming.targets.parquet import ObjectBatches, ParquetBatches
+from epochgate.spark.streaming.targets.parquet import (
+    TRIED_EVERY,
+    ObjectBatches,
+    ParquetBatches,
+)
 from epochgate.spark.streaming.targets.target import BatchTarget, Staged
 from tests.runtime.objects.stores import Memory
 from tests.spark.tables import delta_replay
@@ -137,26 +141,45 @@ def test_a_commit_that_dies_at_any_operation_is_repeated_without_a_row_lost_or_d
     assert outcomes == {(True, 2), (True, 4), (False, 4)}
 
 
-def test_the_same_in_an_object_store_whose_answers_are_lost() -> None:
+@pytest.mark.parametrize(("batch", "changes"), [(0, 6), (1, 3)])
+def test_the_same_in_an_object_store_whose_answers_are_lost(batch: int, changes: int) -> None:
     at, struck = 0, True
     while struck:
         struck = False
         for kind in ("crash", "error"):
             memory = Memory()
             target = ObjectBatches("s3://bucket/out", open_objects=memory.open)
-            commit(target, staged(target, 0, [1, 2], "aa"))
-            first = staged(target, 1, [3, 4], "bb")
+            for before in range(batch):
+                commit(target, staged(target, before, [1, 2], "aa"))
+            had = object_rows(memory)
+            part = staged(target, batch, [3, 4], "bb")
             faulty = FaultyObjects(memory.open, Fault(at, kind, "after"))
             through = ObjectBatches("s3://bucket/out", open_objects=faulty.open)
             try:
-                commit(through, first)
+                commit(through, part)
             except (SimulatedCrash, OSError, EpochgateError):
-                assert object_rows(memory) in ([1, 2], [1, 2, 3, 4])
+                assert object_rows(memory) in (had, [*had, 3, 4])
             struck = struck or len(faulty.operations) > at
-            commit(target, staged(target, 1, [3, 4], "cc"))
-            assert object_rows(memory) == [1, 2, 3, 4]
+            commit(target, staged(target, batch, [3, 4], "cc"))
+            assert object_rows(memory) == [*had, 3, 4]
         at += 1
-    assert at > 4
+    assert at > changes, "trying the store takes three, and a note, a claim and an entry one each"
+
+
+def test_the_first_batch_tries_the_store_and_the_next_ones_spare_it() -> None:
+    memory, changed = Memory(), []
+    for batch in range(TRIED_EVERY + 1):
+        counted = FaultyObjects(memory.open)
+        through = ObjectBatches("s3://bucket/out", open_objects=counted.open)
+        commit(
+            through,
+            staged(
+                ObjectBatches("s3://bucket/out", open_objects=memory.open), batch, [batch], "aa"
+            ),
+        )
+        changed.append(sum("probes" in one.path for one in counted.operations))
+    assert changed == [3, *[0] * (TRIED_EVERY - 1), 3]
+    assert object_rows(memory) == list(range(TRIED_EVERY + 1))
 
 
 @pytest.mark.parametrize("kind", ["parquet", "delta"])

@@ -230,7 +230,7 @@ def test_a_state_older_or_newer_than_the_table_is_refused(target: DeltaTarget, t
     with pytest.raises(TableAhead, match="from no checkpoint"):
         claimed(table, "r2")
     shutil.rmtree(table / "_delta_log")
-    with pytest.raises(TableBehind, match="goes on from checkpoint 4"):
+    with pytest.raises(TableBehind, match="restores checkpoint 4"):
         claimed(table, "r3", 4)
     shutil.rmtree(table)
     with pytest.raises(TableBehind):

@@ -282,7 +282,7 @@ def test_a_state_older_or_newer_than_the_table_is_refused(
         claimed(tmp_path, "r2")
     assert metadata(tmp_path) == before
     catalogs.load_catalog("test", **catalog(tmp_path)).drop_table(TABLE)
-    with pytest.raises(TableBehind, match="goes on from checkpoint 4"):
+    with pytest.raises(TableBehind, match="restores checkpoint 4"):
         claimed(tmp_path, "r3", 4)
     claimed(tmp_path, "other").release()
     with pytest.raises(TableBehind):
