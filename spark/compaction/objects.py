@@ -91,8 +91,8 @@ class ObjectCompaction:
     def stage(self) -> None:
         """Name this compaction in the log, and write the merged files.
 
-        Raises ConditionsIgnored, ObjectStoreUnusable, CommittableDamaged, RowsMissing,
-        LogOutcomeUnknown, OSError or ValueError.
+        Raises CompactionReplaced, ConditionsIgnored, ObjectStoreUnusable, CommittableDamaged,
+        RowsMissing, LogOutcomeUnknown, OSError or ValueError.
         """
         require_conditions(self._objects)
         self._log.append_beside(self._id, {"kind": "compacting", "id": self._id}, lambda _: True)
@@ -102,8 +102,15 @@ class ObjectCompaction:
         files = ObjectFiles(self._objects)
         merger = Merger(files, schema, columns, self._wanted.file_bytes)
         built: list[VisibleFile] = []
-        for merge in self.planned.merges:
-            built += self._merged(merge, merger, len(built))
+        try:
+            for merge in self.planned.merges:
+                built += self._merged(merge, merger, len(built))
+        except (OSError, ValueError) as error:
+            # The next compaction removes what this one writes.
+            self._log.refresh()
+            if self._log.state.get("compactor") != self._id:
+                raise CompactionReplaced(self.target) from error
+            raise
         upto = [self.planned.covered[-1], compacted_upto(self._log.state)]
         self._entry = {
             "kind": "compact",

@@ -203,6 +203,34 @@ def test_of_two_compactions_the_later_one_goes_on() -> None:
     assert objects.list("compacted") == sorted(visible_files(objects))
 
 
+def test_a_compaction_that_was_replaced_while_it_writes_says_so() -> None:
+    memory = Memory()
+    rows = small_objects(memory)
+
+    class Late(Memory):
+        """Another compaction runs before this one looks at what it has written."""
+
+        def __init__(self) -> None:
+            self.stores, self.is_late = memory.stores, True
+
+        def open(self, url: str) -> ObjectStore:
+            objects = super().open(url)
+            get_range = objects.get_range
+
+            def got(key: str, offset: int, length: int) -> bytes:
+                if key.startswith("compacted/") and self.is_late:
+                    self.is_late = False
+                    compacted(memory, keep_checkpoints=0, keep_for_s=0.0)
+                return get_range(key, offset, length)
+
+            objects.get_range = got  # type: ignore[method-assign, assignment]  # of this one store
+            return objects
+
+    with pytest.raises(CompactionReplaced):
+        compacted(memory, keep_checkpoints=0, open_objects=Late().open)
+    assert rows_in(memory.open(TARGET)) == rows
+
+
 def test_a_compaction_without_work_leaves_alone_what_another_is_writing() -> None:
     memory = Memory()
     rows = small_objects(memory)
