@@ -50,6 +50,11 @@ class PlanPort(Port):
     def forget(self, batch: int) -> None:
         """Remove the plans of this batch and of those before."""
 
+    def sweep(self, batch: int) -> None:
+        """Remove what earlier processes have left behind and no plan refers to: what one of them
+        plans from now on begins from this plan, or from a later one.
+        """
+
     def give(self, batch: int) -> None:
         """Read the splits of this batch, if its plan is there."""
 
@@ -140,7 +145,7 @@ class BatchPlan(Machine):
             "report_failure",                "the store did not answer in any allowed try"),
 
         Row("confirmed", CONFIRMING, IDLE,       "not is_overtaken",
-            "keep_enumerator, forget_old, tell", "every other driver finds it"),
+            "keep_enumerator, forget_old, sweep, tell", "every other driver finds it"),
         Row("confirmed", CONFIRMING, IDLE,       "is_overtaken",
             "refuse",                        "the batch was run and forgotten by another driver"),
 
@@ -213,6 +218,9 @@ class BatchPlan(Machine):
     def forget_old(self) -> None:
         if self.batch > self.system.retained:
             self.store.forget(self.batch - self.system.retained)
+
+    def sweep(self) -> None:
+        self.store.sweep(self.batch)
 
     def report_failure(self) -> None:
         self.store.fail(self.batch)

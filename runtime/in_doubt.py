@@ -58,11 +58,8 @@ def in_doubt(checkpoint: CompletedCheckpoint) -> dict[int, Committables]:
 
     A checkpoint does not know of its own commit, so its own committables are among them.
     """
-    found: dict[int, Committables] = {
-        earlier: dict(flat) for earlier, flat in sorted(checkpoint.uncommitted.items())
-    }
-    found[checkpoint.checkpoint_id] = checkpoint.committables
-    return {number: held for number, held in found.items() if any(held.values())}
+    ledger = _ledger_of(checkpoint)
+    return {number: held for number, held in ledger.items() if any(held.values())}
 
 
 def give_up(
@@ -77,11 +74,11 @@ def give_up(
     for number in chosen:
         if number not in held:
             raise NotInDoubt(number, list(held))
-    ledger = _Ledger(restored)
-    ledger.give_up(chosen)
+    following, ledger = _next_id(store, restored), _Ledger(restored)
+    ledger.give_up(chosen, following)
     gone = [*given_up_in(restored), *([n, flat_of(held[n]), now_s] for n in ledger.gone)]
     properties = {**restored.properties, GIVEN_UP: gone}
-    store.save(_successor(store, restored, ledger.carried, properties, now_s))
+    store.save(_successor(store, restored, following, ledger.carried, properties, now_s))
     return {number: held[number] for number in ledger.gone}
 
 
@@ -94,20 +91,17 @@ class _Ledger:
         self.carried: dict[int, Committables] = {}
         """What the checkpoint that comes next has of earlier ones."""
         self.gone: list[int] = []
-        self._held: dict[int, Committables] = {
-            earlier: dict(flat) for earlier, flat in sorted(restored.uncommitted.items())
-        }
-        self._held[restored.checkpoint_id] = restored.committables
+        self._held = _ledger_of(restored)
 
-    def give_up(self, numbers: Collection[int]) -> None:
-        """Let these checkpoints leave the ledger, and the rest travel with the next one."""
+    def give_up(self, numbers: Collection[int], following: int) -> None:
+        """Let these checkpoints leave the ledger, and the rest travel with the following one."""
         job = Job()
         job.bind("committer", "sink", self)
         for checkpoint in self._held:
             job.committer.adopt(checkpoint)
         for checkpoint in numbers:
             job.committer.forgo(checkpoint)
-        job.committer.carry(max(self._held) + 1)
+        job.committer.carry(following)
         job.settle()
 
     def carry(self, checkpoint: int, earlier: int) -> None:
@@ -204,7 +198,8 @@ class _Settling(JobListener):
         properties = {**restored.properties, DEBTS: {**debts_of(restored), **debts}}
         now_s = self._wall_clock()
         try:
-            self._store.save(_successor(self._store, restored, {}, properties, now_s))
+            number = _next_id(self._store, restored)
+            self._store.save(_successor(self._store, restored, number, {}, properties, now_s))
             self.is_settled = True
         except Exception as error:  # noqa: BLE001  # it is raised where the caller waits
             self.error = error
@@ -240,16 +235,29 @@ def _restored(store: CheckpointStore) -> CompletedCheckpoint:
     return restored
 
 
+def _ledger_of(checkpoint: CompletedCheckpoint) -> dict[int, Committables]:
+    held: dict[int, Committables] = {
+        earlier: dict(flat) for earlier, flat in sorted(checkpoint.uncommitted.items())
+    }
+    held[checkpoint.checkpoint_id] = checkpoint.committables
+    return held
+
+
+def _next_id(store: CheckpointStore, restored: CompletedCheckpoint) -> int:
+    return max(restored.checkpoint_id, store.last_id or 0) + 1
+
+
 def _successor(
     store: CheckpointStore,
     restored: CompletedCheckpoint,
+    number: int,
     rest: dict[int, Committables],
     properties: dict[str, Any],
     now_s: float,
 ) -> CompletedCheckpoint:
     return replace(
         restored,
-        checkpoint_id=max(restored.checkpoint_id, store.last_id or 0) + 1,
+        checkpoint_id=number,
         created_at=now_s,
         committables={},
         uncommitted={number: flat_of(part) for number, part in rest.items()},

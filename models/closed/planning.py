@@ -16,11 +16,11 @@ from typing import ClassVar
 
 from epochgate.fsm import machines
 from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes, terminal
+from epochgate.models.closed.surroundings.plan_store import Client
 from epochgate.models.closed.surroundings.planning import (
     ASKING,
     RUNNING,
     TOLD,
-    Client,
     Driver,
     Planner,
     Stream,

@@ -43,7 +43,8 @@ class Planning:
     """The plans of one stream: the handler of the machine's port.
 
     `make`: an enumerator that begins from the version and the plain state of a plan, or from
-    nothing.
+    nothing. `remove_left`: removes what earlier processes have left behind, if none of these states
+    refers to it; it gets version and state behind each batch whose plan is kept.
     """
 
     def __init__(
@@ -52,8 +53,9 @@ class Planning:
         place: str,
         stream: str,
         make: Callable[[tuple[int, Any] | None], Choosing],
+        remove_left: Callable[[Iterator[tuple[int, Any]]], None] | None = None,
     ) -> None:
-        self._place, self._make = place, make
+        self._place, self._make, self._remove_left = place, make, remove_left
         self._plans: Numbered = plans_of(entries, stream)
         self._system = BatchPlans()
         self._system.bind("batch_plan", "store", self)
@@ -65,9 +67,6 @@ class Planning:
         """Of the batches that are being read."""
         self._outcome: bool | EpochgateError = NO_OUTCOME
         self._error: BaseException | None = None
-        self._is_written = False
-        self.made = 0
-        """How many plans of this process count; every other process goes on behind them."""
         with contextlib.suppress(OSError):  # what is left there harms nothing
             self._plans.sweep()
 
@@ -76,7 +75,7 @@ class Planning:
 
         Raises PlanOvertaken, PlanNotMade.
         """
-        self._error, self._is_written = None, False
+        self._error = None
         self._machine.ask(batch)
         return self._settled()
 
@@ -91,14 +90,6 @@ class Planning:
             self._machine.read(later, batch)
             self._settled()
         return self._found
-
-    def states(self) -> Iterator[tuple[int, Any]]:
-        """Version and state behind each batch whose plan is kept. Raises OSError, ValueError,
-        KeyError for a plan that is damaged.
-        """
-        for number in self._plans.numbers():
-            with contextlib.suppress(FileNotFoundError):  # another driver has forgotten it
-                yield self._state_behind(number)
 
     def close(self) -> None:
         """End the enumerator."""
@@ -168,7 +159,6 @@ class Planning:
             self._error = error
             self._machine.unknown()
         else:
-            self._is_written = True
             self._machine.written()
 
     def confirm(self, _: int, batch: int) -> None:
@@ -183,6 +173,10 @@ class Planning:
             if self._enumerator is not None:
                 self._enumerator.forgotten(batch)
 
+    def sweep(self, _: int, batch: int) -> None:
+        if self._remove_left is not None:
+            self._remove_left(self._states())
+
     def give(self, _: int, batch: int) -> None:
         try:
             self._found += unpack_splits(base64.b64decode(self._plans.get(batch)["splits"]))
@@ -196,7 +190,6 @@ class Planning:
         self._outcome = PlanForgotten(self._place, batch)
 
     def tell(self, _: int, batch: int) -> None:
-        self.made += self._is_written
         self._outcome = True
 
     def tell_none(self, _: int, batch: int) -> None:
@@ -219,6 +212,11 @@ class Planning:
     def _state_behind(self, batch: int) -> tuple[int, Any]:
         entry = self._plans.get(batch)
         return entry["version"], unpack(base64.b64decode(entry["state"]))
+
+    def _states(self) -> Iterator[tuple[int, Any]]:
+        for number in self._plans.numbers():
+            with contextlib.suppress(FileNotFoundError):  # another driver has forgotten it
+                yield self._state_behind(number)
 
     def _later(self, batch: int) -> int:
         """By how many numbers the newest plan is behind that of the batch."""

@@ -108,7 +108,7 @@ class ObjectCompaction:
         except (OSError, ValueError) as error:
             # The next compaction removes what this one writes.
             self._log.refresh()
-            if self._log.state.get("compactor") != self._id:
+            if not self._is_current(self._log.state):
                 raise CompactionReplaced(self.target) from error
             raise
         upto = [self.planned.covered[-1], compacted_upto(self._log.state)]
@@ -139,7 +139,7 @@ class ObjectCompaction:
         entry = {**self._entry, "at": int(self._now() * 1000)}
         if self._log.append_beside(self._id, entry, self._may_exchange):
             return True
-        if self._log.state.get("compactor") != self._id:
+        if not self._is_current(self._log.state):
             raise CompactionReplaced(self.target)
         return False
 
@@ -161,7 +161,7 @@ class ObjectCompaction:
         for key in keys:
             # That of the last compaction may be of one that is under way.
             is_dead = key.split("/")[1] != state.get("compactor")
-            if key not in kept and (is_dead or state.get("compactor") == self._id):
+            if key not in kept and (is_dead or self._is_current(state)):
                 self._objects.delete(key)
         since = (self._now() - self._keep_for_s) * 1000
         due = sorted(path for path, at in retired(state).items() if at <= since)
@@ -184,8 +184,11 @@ class ObjectCompaction:
             raise RowsMissing(f"{self.target}/{path_of(0)}", expected, found)
         return built
 
+    def _is_current(self, state: State) -> bool:
+        return bool(state.get("compactor") == self._id)
+
     def _may_exchange(self, state: State) -> bool:
-        return state.get("compactor") == self._id and all(
+        return self._is_current(state) and all(
             path in state["files"] for path in self._entry["remove"]
         )
 

@@ -1,8 +1,8 @@
 """The segments of known files that a query's process has left behind when it ended.
 
-Decides that one is needless which was there when this process began, and which no plan refers to
-once this process has made one: a plan that another process makes later goes on behind that plan,
-whatever it had written before. Runs where Spark asks for offsets.
+The machine `batch_plan` decides when they are removed: once a plan of this process counts, after
+which no other process plans from what it had before. Finds those that were there when this process
+began and that no plan refers to. Runs where Spark asks for offsets.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class LeftSegments:
         self._left = {*segments.names()}
 
     def remove(self, states: Iterable[tuple[int, Any]]) -> None:
-        """Once a plan was made here: remove what no state of an enumerator refers to, by version
-        and state; what cannot be told or removed now is left to the next process.
+        """Remove, once, what no state of an enumerator refers to; each state comes with its
+        version. What cannot be read or removed now is left to the next process.
         """
         left, self._left = self._left, set()
         with contextlib.suppress(OSError, ValueError, KeyError):

@@ -30,8 +30,6 @@ from epochgate.spark.streaming.source_rows import rows_of
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from epochgate.spark.streaming.left_segments import LeftSegments
-
 try:
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
@@ -92,14 +90,13 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
         self._planning: Planning | None = None
-        self._left: LeftSegments | None = None
         self._stream = ""
         self._looks_again = True
         self._limit: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels to the tasks: no enumerator, and no connection."""
-        return {**self.__dict__, "_planning": None, "_left": None, "_limit": None}
+        return {**self.__dict__, "_planning": None, "_limit": None}
 
     def initialOffset(self) -> Offset:  # noqa: N802  # Spark's name
         """The beginning of a stream of its own."""
@@ -118,11 +115,7 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         """The next batch, if there is one. Raises PlanOvertaken, PlanNotMade."""
         self._limit = limit
         after = int(start[BATCH])
-        planning = self._planned(start[STREAM])
-        if planning.has_batch(after + 1):
-            if self._left is not None and planning.made:
-                self._left.remove(planning.states())
-                self._left = None
+        if self._planned(start[STREAM]).has_batch(after + 1):
             return {STREAM: start[STREAM], BATCH: after + 1}
         return start
 
@@ -158,11 +151,14 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
     def _planned(self, stream: str) -> Planning:
         if self._planning is None or self._stream != stream:
             self.stop()
+            left = None
             with contextlib.suppress(OSError):  # what is left there harms nothing
-                self._left = self._options.left(stream)
-            entries = open_entries(self._options.state)
+                left = self._options.left(stream)
+            entries, state = open_entries(self._options.state), self._options.state
             self._stream = stream
-            self._planning = Planning(entries, self._options.state, stream, self._enumerator)
+            self._planning = Planning(
+                entries, state, stream, self._enumerator, None if left is None else left.remove
+            )
         return self._planning
 
     def _enumerator(self, begun: tuple[int, Any] | None) -> BatchEnumerator:

@@ -53,7 +53,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     PlacedTask: Size(19914, 70347),
     StreamingQuery: Size(38696, 110228),
     RecordedAfterwards: Size(71791, 191825),
-    PlannedQuery: Size(321602, 1038700),
+    PlannedQuery: Size(762287, 2491135),
     SteeredQuery: Size(723096, 2505197),
     UpdatedControl: Size(140101, 347224),
 }

@@ -26,7 +26,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "flink_with_two_events": (Flink(E=2), 7_331_400, 14_350_766),
     "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
     "commit": (CommitJob(items=2, F=3), 8_816_984, 34_940_647),
-    "planning": (PlannedQuery(batches=3, S=4), 2_158_754, 7_005_236),
+    "planning": (PlannedQuery(batches=3, S=4), 4_424_302, 14_560_841),
     "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 1_244_041, 4_563_467),
     "updating": (UpdatedControl(updates=5), 744_485, 1_835_956),
     "compacting": (CompactingJob(K=4, F=2), 2_221_181, 5_615_822),

@@ -18,9 +18,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pytest
 
 from epochgate.spark.java import ensure_java
+from epochgate.spark.session import local_session
 
 START_S = 60.0
 
@@ -128,3 +131,21 @@ def _said(process: subprocess.Popen[str], pattern: str) -> str:
         with contextlib.suppress(queue.Empty):
             return found.get(timeout=0.1)
     raise AssertionError(f"the daemon did not say {pattern!r}:\n{''.join(lines[-20:])}")
+
+
+@contextlib.contextmanager
+def session_on(cluster: Cluster) -> Iterator[Any]:
+    """A session whose driver listens on the loopback address, for the cluster's own Python."""
+    settings = {
+        "spark.pyspark.python": str(cluster.python),
+        "spark.pyspark.driver.python": str(cluster.python),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "512m",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYSPARK_PYTHON", str(cluster.python))
+        patch.delenv("PYTHONPATH", raising=False)
+        with local_session(cluster.master, settings=settings) as session:
+            yield session

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from epochgate.spark.session import local_session
 from tests.spark.running import Chaos, executor_of, number_job, send_signal
-from tests.spark.standalone import Cluster, standalone_cluster
+from tests.spark.standalone import Cluster, session_on, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -26,19 +25,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def spark(cluster: Cluster) -> Iterator[Any]:
-    settings = {
-        "spark.pyspark.python": str(cluster.python),
-        "spark.pyspark.driver.python": str(cluster.python),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executor.memory": "512m",
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYSPARK_PYTHON", str(cluster.python))
-        patch.delenv("PYTHONPATH", raising=False)
-        with local_session(cluster.master, settings=settings) as session:
-            yield session
+    with session_on(cluster) as session:
+        yield session
 
 
 @pytest.mark.parametrize("module", ["epochgate", "transitions", "msgpack"])

@@ -1,5 +1,5 @@
-"""What is around the plans of batches: the source and Spark's two logs, the drivers of one query, and
-the store with its listing and its late requests.
+"""What is around the plans of batches: the source with Spark's two logs, and the drivers of one
+query.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from epochgate.models.batch_plan import IDLE, BatchPlan
 if TYPE_CHECKING:
     from epochgate.models.closed.planning import PlannedQuery
 
-NOTHING, LOOK, RESTORE, CHOOSE, WRITE, CONFIRM = range(6)
 GONE, UP, ASKING, TOLD, RUNNING = "gone", "up", "asking", "told", "running"
 
 
@@ -85,7 +84,7 @@ class Stream(Environment):
     def note_logged(self, batch: int) -> None:
         self.logged = batch
 
-    def create(self, batch: int, first: int, last: int) -> bool:
+    def create(self, batch: int, first: int, last: int, is_swept: bool) -> bool:
         """Whether there was none: then there is this one."""
         if self.is_planned[batch]:
             return False
@@ -93,13 +92,14 @@ class Stream(Environment):
         self.first[batch] = first
         self.last[batch] = last
         self.is_stray[batch] = self.newest >= batch + self.system.retained
+        assert self.is_stray[batch] or not is_swept, "no plan refers to what was swept"
         if self.newest < batch:
             self.newest = batch
         return True
 
-    def create_unheard(self, batch: int, first: int, last: int) -> None:
+    def create_unheard(self, batch: int, first: int, last: int, is_swept: bool) -> None:
         if not self.is_planned[batch]:
-            is_new = self.create(batch, first, last)
+            is_new = self.create(batch, first, last, is_swept)
             assert is_new, "there was none"
 
     def remove(self, batch: int) -> None:
@@ -153,9 +153,9 @@ class Driver(Environment):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("start",     GONE,    UP,      "may_start and not has_logged",
-            "count_start, read_committed", "all that was logged is committed"),
+            "count_start, read_committed, find_old", "all that was logged is committed"),
         Row("start",     GONE,    TOLD,    "may_start and has_logged",
-            "count_start, read_committed", "the batch that is not committed is run again"),
+            "count_start, read_committed, find_old", "the batch that is not committed is run again"),
 
         Row("ask",       UP,      ASKING,  "has_more",
             "ask_plan",                    "the trigger fires"),
@@ -230,6 +230,10 @@ class Driver(Environment):
         self.batch += 1
         self.system.stream.note(self.batch)
 
+    def find_old(self) -> None:
+        for d in range(self.system.drivers):
+            self.system.client[d].note_old()
+
     def take_up(self) -> None:
         self.batch += 1
 
@@ -248,192 +252,3 @@ class Driver(Environment):
 
     def spend_failure(self) -> None:
         self.system.stream.failures += 1
-
-
-class Client(Environment):
-    """A driver's enumerator, and its connection to the store: port `store` of its machine."""
-
-    INDEX = ("driver",)
-    STATES = ("up",)
-    INITIAL = "up"
-
-    system: PlannedQuery
-    driver: int
-
-    asked: int = Int(CONFIRM)
-    batch: int = Int("batches")
-    given: int = Int("S")
-    """How many splits the enumerator has given out."""
-    first: int = Int("S")
-    """How many it had given out before the plan that is being written."""
-    has_read: bool = Bool()
-    late: int = Int("batches")
-    """A plan that was sent and not answered may be written yet; 0 for none."""
-    late_first: int = Int("S")
-    late_last: int = Int("S")
-
-    answer: Trigger
-    arrive: Trigger
-    lose: Trigger
-    deny: Trigger
-
-    # fmt: off
-    ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("answer", "up", STAY, "is_asked", "answer_it",  "it is done"),
-        Row("arrive", "up", STAY, "has_late", "write_late", "a request without an answer takes effect"),
-        Row("lose",   "up", STAY, "may_lose", "spend_failure, leave_it, answer_unknown",
-                                                            "the answer does not come"),
-        Row("deny",   "up", STAY, "may_fail", "spend_failure, answer_broken",
-                                                            "the store or the enumerator fails"),
-    )
-    # fmt: on
-
-    def is_asked(self) -> bool:
-        return self.asked != NOTHING
-
-    def has_late(self) -> bool:
-        return self.late > 0
-
-    def may_lose(self) -> bool:
-        return self.asked == WRITE and self.late == 0 and self.may_fail()
-
-    def may_fail(self) -> bool:
-        return self.asked != NOTHING and self.system.stream.failures < self.system.F
-
-    def answer_it(self) -> None:
-        asked = self.asked
-        batch = self.batch
-        self.asked = NOTHING
-        self.batch = 0
-        if asked == LOOK:
-            self.tell_found(batch)
-        if asked == RESTORE:
-            self.given = self.system.stream.last[batch]
-            self.system.batch_plan[self.driver].restored()
-        if asked == CHOOSE:
-            self.tell_chosen()
-        if asked == WRITE:
-            self.tell_written(batch)
-        if asked == CONFIRM:
-            self.system.batch_plan[self.driver].confirmed(self.behind(batch))
-
-    def tell_found(self, batch: int) -> None:
-        if self.system.stream.is_planned[batch]:
-            self.system.batch_plan[self.driver].found(self.behind(batch))
-        else:
-            self.system.batch_plan[self.driver].missing(self.behind(batch))
-
-    def tell_chosen(self) -> None:
-        if self.given < self.system.stream.there:
-            self.first = self.given
-            self.given = self.system.stream.there
-            self.system.batch_plan[self.driver].chosen()
-        else:
-            self.system.batch_plan[self.driver].nothing()
-
-    def tell_written(self, batch: int) -> None:
-        if self.system.stream.create(batch, self.first, self.given):
-            self.system.batch_plan[self.driver].written()
-        else:
-            self.system.batch_plan[self.driver].taken()
-
-    def behind(self, batch: int) -> int:
-        if self.system.stream.newest > batch:
-            return self.system.stream.newest - batch
-        return 0
-
-    def write_late(self) -> None:
-        batch = self.late
-        first = self.late_first
-        last = self.late_last
-        self.late = 0
-        self.late_first = 0
-        self.late_last = 0
-        self.system.stream.create_unheard(batch, first, last)
-
-    def leave_it(self) -> None:
-        self.late = self.batch
-        self.late_first = self.first
-        self.late_last = self.given
-        self.asked = NOTHING
-        self.batch = 0
-
-    def answer_unknown(self) -> None:
-        self.system.batch_plan[self.driver].unknown()
-
-    def answer_broken(self) -> None:
-        if self.asked == CHOOSE:  # what it has given out until it failed is in no plan
-            self.given = self.system.stream.there
-        self.asked = NOTHING
-        self.batch = 0
-        self.system.batch_plan[self.driver].broken()
-
-    def spend_failure(self) -> None:
-        self.system.stream.failures += 1
-
-    def cut(self) -> None:
-        """The process is gone; what it has sent to the store is under way."""
-        if self.asked == WRITE and self.late == 0:
-            self.late = self.batch
-            self.late_first = self.first
-            self.late_last = self.given
-        self.asked = NOTHING
-        self.batch = 0
-        self.given = 0
-        self.first = 0
-        self.has_read = False
-
-    # port `store` of the machine
-
-    def look(self, batch: int) -> None:
-        self.asked = LOOK
-        self.batch = batch
-
-    def restore(self, batch: int) -> None:
-        assert batch == 0 or self.system.stream.is_planned[batch], (
-            "what the enumerator begins from is there"
-        )
-        self.asked = RESTORE
-        self.batch = batch
-
-    def choose(self, batch: int) -> None:
-        self.asked = CHOOSE
-        self.batch = batch
-
-    def write(self, batch: int) -> None:
-        self.asked = WRITE
-        self.batch = batch
-
-    def confirm(self, batch: int) -> None:
-        self.asked = CONFIRM
-        self.batch = batch
-
-    def forget(self, batch: int) -> None:
-        assert batch <= self.system.stream.committed, "what may be run again is not forgotten"
-        self.system.stream.remove(batch)
-
-    def give(self, batch: int) -> None:
-        if self.system.stream.is_planned[batch]:
-            assert not self.system.stream.is_stray[batch], "what tasks read is not forgotten"
-            self.has_read = True
-            self.system.stream.see(batch)
-        else:
-            self.withhold(batch)
-
-    def withhold(self, batch: int) -> None:
-        self.system.driver[self.driver].withhold()
-
-    def tell(self, batch: int) -> None:
-        assert self.system.stream.is_planned[batch], "what Spark is told of can be read"
-        assert not self.system.stream.is_stray[batch], "what Spark is told of is not forgotten"
-        self.system.driver[self.driver].tell()
-
-    def tell_none(self, batch: int) -> None:
-        self.system.driver[self.driver].tell_none()
-
-    def refuse(self, batch: int, later: int) -> None:
-        assert later > 0, "a driver is refused where another has gone on"
-        self.system.driver[self.driver].refuse()
-
-    def fail(self, batch: int) -> None:
-        self.system.driver[self.driver].fail()

@@ -357,6 +357,9 @@ BROKEN: dict[str, Broken] = {
         25,
         "client.lose driver.log driver.commit driver.ask client.arrive driver.work",
     ),
+    "planning.swept_too_early": Broken(
+        planning.SweptTooEarly, "no plan refers to what was swept", 19, "driver.start driver.start"
+    ),
     "planning.forgotten_batch_planned": Broken(
         planning.ForgottenBatchPlanned,
         "what Spark is told of can be read",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import STAY, Row, machines
-from epochgate.models.batch_plan import CONFIRMING, IDLE
+from epochgate.models.batch_plan import CONFIRMING, IDLE, LOOKING
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.surroundings.planning import Planner
 
@@ -67,6 +67,24 @@ class ForgottenBatchRead(PlannedQuery):
     """A plan is read that came after the batch was committed and forgotten."""
 
     batch_plan: list[Planner] = machines(CredulousPlanner)
+
+
+class HastyPlanner(Planner):
+    """Removes what others have left behind as soon as it finds a plan of theirs."""
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *(row for row in Planner.ROWS if row.trigger != "found"),
+        Row("found", LOOKING, IDLE, "not is_forgotten", "sweep, tell", "a plan is there"),
+        Row("found", LOOKING, IDLE, "is_forgotten",     "refuse",      "the plan is forgotten"),
+    )
+    # fmt: on
+
+
+class SweptTooEarly(PlannedQuery):
+    """The driver whose plan was found plans the next batch, with what was removed meanwhile."""
+
+    batch_plan: list[Planner] = machines(HastyPlanner)
 
 
 class ForgottenBatchPlanned(PlannedQuery):

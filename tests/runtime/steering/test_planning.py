@@ -97,6 +97,25 @@ def test_a_driver_that_starts_finds_what_was_planned_and_goes_on_behind_it(tmp_p
     assert [numbers(later, batch) for batch in (1, 2)] == [[0, 1], [2, 3, 4, 5, 6, 7, 8]]
 
 
+def test_what_others_have_left_is_swept_once_a_plan_of_ones_own_counts(tmp_path: Path) -> None:
+    entries, source = entries_in(tmp_path), Numbers(4)
+    assert driver(entries, source).has_batch(1)
+    swept: list[int] = []
+    later = Planning(
+        entries,
+        "the place",
+        STREAM,
+        lambda begun: BatchEnumerator(source, begun, at_most(2)),
+        lambda states: swept.append(len(list(states))),
+    )
+    assert later.has_batch(1)
+    assert swept == [], "another driver has made that plan, and may go on from it"
+    assert later.has_batch(2)
+    assert swept == [2]
+    assert not later.has_batch(3)
+    assert swept == [2]
+
+
 def test_of_two_drivers_that_plan_one_batch_the_first_counts(tmp_path: Path) -> None:
     store, source = Watched(entries_in(tmp_path)), Numbers(1)
     late = driver(store, source)
