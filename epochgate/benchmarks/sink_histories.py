@@ -34,6 +34,11 @@ from epochgate.spark.parquet_sink.manifests import write_manifest
 from epochgate.spark.parquet_sink.object_target import INITIAL, PRODUCT, REMEMBERED
 
 RUN_ID = "history"
+APART_S = 60
+"""Seconds between two commits. What a sink lets expire after a day has expired."""
+DAY_S = 24 * 3600
+CHECKPOINT_EVERY = 100
+"""Entries between two checkpoints of Delta's log, as the library writes them."""
 
 
 class UnforcedFiles(LocalFileSystem):
@@ -73,6 +78,15 @@ def _objects(place: ObjectsPlace, folder: Path, commits: int) -> None:
     place.objects.create(f"{FOLDER}/{number:015d}.json", json.dumps(entry).encode())
 
 
+def _made_s(checkpoint: int, commits: int) -> float:
+    """When a commit was made, of which the last is made now."""
+    return time.time() - (commits - checkpoint) * APART_S
+
+
+def _date(path: Path, at_s: float) -> None:
+    os.utime(path, (at_s, at_s))
+
+
 def _first_commit(place: FilesPlace, folder: Path) -> None:
     committer = place.sink.create_committer(SinkStart(JOB_ID, RUN_ID))
     committer.open(RUN_ID, {})
@@ -84,30 +98,41 @@ def _delta(place: FilesPlace, folder: Path, commits: int) -> None:
     from deltalake import DeltaTable
 
     _first_commit(place, folder)
-    table = DeltaTable(folder / TABLE)
-    version, now_ms = table.version(), int(time.time() * 1000)
+    log, first = folder / TABLE / "_delta_log", DeltaTable(folder / TABLE).version()
+    for entry in log.iterdir():
+        _date(entry, _made_s(1, commits))
     for checkpoint in range(2, commits + 1):
-        one = place.committable(RUN_ID, checkpoint)
+        one, at_ms = place.committable(RUN_ID, checkpoint), int(_made_s(checkpoint, commits) * 1000)
         added = {
             "path": one.file_name,
             "partitionValues": {},
             "size": one.size_bytes,
-            "modificationTime": now_ms,
+            "modificationTime": at_ms,
             "dataChange": True,
             "stats": json.dumps({"numRecords": one.rows}),
         }
         actions: list[dict[str, Any]] = [
-            {"commitInfo": {"timestamp": now_ms, "operation": "WRITE"}},
-            {"txn": {"appId": JOB_ID, "version": checkpoint, "lastUpdated": now_ms}},
+            {"commitInfo": {"timestamp": at_ms, "operation": "WRITE"}},
+            {"txn": {"appId": JOB_ID, "version": checkpoint, "lastUpdated": at_ms}},
             {"add": added},
         ]
-        path = folder / TABLE / "_delta_log" / f"{version + checkpoint - 1:020d}.json"
+        path = log / f"{first + checkpoint - 1:020d}.json"
         path.write_text("".join(json.dumps(action) + "\n" for action in actions))
-    DeltaTable(folder / TABLE).create_checkpoint()
+        _date(path, at_ms / 1000)
+    newest = first + commits - 1
+    expired = newest - (DAY_S // APART_S + CHECKPOINT_EVERY)
+    for version in (expired, newest):
+        if version > 0:
+            DeltaTable(folder / TABLE, version=version).create_checkpoint()
+            made_s = _made_s(version - first + 1, commits)
+            _date(log / f"{version:020d}.checkpoint.parquet", made_s)
+    DeltaTable(folder / TABLE).cleanup_metadata()
 
 
 def _iceberg(place: FilesPlace, folder: Path, commits: int) -> None:
     from pyiceberg.catalog import load_catalog
+
+    from epochgate.spark.iceberg_sink import IcebergTable
 
     _first_commit(place, folder)
     catalog = load_catalog("bench", **iceberg_catalog(folder))
@@ -115,12 +140,20 @@ def _iceberg(place: FilesPlace, folder: Path, commits: int) -> None:
     catalog.close()
     metadata = json.loads(path.read_bytes())
     newest = metadata["snapshots"][-1]
-    ids = range(newest["snapshot-id"] - commits + 1, newest["snapshot-id"])
-    older = [{**newest, "snapshot-id": one} for one in ids]
-    log = [{"snapshot-id": one, "timestamp-ms": newest["timestamp-ms"]} for one in ids]
-    metadata["snapshots"] = [*older, *metadata["snapshots"]]
-    metadata["snapshot-log"] = [*log, *metadata["snapshot-log"]]
+    made = [
+        {
+            "snapshot-id": newest["snapshot-id"] - commits + checkpoint,
+            "timestamp-ms": int(_made_s(checkpoint, commits) * 1000),
+        }
+        for checkpoint in range(1, commits)
+    ]
+    metadata["snapshots"] = [*({**newest, **one} for one in made), newest]
+    metadata["snapshot-log"] = [*made, metadata["snapshot-log"][-1]]
     path.write_text(json.dumps(metadata))
+    table = IcebergTable("bench", f"bench.{TABLE}", iceberg_catalog(folder))
+    table.load()
+    table.expire(commits)
+    table.close()
 
 
 def _postgres(place: PostgresPlace, folder: Path, commits: int) -> None:

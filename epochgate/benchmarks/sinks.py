@@ -215,8 +215,9 @@ def measure(
             f"{NOT_MEASURED} was left out, since one sample would have taken longer than "
             f"{CELL_MOST_S:.0f} s. There are {SAMPLES_LEAST} to {samples_most} samples a cell, and "
             f"one where it takes longer than {LONG_S:.0f} s, so the 99th percentile is nearly the "
-            "longest. Earlier commits are written as what they leave behind: entries of a log, "
-            "snapshots, manifests, rows."
+            "longest. Earlier commits were made one a minute, and are written as what they leave "
+            "behind: manifests, rows, and of a day the entries of Delta's log and the snapshots of "
+            "Iceberg, which expire in tables that a job creates."
         ),
     )
 

@@ -7,6 +7,7 @@ survive a power cut, which the library does not. Runs on the driver, one call at
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import time
@@ -21,6 +22,9 @@ from epochgate.spark.parquet_sink.committable import Committable
 
 HISTORY_LOOKED_AT = 100
 """Entries among which a write whose answer was lost is looked for."""
+CLEANED_EVERY = 100
+"""Versions after which expired entries are removed. The library would look for expired entries
+after each commit, which costs four times as much as the commit where the log has 10,000 entries."""
 
 
 class DeltaLog:
@@ -87,13 +91,14 @@ class DeltaLog:
         files: Sequence[Committable],
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
+        configuration: Mapping[str, str] | None = None,
     ) -> None:
-        """Make the table, with its first files.
+        """Make the table, with its first files and these table properties.
 
         Raises LogFailed or LogOvertaken, also if there is one by now.
         """
         with self._translating():
-            self._create(schema, files, transactions, metadata)
+            self._create(schema, files, transactions, metadata, dict(configuration or {}))
         self._make_durable(-1)
 
     def _create(
@@ -102,12 +107,14 @@ class DeltaLog:
         files: Sequence[Committable],
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
+        configuration: dict[str, str],
     ) -> None:
         self._actions.create_table_with_add_actions(
             self.path,
             self._delta.Schema.from_arrow(schema),
             [self._added(file) for file in files],
             mode="error",
+            configuration=configuration,
             commit_properties=self._properties(transactions, metadata),
         )
         self._table = self._delta.DeltaTable(self.path)
@@ -118,7 +125,7 @@ class DeltaLog:
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
     ) -> None:
-        """Add files to the snapshot that was read, and numbers of applications.
+        """Add files to the snapshot that was read, and numbers of applications. `read` shows them.
 
         Raises LogOvertaken if one of these applications has come before, and LogFailed.
         """
@@ -143,14 +150,17 @@ class DeltaLog:
         metadata: Mapping[str, str],
     ) -> None:
         before = self._table.version()
+        is_cleaned = (before + 1) % CLEANED_EVERY == 0
         with self._translating():
             self._table.create_write_transaction(
                 [self._added(file) for file in files],
                 mode,
                 self._table.schema(),
                 commit_properties=self._properties(transactions, metadata),
+                post_commithook_properties=self._delta.PostCommitHookProperties(
+                    create_checkpoint=True, cleanup_expired_logs=None if is_cleaned else False
+                ),
             )
-            self._table.update_incremental()
         self._make_durable(before)
 
     def _properties(self, transactions: Mapping[str, int], metadata: Mapping[str, str]) -> Any:
@@ -182,12 +192,16 @@ class DeltaLog:
 
     def _make_durable(self, after: int) -> None:
         log = os.path.join(self.path, "_delta_log")
-        names = ["_last_checkpoint", ""]
-        for version in range(after + 1, self._table.version() + 1):
-            names += [f"{version:020d}.json", f"{version:020d}.checkpoint.parquet"]
-        for name in names:
+        for version in itertools.count(after + 1):
+            try:
+                _fsync(os.path.join(log, f"{version:020d}.json"))
+            except FileNotFoundError:
+                break
             with contextlib.suppress(FileNotFoundError):
-                _fsync(os.path.join(log, name))
+                _fsync(os.path.join(log, f"{version:020d}.checkpoint.parquet"))
+        with contextlib.suppress(FileNotFoundError):
+            _fsync(os.path.join(log, "_last_checkpoint"))
+        _fsync(log)
         _fsync(self.path)
 
 

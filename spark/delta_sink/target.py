@@ -50,6 +50,10 @@ CLAIMS_MAX = 5
 """How often a start looks at the log again that others write to."""
 _WRITABLE = {"appendOnly", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 _FORGETS = "delta.setTransactionRetentionDuration"
+NEW_TABLE = {"delta.logRetentionDuration": "interval 1 days"}
+"""Properties of a table that a job creates. The library lists all entries of the log for each
+commit, and by default entries are kept for thirty days.
+"""
 
 
 class DeltaTarget:
@@ -145,7 +149,7 @@ class DeltaTarget:
 
     def rows(self) -> int:
         """The rows that are visible."""
-        return self._log.rows() if self._driver is not None else 0
+        return self._log.rows() if self._driver is not None and self._log.read() else 0
 
     def remove_orphans(self, keep: Iterable[Committable]) -> list[str]:
         """Remove what earlier runs have staged and is not in `keep`; returns their paths.
@@ -207,7 +211,7 @@ class DeltaTarget:
             if not self._is_shared:
                 numbers |= {self._driver_id: 1, self._maker_id: 1}
             schema = written_schema(self._staged.place(files[0]))
-            self._log.create(schema, files, numbers, metadata)
+            self._log.create(schema, files, numbers, metadata, {} if self._is_shared else NEW_TABLE)
             if not self._is_shared:
                 self._require_driver()
         return True
