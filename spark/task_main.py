@@ -28,6 +28,7 @@ from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.clock import MonotonicClock
+from epochgate.runtime.shell.handing_over import insist_on_plain_events
 from epochgate.runtime.shell.worker import Worker
 from epochgate.spark.wire import (
     CannotConnect,
@@ -235,13 +236,9 @@ class Attempt:
 
     def _blame(self, messages: list[Message]) -> None:
         """Raise ValueNotPlain, which names the operator, for an event of user code, or figures."""
+        insist_on_plain_events(messages, self._settings["coordinators"])
         for tag, *arguments in messages:
-            if tag in ("event", "registered_event"):
-                operator_id = self._settings["coordinators"][arguments[0]]
-                insist_on_plain(
-                    f"an event of operator {operator_id!r} to its coordinator", arguments[-1]
-                )
-            elif tag == "metrics":
+            if tag == "metrics":
                 insist_on_plain("what the program's metrics() returned", arguments[0])
 
     def _give_up(self, reason: str, *, is_fatal: bool) -> NoReturn:

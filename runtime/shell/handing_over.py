@@ -1,13 +1,14 @@
-"""What the operators of a subtask hand over at a barrier, looked at before it travels.
+"""What the operators of a subtask hand over at a barrier, looked at before it travels, and the
+events that they have sent, looked at once they could not be packed.
 
-Decides who is named when something cannot travel: the operator, its method, and the row. Everything
-is packed once more for that, which costs less than a millisecond for some thousand rows. Pure; runs
-in the task.
+Decides who is named when something cannot travel: the operator, its method, and the row. What is
+handed over at a barrier is packed once more for that, which costs less than a millisecond for some
+thousand rows. Pure; runs in the task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgpack
@@ -15,6 +16,7 @@ import msgpack
 from epochgate.runtime.api.operator import FatalTaskError, Operator
 from epochgate.runtime.api.plain_values import insist_on_plain
 from epochgate.runtime.api.state_versions import Versioned, with_version
+from epochgate.runtime.api.transport import Message
 
 
 def committables_of(operators: Mapping[str, Operator], checkpoint_id: int) -> list[Any]:
@@ -60,3 +62,15 @@ def states_of(operators: Mapping[str, Operator], checkpoint_id: int) -> dict[str
             )
         states[operator_id] = with_version(operator.state_version, bytes(state))
     return states
+
+
+def insist_on_plain_events(messages: Iterable[Message], coordinators: Sequence[str]) -> None:
+    """Raise ValueNotPlain, which names the operator, for an event of user code that is not plain;
+    `coordinators` are the operator ids in the job's order.
+    """
+    for tag, *arguments in messages:
+        if tag in ("event", "registered_event"):
+            operator_id = coordinators[arguments[0]]
+            insist_on_plain(
+                f"an event of operator {operator_id!r} to its coordinator", arguments[-1]
+            )

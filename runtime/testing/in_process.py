@@ -4,7 +4,10 @@ at a time.
 Every moment at which a message can be on its way, a process can die or a new one can appear is
 reachable, because nothing moves unless `step` moves it. It keeps the transport's contract, except
 that a process may live on without a connection; faults of single messages are the affair of
-`FaultyTransport`. Used by simulation and tests, on the thread that steps it.
+`FaultyTransport`. Messages are packed and unpacked as on Spark's wire, at the same moments: those
+to a task when they are sent, those of a task when it has handled a message or done a piece of work.
+What cannot be packed has the same consequence. Used by simulation and tests, on the thread that
+steps it.
 """
 
 from __future__ import annotations
@@ -12,10 +15,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from epochgate.fsm import Clock, VirtualClock
 from epochgate.runtime.api.operator import Program, Work
+from epochgate.runtime.api.packing import (
+    PACK_ERRORS,
+    PACKERS,
+    PayloadNotPlain,
+    unpacked,
+    why_unsent,
+)
+from epochgate.runtime.api.plain_values import ValueNotPlain
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
+from epochgate.runtime.shell.handing_over import insist_on_plain_events
 from epochgate.runtime.shell.worker import Worker
 from epochgate.runtime.tracing.file_journal import Tracing
 
@@ -29,6 +42,8 @@ class Process:
     subtask: int
     identity: int
     worker: Worker
+    said: list[Message]
+    """What the task has said in the step under way, as its own objects."""
     to_task: deque[Message] = field(default_factory=deque)
     to_driver: deque[Message] = field(default_factory=deque)
     is_connected: bool = False
@@ -63,7 +78,13 @@ Step = tuple[str, int]
 class InProcessTransport(Transport):
     """Brings up one process for each deployment; `program` makes what each runs, and `clock` is
     that of its wake-ups, one that stands still if none is given; `tracing` is where each writes.
+    `on_broken(reason)` is called when a message of the driver cannot be packed: the job must then
+    end as failed. Without it `send` raises RuntimeError. `on_unreadable(reason)` is told of a
+    message that its receiver refuses, and so ends the process.
     """
+
+    on_broken: Callable[[str], None]
+    on_unreadable: Callable[[str], None]
 
     def __init__(
         self,
@@ -80,6 +101,8 @@ class InProcessTransport(Transport):
         self._coordinators, self._run_id, self._tracing = coordinators, run_id, tracing
         self._inbox: TaskInbox | None = None
         self._identity = 0
+        self.on_broken = _raise
+        self.on_unreadable = _pass
         self.processes: dict[int, Process] = {}
 
     @property
@@ -100,26 +123,32 @@ class InProcessTransport(Transport):
     def launch(self, subtask: int) -> int:
         """Bring up a process that may not be wanted, as Spark does after a retry; its identity."""
         self._identity += 1
-        to_driver: deque[Message] = deque()
+        said: list[Message] = []
         worker = Worker(
             self._program(subtask),
             subtask=subtask,
             parallelism=self._parallelism,
             run_id=self._run_id,
             coordinators=self._coordinators,
-            send=to_driver.append,
+            send=said.append,
             clock=self._clock,
             journal=None if self._tracing is None else self._tracing.task(subtask, self._identity),
         )
-        process = Process(subtask, self._identity, worker, to_driver=to_driver)
-        self.processes[self._identity] = process
+        self.processes[self._identity] = Process(subtask, self._identity, worker, said)
         return self._identity
 
     def send(self, subtask: int, identity: int, message: Message) -> None:
         """Put a message on its way."""
         process = self.processes.get(identity)
-        if process is not None and process.is_alive and not process.is_cut:
-            process.to_task.append(message)
+        if process is None or not process.is_alive or process.is_cut:
+            return
+        try:
+            process.to_task.append(_carried(message))
+        except PayloadNotPlain as error:
+            self._refuse(process, error)
+        except PACK_ERRORS as error:
+            reason = why_unsent(message[0], error)
+            self.on_broken(f"a message for the task of subtask {subtask} cannot be sent: {reason}")
 
     def flush(self) -> None:
         """Nothing is buffered here."""
@@ -207,10 +236,9 @@ class InProcessTransport(Transport):
         elif kind == "lose":
             self._lose(process)
         else:
-            unheard = len(process.to_driver)
             outcome = process.worker.work()
-            has_spoken = len(process.to_driver) > unheard
-            self._leave_if_over(process)
+            has_spoken = bool(process.said)
+            self._carry(process)
             return has_spoken or outcome is not Work.IDLE
         return True
 
@@ -222,7 +250,33 @@ class InProcessTransport(Transport):
     def _tell(self, process: Process) -> None:
         message = process.to_task.popleft()
         process.worker.handle([message])
+        self._carry(process)
+
+    def _carry(self, process: Process) -> None:
+        """Put what a task has said on its way, all of it or nothing; one that cannot is over."""
+        said = process.said
+        if said:
+            try:
+                process.to_driver.extend(_carried(said))
+            except PayloadNotPlain as error:
+                self._refuse(process, error)
+            except PACK_ERRORS as error:
+                process.to_driver.append(["failed", self._blamed(said, error), True])
+                self._die(process, "the process has left")
+            said.clear()
         self._leave_if_over(process)
+
+    def _refuse(self, process: Process, error: PayloadNotPlain) -> None:
+        self.on_unreadable(str(error))
+        self._die(process, str(error))
+
+    def _blamed(self, said: list[Message], error: Exception) -> str:
+        """Say which operator has sent what cannot be packed."""
+        try:
+            insist_on_plain_events(said, self._coordinators)
+        except ValueNotPlain as blamed:
+            return str(blamed)
+        return why_unsent(said[0][0], error)
 
     def _lose(self, process: Process) -> None:
         reason, process.loss_reason = process.loss_reason, None
@@ -249,3 +303,19 @@ class InProcessTransport(Transport):
     def _leave_if_over(self, process: Process) -> None:
         if process.worker.is_over and process.is_alive:
             self._die(process, "the process has left")
+
+
+def _carried(value: list[Any]) -> list[Any]:
+    """What arrives of a message, or of several. Raises PACK_ERRORS, and PayloadNotPlain, which is
+    one of them, where only the receiver refuses it.
+    """
+    arrived: list[Any] = unpacked(PACKERS.packer.pack(value))
+    return arrived
+
+
+def _raise(reason: str) -> None:
+    raise RuntimeError(reason)
+
+
+def _pass(reason: str) -> None:
+    """The loss of the process says so."""

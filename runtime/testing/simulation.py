@@ -180,6 +180,7 @@ class SimulatedJob:
             listeners=self._listeners,
             journal=None if tracing is None else tracing.driver,
         )
+        self.transport.on_broken = self.master.fail
         if self._prepare is not None:
             self._prepare(self.master)
         self.master.start()

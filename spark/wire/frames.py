@@ -8,21 +8,27 @@ str or bytes keys. Extension types, timestamps among them, are refused by the re
 
 Decides the format and its limits: the length is checked before a byte of the frame is stored, and a
 frame is parsed only after its tag was found genuine and its values were counted (`counting`).
-Leaves sockets, locks and the meaning of messages to others. Runs on whichever thread calls; packers
-are kept per thread, a decoder belongs to its reader.
+Leaves sockets, locks and the meaning of messages to others. Runs on whichever thread calls; a
+decoder belongs to its reader.
 """
 
 from __future__ import annotations
 
 import contextlib
 import struct
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
 import msgpack
 
+from epochgate.runtime.api.packing import (
+    PACK_ERRORS,
+    PACKERS,
+    PayloadNotPlain,
+    unpacked,
+    why_unsent,
+)
 from epochgate.spark.wire.counting import (
     UNCOUNTED_BYTES_MAX,
     VALUES_MAX,
@@ -49,7 +55,6 @@ PREFIX_BYTES: Final = LENGTH.size + TAG_BYTES
 ENVELOPE_BYTES: Final = TAG_BYTES + ARRAY_HEADER.size
 _ARRAY_32: Final = 0xDD
 _MESSAGES_PER_PACK: Final = 128
-_PACK_ERRORS: Final = (TypeError, ValueError, OverflowError, RecursionError)
 _PACK_BYTES_TARGET: Final = 64 * 1024
 
 
@@ -61,16 +66,6 @@ class Packed:
     data: bytes | memoryview
 
 
-class _Packers(threading.local):
-    """One packer per thread: making one costs more than packing a small message."""
-
-    def __init__(self) -> None:
-        self.packer: Any = msgpack.Packer(use_bin_type=True, buf_size=16 * 1024)
-
-
-_packers = _Packers()
-
-
 def pack_message(message: Message, frame_bytes_max: int) -> bytes:
     """One message in msgpack.
 
@@ -80,13 +75,9 @@ def pack_message(message: Message, frame_bytes_max: int) -> bytes:
     if type(message) not in (list, tuple) or not message:
         _refuse_shape(message)
     try:
-        data: bytes = _packers.packer.pack(message)
-    except _PACK_ERRORS as error:
-        raise MessageNotPlain(
-            f"message {message[0]!r} cannot be sent: {error}. A message holds only None, bool, int "
-            "(64 bits), float, str, bytes, lists and maps with str or bytes keys; turn anything "
-            "else into bytes first."
-        ) from error
+        data: bytes = PACKERS.packer.pack(message)
+    except PACK_ERRORS as error:
+        raise MessageNotPlain(why_unsent(message[0], error)) from error
     if len(data) > frame_bytes_max - ENVELOPE_BYTES:
         raise MessageTooLarge(
             f"message {message[0]!r} has {len(data)} bytes, and a frame of frame_bytes_max = "
@@ -115,8 +106,8 @@ def pack_messages(messages: Sequence[Message], frame_bytes_max: int) -> list[Pac
 def _pack_together(messages: list[Message], frame_bytes_max: int) -> list[Packed]:
     if set(map(type, messages)) <= {list, tuple} and all(messages):
         # A failure here is left to the way below, which finds the message at fault and names it.
-        with contextlib.suppress(*_PACK_ERRORS):
-            data: bytes = _packers.packer.pack(messages)
+        with contextlib.suppress(*PACK_ERRORS):
+            data: bytes = PACKERS.packer.pack(messages)
             count = len(messages)
             header_bytes = 1 if count < 16 else 3
             together_bytes_max = min(_PACK_BYTES_TARGET, frame_bytes_max - ENVELOPE_BYTES)
@@ -254,28 +245,9 @@ def unpack_plain(payload: bytes | memoryview) -> Any:
             "values. Give both sides the same version of epochgate, which sends no such frame."
         )
     try:
-        return msgpack.unpackb(
-            payload,
-            raw=False,
-            use_list=True,
-            strict_map_key=True,
-            max_ext_len=0,  # also stops timestamps, which the hook would never see
-            ext_hook=_refuse_extension,
-        )
-    except FrameCorrupt:
-        raise
-    except Exception as error:  # msgpack's own and Python's, according to what is wrong
-        raise FrameCorrupt(
-            f"a frame does not hold plain msgpack ({type(error).__name__}: {error}). Map keys must "
-            "be str or bytes, and extension types and timestamps are not accepted: check what the "
-            "sender put in."
-        ) from error
-
-
-def _refuse_extension(code: int, data: bytes) -> NoReturn:
-    raise FrameCorrupt(
-        f"a frame holds a msgpack extension type ({code}); only plain values are accepted."
-    )
+        return unpacked(payload)
+    except PayloadNotPlain as error:
+        raise FrameCorrupt(str(error)) from error
 
 
 def _checked_batch(value: Any) -> Batch:

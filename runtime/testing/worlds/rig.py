@@ -27,6 +27,8 @@ from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.store import CheckpointShelf
+from epochgate.runtime.testing.faulty_transport import FaultyTransport
+from epochgate.runtime.testing.in_process import InProcessTransport
 from epochgate.runtime.testing.simulation import Prepared, SimulatedJob
 
 Commit: TypeAlias = Callable[[int, Committables], bool | None]
@@ -168,6 +170,19 @@ class Rig:
 
     def _prepare(self, master: JobMaster) -> None:
         master.job.observer = self._driver_row
+        transport = self._inner(master)
+        transport.on_broken = partial(self._broken, transport.on_broken)
+        transport.on_unreadable = self.errors.append
+
+    def _inner(self, master: JobMaster) -> InProcessTransport:
+        faulty = master.transport
+        assert isinstance(faulty, FaultyTransport)
+        assert isinstance(faulty.inner, InProcessTransport)
+        return faulty.inner
+
+    def _broken(self, end: Callable[[str], None], reason: str) -> None:
+        self.errors.append(reason)
+        end(reason)
 
     def watch_tasks(self) -> None:
         """Hear of the rows that are taken in processes, those that came up since included."""

@@ -217,14 +217,14 @@ class World(Motion):
         job = self._job
         self.say("the faults end")
         job.calm()
-        for _ in range(STARTS_MAX):
+        for start in range(STARTS_MAX):
             if self._run(job.is_at_rest) is End.NEVER:
                 raise ClaimBroken("rest", job.why_not_at_rest(), job.account())
             if not job.has_failed:
                 break
+            if start == STARTS_MAX - 1:
+                raise ClaimBroken("end", job.simulated.result.reason or "no reason", job.account())
             job.start_again()
-        else:
-            raise ClaimBroken("end", job.simulated.result.reason or "no reason", job.account())
         for claim in self.claims.eventually.values():
             self._come_true(claim)
 
@@ -248,7 +248,7 @@ def _never() -> bool:
 
 
 STARTS_MAX: Final = 3
-"""How often a job that has failed is started again once the faults have ended."""
+"""How many starts a job that has failed is given once the faults have ended."""
 
 
 DEFAULTS: Final[dict[str, Any]] = {"checkpoint_timeout_s": 10.0, "coordinator_call_warn_s": None}

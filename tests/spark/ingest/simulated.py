@@ -82,6 +82,7 @@ class SimulatedIngest(SimulatedJob):
             committer=self.plan.job_committer,
             wall_clock=self.clock.now_s,
         )
+        self.transport.on_broken = self.master.fail
         self.master.start()
 
     def crash_driver(self) -> None:
