@@ -10,7 +10,7 @@ import base64
 import contextlib
 import random
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from epochgate.errors import UsageError
 
@@ -25,7 +25,8 @@ class NoOutcome(Exception):
 
 class Draws:
     """What one run draws: fresh from a seed, the same as `choices`, or by what `drawing` draws.
-    `goes_on`: behind the choices from the seed.
+    `goes_on`: behind the choices from the seed. As a context manager it is one run: strategies that
+    build objects, and those that draw when they are called, need Hypothesis to know of it.
     """
 
     def __init__(
@@ -38,6 +39,13 @@ class Draws:
         self._seed, self._given, self._drawing = seed, choices, drawing
         self._goes_on = goes_on
         self._data: Any = None
+        self._building = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._building.close()
 
     def draw(self, strategy: Any) -> Any:
         """Draw a value; raises HypothesisNeeded."""
@@ -45,6 +53,9 @@ class Draws:
             return self._drawing.draw(strategy)
         if self._data is None:
             self._data = self._made()
+            from hypothesis.control import BuildContext
+
+            self._building.enter_context(BuildContext(self._data, wrapped_test=self.draw))
         from hypothesis.errors import StopTest
 
         try:

@@ -70,8 +70,9 @@ def run(
     broken, cause = None, None
     try:
         try:
-            body(world)
-            world.calm()
+            with draws:
+                body(world)
+                world.calm()
         finally:
             escapes.raise_first()
     except ClaimBroken as error:
