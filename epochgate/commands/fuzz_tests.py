@@ -80,6 +80,7 @@ def run_tests(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         found = _search(module, tests, limit, *stack.enter_context(_places(arguments)))
     for name in found:
+        found[name].is_part = found[name].seeds < tests[name].runs - 1
         _print_outcome(name, found[name], limit.cut_short(tests[name], found[name]))
     print(f"\n{_pace(found, limit)}")
     for line in feedback(found, arguments.rows, "--rows"):
@@ -194,7 +195,7 @@ def _print_outcome(name: str, found: Found, cut_short: str) -> None:
     print()
     if found.failure is not None:
         print(report(name, found))
-    elif found.never:
+    elif not found.has_passed:
         print(vacuous(name, found))
     else:
         print(f"{name}: nothing found in {found.runs:,} runs, {found.steps:,} steps{cut_short}")

@@ -29,6 +29,14 @@ def test_a_profile_that_time_has_ended_says_so(capsys: pytest.CaptureFixture[str
     assert re.search(r"right: nothing found in \d+ runs, .*; 0 s were over before the 80 ", shown)
 
 
+def test_what_should_happen_sometimes_is_not_judged_when_time_was_up_before(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["fuzz", f"{MODULE}:seldom", "--minutes", "0.0001"]) == 0
+    shown = capsys.readouterr().out
+    assert "fewer than the test's: 'the moon rises'" in shown
+
+
 def test_the_help_says_what_is_fuzzed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["fuzz", "--help"]) == 0
     shown = capsys.readouterr().out

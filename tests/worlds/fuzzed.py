@@ -25,6 +25,11 @@ def vacuous(world: World) -> None:
     world.sometimes("the moon rises", lambda: False)
 
 
+def seldom(world: World) -> None:
+    world.job(RulesProvider(), operators=Applying)
+    world.sometimes("the moon rises", lambda: False)
+
+
 @explore(faults_max=1, faults=("die",))
 def explored(world: World) -> None:
     counting_job(world, CountingOn)

@@ -71,6 +71,31 @@ def test_a_failure_shows_the_report_and_its_token_replays_it(tmp_path: Path) -> 
     assert "2 simulated tests: 3 runs" in seeded
 
 
+SELDOM = """
+from epochgate.testing import simulate
+from tests.worlds.rules import Applying, RulesProvider
+
+
+@simulate(runs=30)
+def test_seldom(world):
+    world.job(RulesProvider(), operators=Applying)
+    world.sometimes("it happens", lambda: False)
+"""
+
+
+def test_fewer_runs_than_the_tests_do_not_judge_what_should_happen_sometimes(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "test_seldom.py").write_text(SELDOM)
+    for option, runs in (("--epochgate-seed=7", 2), ("--epochgate-effort=0.1", 3)):
+        told = pytest_run(tmp_path, "-q", option)
+        assert "1 passed" in told
+        said = f"test_seldom: not judged in {runs} runs, fewer than the test's: 'it happens'"
+        assert said in told
+    whole = pytest_run(tmp_path, "-q", "--epochgate-effort=1")
+    assert "in 30 runs these never happened" in whole
+
+
 def test_a_suite_without_simulations_loads_nothing_of_the_runtime(tmp_path: Path) -> None:
     (tmp_path / "test_other.py").write_text(
         "import sys\n"

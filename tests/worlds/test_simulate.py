@@ -23,6 +23,7 @@ from epochgate.testing import (
     Vacuous,
     World,
     WorldMisused,
+    explore,
     replay,
     simulate,
 )
@@ -183,6 +184,20 @@ def test_what_never_happens_makes_a_test_vacuous() -> None:
 
     with pytest.raises(Vacuous, match="in 20 runs these never happened\n  sometimes: there are th"):
         simulate(runs=20)(body)()
+
+
+@pytest.mark.parametrize("made", [simulate(runs=5), explore()], ids=["simulate", "explore"])
+def test_a_test_that_makes_no_job_is_refused(made: Callable[..., Any]) -> None:
+    with pytest.raises(WorldMisused, match=r"the test has made no job in . runs?: begin"):
+        made(lambda world: None)()
+
+
+def test_a_job_in_some_runs_is_enough() -> None:
+    def body(world: World) -> None:
+        if world.draw(st.integers(0, 3)):
+            world.job(RulesProvider(), operators=Applying)
+
+    assert found_by(body, 10).failure is None
 
 
 def test_a_moment_at_which_a_fault_strikes_can_be_asked_for() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -200,6 +201,38 @@ def test_a_coordinator_and_its_operator_agree_or_the_suite_says_why(
     first, *tasks = found.failure.own
     assert first.startswith("coordinator ")
     assert tasks == ["task[0]", "task[1]"]
+
+
+class NeverCompleting(Rules):
+    """Keeps the future of its checkpoint and forgets it."""
+
+    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
+        self.result = result
+
+
+class AlwaysFailing(Rules):
+    """Fails each of its checkpoints."""
+
+    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
+        result.set_exception(OSError("no state"))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (NeverCompleting, "checkpoint 1: it took longer than 10 s"),
+        (AlwaysFailing, "checkpoint 1: coordinator 'rules' has no snapshot: OSError('no state')"),
+    ],
+)
+def test_a_job_without_a_completed_checkpoint_does_not_agree(
+    make: type[Rules], reason: str
+) -> None:
+    found = found_by(rules(make), 20)
+    assert found.failure is not None
+    assert found.failure.broken is not None
+    assert found.failure.broken.claim == "every checkpoint completes in a run without faults"
+    assert f"checkpoint request 1 has failed: {reason}" in found.failure.broken.detail
+    assert found.failure.deviations == []
 
 
 def test_faults_reach_the_end_of_a_long_run_although_the_first_draws_no_value() -> None:

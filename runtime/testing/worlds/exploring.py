@@ -20,7 +20,7 @@ from epochgate.runtime.testing.worlds.escapes import Escapes, guarded
 from epochgate.runtime.testing.worlds.fingerprint import Opaque, fingerprint
 from epochgate.runtime.testing.worlds.running import run
 from epochgate.runtime.testing.worlds.schedule import ORDERS, Deviation, Moment
-from epochgate.runtime.testing.worlds.searching import Found, Search, silent
+from epochgate.runtime.testing.worlds.searching import Found, Search, insist_on_a_job, silent
 from epochgate.runtime.testing.worlds.world import World
 
 Schedule = tuple[Deviation, ...]
@@ -95,6 +95,7 @@ class Exploration:
                 if progress is not None:
                     progress()
         found = self.found
+        insist_on_a_job(found)
         found.seconds, found.waiting = _now_s() - began_s, len(self._waiting)
         found.states = len(self._seen)
         found.complete_to = len(self._waiting[0]) - 1 if self._waiting else self._most

@@ -31,6 +31,9 @@ def feedback(found: Mapping[str, Found], is_long: bool, option: str = "-v") -> I
     for name, one in found.items():
         if isinstance(one, Explored):
             yield f"{name}: {one.told()}"
+        if one.is_part and one.never:
+            never_met = ", ".join(map(repr, one.never))
+            yield f"{name}: not judged in {one.runs} runs, fewer than the test's: {never_met}"
     counts = Counter(name for name, *_ in never)
     if not is_long:
         told = ", ".join(f"{name} {count}" for name, count in counts.items())

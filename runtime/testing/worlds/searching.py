@@ -76,6 +76,8 @@ class Found:
     taken: set[tuple[str, str, Row]] = field(default_factory=set)
     struck: set[tuple[str, str]] = field(default_factory=set)
     reached: dict[str, bool] = field(default_factory=dict)
+    is_part: bool = False
+    """Whether there were fewer runs than the test says, so that `sometimes` is not judged."""
 
     def add(self, one: Run) -> None:
         """Count a run."""
@@ -88,8 +90,8 @@ class Found:
 
     @property
     def has_passed(self) -> bool:
-        """Whether nothing was found, and nothing is vacuous."""
-        return self.failure is None and not self.never
+        """Whether nothing was found, and nothing is vacuous as far as that is judged."""
+        return self.failure is None and (self.is_part or not self.never)
 
     @property
     def never(self) -> list[str]:
@@ -174,6 +176,7 @@ class Search:
                 found.seeds += 1
                 if progress is not None:
                     progress()
+        insist_on_a_job(found)
         found.seconds = _now_s() - began_s
         return found
 
@@ -265,6 +268,17 @@ class Search:
             raise NotRepeatable("a run had an outcome, and the same run once more had none")
         if (difference := first_difference(one, again)) is not None:
             raise NotRepeatable(difference)
+
+
+def insist_on_a_job(found: Found) -> None:
+    """Raise WorldMisused if there were runs and none of them had a job: such a test claims nothing
+    of anything.
+    """
+    if found.runs and found.first is None and not found.taken:
+        raise WorldMisused(
+            f"the test has made no job in {found.runs} run{'s' * (found.runs > 1)}: begin with "
+            "world.job(...), world.pipeline(...), or a suite such as agree(world, ...)"
+        )
 
 
 @contextlib.contextmanager

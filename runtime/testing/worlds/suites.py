@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any, Final
 
 from epochgate.runtime.api.committer import Committables, Committer
@@ -55,11 +56,18 @@ def agree(
     """Claim that a coordinator and its operators agree in the end, whatever fails.
 
     `act(coordinator, value)` is called once for each value, on the job's event queue; a checkpoint
-    is taken after each call. `agrees(coordinator, operators)` must be true once the faults have
-    ended. `values` is a list, or a strategy of Hypothesis for a list. Raise ClaimBroken if a claim
-    fails, and NotSimulated if no job can be made of the arguments.
+    is taken after each call, and completes in a run in which nothing fails. `agrees(coordinator,
+    operators)` must be true once the faults have ended. `values` is a list, or a strategy of
+    Hypothesis for a list. Raise ClaimBroken if a claim fails, and NotSimulated if no job can be
+    made of the arguments.
     """
+    requested: list[Future[int]] = []
     job = world.job(provider, operators=operators, subtasks=subtasks)
+    world.eventually(
+        "every checkpoint completes in a run without faults",
+        lambda: bool(world.deviations or world.struck) or not _incomplete(requested),
+        shows=lambda: "\n".join(_incomplete(requested)),
+    )
     world.eventually(
         "coordinator and tasks agree",
         lambda: len(job.operators) == subtasks and agrees(job.coordinator, job.operators),
@@ -67,8 +75,19 @@ def agree(
     drawn = values if isinstance(values, Sequence) else world.draw(values, "values")
     for value in drawn:
         job.tell(act, value)
-        job.checkpoint()
+        requested.append(job.checkpoint())
     return job
+
+
+def _incomplete(requested: Sequence[Future[int]]) -> list[str]:
+    """The requests whose checkpoint did not complete, each with the reason."""
+    told = []
+    for number, future in enumerate(requested, 1):
+        if not future.done():
+            told.append(f"checkpoint request {number} has not completed")
+        elif (error := future.exception()) is not None:
+            told.append(f"checkpoint request {number} has failed: {error}")
+    return told
 
 
 def read_once(
