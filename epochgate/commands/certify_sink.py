@@ -32,7 +32,7 @@ examples:
 
 The case makes the sink, and reads the target as a reader does: see docs/certifying.md.
 
-Exit codes: 0 every guarantee holds, 1 one does not, 2 misuse."""
+Exit codes: 0 every guarantee holds, 1 one does not or no write was seen inside commit, 2 misuse."""
 
 
 PROGRESS_EVERY_S = 30.0

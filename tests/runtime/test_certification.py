@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import Committables, SinkStart
-from epochgate.runtime.testing.certification import Guarantee, certify, report
+from epochgate.runtime.testing.certification import CaseMisused, Guarantee, certify, report
+from epochgate.runtime.testing.certification.case import expected_row
 from epochgate.testing import SinkCase, SinkNotCertified, certify_sink
 from tests.runtime import broken_sinks
 
@@ -173,6 +174,42 @@ def test_each_start_has_a_higher_epoch_than_those_before_it() -> None:
     found = certify(FencedByEpoch(), about=(Guarantee.FENCING, Guarantee.BACK), stride=17)
     assert found.has_passed, report(found)
     assert found.tried[Guarantee.FENCING] > 5
+
+
+class ReturnsTuples(broken_sinks.FileByFile):
+    def rows(self, place: Path) -> Iterator[Any]:
+        return ((row["number"], row["text"]) for row in super().rows(place))
+
+
+class LacksColumns(broken_sinks.FileByFile):
+    def rows(self, place: Path) -> Iterator[Any]:
+        return ({"n": row["number"]} for row in super().rows(place))
+
+
+class NeedsWhatIsNotThere(broken_sinks.FileByFile):
+    def batch(self, rows: list[dict[str, Any]]) -> Any:
+        import no_such_module_of_batches  # type: ignore[import-not-found]
+
+        return no_such_module_of_batches.Batch(rows)
+
+
+def test_rows_that_are_tuples_are_a_fault_of_the_case_and_not_of_the_sink() -> None:
+    with pytest.raises(CaseMisused, match=r"ReturnsTuples\.rows returned \(.*\), a tuple; it must"):
+        certify(ReturnsTuples(), first_only=True)
+
+
+def test_rows_without_the_columns_are_told_which_they_are() -> None:
+    found = certify(LacksColumns(), first_only=True)
+    broken = found.failures[Guarantee.ATOMIC].broken
+    assert broken.expected == "the columns 'number' and 'text', as in " + repr(expected_row(7))
+
+
+def test_a_case_whose_batches_need_a_missing_module_is_refused_before_anything_runs() -> None:
+    with pytest.raises(
+        CaseMisused,
+        match="Install no_such_module_of_batches, or override `batch` in the case",
+    ):
+        certify(NeedsWhatIsNotThere())
 
 
 def test_an_assertion_has_the_report_for_its_message() -> None:

@@ -144,11 +144,14 @@ def test_a_skipped_case_says_why() -> None:
     }
 
 
-def test_what_a_certificate_warns_of_stands_in_the_suite() -> None:
-    certificate = Certificate("Case", remarks=["nothing was seen"])
+def test_a_guarantee_that_no_failure_inside_commit_has_tried_is_a_failed_case() -> None:
+    certificate = Certificate("Case", unseen="nothing was seen")
     document = ElementTree.fromstring(to_junit(certificate))
     assert broken_rules(document) == []
-    assert "warning: nothing was seen" in (document[0].findtext("system-out") or "")
+    failures = {one.attrib["type"]: one.attrib["message"] for one in document.iter("failure")}
+    assert failures == dict.fromkeys(
+        ("idempotent replay", "fencing"), "not tried: nothing was seen"
+    )
 
 
 def test_what_xml_cannot_hold_is_escaped_and_a_warning_is_no_failure() -> None:

@@ -31,7 +31,7 @@ from epochgate.runtime.testing.certification import (
 )
 from epochgate.runtime.testing.certification.clients import watched_clients
 from epochgate.runtime.testing.certification.points import Actor, Fault, Kind, Stage
-from epochgate.testing import SinkCase
+from epochgate.testing import SinkCase, SinkNotCertified, certify_sink
 from tests.runtime.broken_sinks import InlineWriter, all_rows
 
 TABLES = """
@@ -155,16 +155,26 @@ class WithoutClients(SqliteCase):
     clients = ()
 
 
-@pytest.mark.parametrize(("case", "is_warned"), [(SqliteCase, False), (WithoutClients, True)])
-def test_a_certificate_without_a_write_seen_inside_commit_warns(
-    case: type[SinkCase], is_warned: bool
+@pytest.mark.parametrize(("case", "is_seen"), [(SqliteCase, True), (WithoutClients, False)])
+def test_a_sink_is_certified_only_if_failures_struck_inside_commit(
+    case: type[SinkCase], is_seen: bool
 ) -> None:
-    found = certify(case(), about=())
-    assert found.has_passed, report(found)
+    found = certify(case(), about=(Guarantee.FENCING,), stride=40)
+    assert found.failures == {}
+    assert found.has_passed == is_seen
     told = " ".join(report(found).split())
-    warning = "warning: no write to a store was seen inside commit, so no failure struck there; "
-    assert (warning + "name `clients` or `calls` in the case" in told) == is_warned
-    assert len(to_json(found)["remarks"]) == int(is_warned)
+    reason = "not certified: no write to a store was seen inside commit, so no failure struck "
+    assert (reason + "there; name `clients` or `calls` in the case" in told) != is_seen
+    assert f"{case.__name__} is {'' if is_seen else 'not '}certified." in told
+    values = to_json(found)
+    assert values["passed"] == is_seen
+    verdicts = {one["name"]: one["verdict"] for one in values["guarantees"]}
+    assert verdicts["fencing"] == ("holds" if is_seen else "not tried")
+
+
+def test_certify_sink_raises_where_nothing_was_seen_inside_commit() -> None:
+    with pytest.raises(SinkNotCertified, match="no write to a store was seen inside commit"):
+        certify_sink(WithoutClients(), stride=200)
 
 
 class WithoutKept(SqliteCase):

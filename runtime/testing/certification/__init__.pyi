@@ -4,7 +4,11 @@ from epochgate.runtime.testing.certification.asserting import (
     SinkNotCertified as SinkNotCertified,
     certify_sink as certify_sink,
 )
-from epochgate.runtime.testing.certification.case import Row as Row, SinkCase as SinkCase
+from epochgate.runtime.testing.certification.case import (
+    CaseMisused as CaseMisused,
+    Row as Row,
+    SinkCase as SinkCase,
+)
 from epochgate.runtime.testing.certification.certifying import (
     Certificate as Certificate,
     Failure as Failure,

@@ -10,10 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from epochgate.errors import UsageError
 from epochgate.runtime.api.rescaling import Redistribution, keep_nothing
 from epochgate.runtime.api.sink import Sink
 
 Row = int | Mapping[str, Any]
+
+
+class CaseMisused(UsageError):
+    """The case, and not its sink, cannot be used as it is."""
 
 
 class SinkCase(ABC):
@@ -75,3 +80,30 @@ class SinkCase(ABC):
 def expected_row(number: int) -> dict[str, Any]:
     """Return the row with this number as `SinkCase.rows` must return it."""
     return {"number": number, "text": f"row {number}"}
+
+
+def batch_tried(case: SinkCase) -> None:
+    """Make one batch. Raises CaseMisused if the case cannot."""
+    try:
+        case.batch([expected_row(0)])
+    except ModuleNotFoundError as error:
+        raise CaseMisused(
+            f"{type(case).__name__}.batch cannot make a batch: {error}. Install {error.name}, or "
+            "override `batch` in the case: it is given rows as dicts and returns what "
+            "SinkWriter.write of the sink takes"
+        ) from error
+
+
+def rows_read(case: SinkCase, place: Path) -> list[Row]:
+    """What a reader sees. Raises CaseMisused for a row that is neither a mapping nor a number, and
+    what the case's `rows` raises.
+    """
+    rows = list(case.rows(place))
+    for row in rows:
+        if not isinstance(row, int | Mapping):
+            raise CaseMisused(
+                f"{type(case).__name__}.rows returned {row!r}, a {type(row).__name__}; it must "
+                f"return each row as a mapping, such as {expected_row(7)!r}, or as its number "
+                "alone, such as 7"
+            )
+    return rows

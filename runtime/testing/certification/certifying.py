@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from epochgate.runtime.testing.certification.case import SinkCase
+from epochgate.runtime.testing.certification.case import SinkCase, batch_tried
 from epochgate.runtime.testing.certification.claims import Broken, Guarantee
 from epochgate.runtime.testing.certification.points import Fault, Kind, Point, Wake
 from epochgate.runtime.testing.certification.run import CHECKPOINTS, Plan, Played, Run
@@ -23,6 +23,8 @@ NOTHING_SEEN_IN_COMMIT = (
     "no write to a store was seen inside commit, so no failure struck there; name `clients` or "
     "`calls` in the case"
 )
+NEEDS_A_COMMIT_SEEN = (Guarantee.REPLAY, Guarantee.FENCING)
+"""What failures between two calls of the sink show too little of."""
 Progress = Callable[[int, int], None]
 """Is told how many schedules have been played, and how many there are."""
 
@@ -63,7 +65,8 @@ class Certificate:
 
     groups: every fault point and group of schedules, in the order in which they were played.
     answers_to_going_back: "refuses" or "withdraws", of starts that might withdraw. not_tried: why a
-    guarantee, or a part of it, was not tried. remarks: what makes the certificate worth less.
+    guarantee, or a part of it, was not tried. unseen: why no failure struck inside `commit`, so
+    that nothing is certified; empty if one did.
     """
 
     name: str
@@ -78,12 +81,20 @@ class Certificate:
     answers_to_going_back: set[str] = field(default_factory=set)
     groups: dict[tuple[Guarantee, str], Group] = field(default_factory=dict)
     not_tried: dict[Guarantee, str] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
+    unseen: str = ""
 
     @property
     def has_passed(self) -> bool:
-        """Whether every guarantee held in every schedule."""
-        return not self.failures
+        """Whether every guarantee held in every schedule, and failures struck inside `commit`."""
+        return not self.failures and not self.unseen
+
+    @property
+    def untried(self) -> dict[Guarantee, str]:
+        """Why guarantees that no schedule has broken are not tried, although schedules were played
+        for them.
+        """
+        reason = {} if not self.unseen else dict.fromkeys(NEEDS_A_COMMIT_SEEN, self.unseen)
+        return {g: why for g, why in reason.items() if g not in self.failures}
 
 
 def certify(
@@ -99,8 +110,10 @@ def certify(
 
     allows_leftovers: staged remains are a warning. first_only: stop at the first failure. about:
     play the schedules of these guarantees alone. stride: play every stride-th schedule.
-    Raises UnknownClient, and whatever the case's own `rows`, `staged` and `kept` raise.
+    Raises CaseMisused, UnknownClient, and whatever the case's own `batch`, `staged` and `kept`
+    raise.
     """
+    batch_tried(case)
     began_s = time.monotonic()
     session = _Session(case, allows_leftovers, first_only)
     session.play_all(about, stride, progress)
@@ -147,7 +160,7 @@ class _Session:
             point.is_driver and not point.is_call and point.call.startswith("commit(")
             for point in played.points
         ):
-            self.certificate.remarks.append(NOTHING_SEEN_IN_COMMIT)
+            self.certificate.unseen = NOTHING_SEEN_IN_COMMIT
 
     def _is_done(self) -> bool:
         return self._first_only and bool(self.certificate.failures)

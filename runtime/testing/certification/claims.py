@@ -130,7 +130,9 @@ class Judge:
                     Guarantee.ATOMIC,
                     f"a row is not as it was written, {moment}",
                     repr(dict(row)),
-                    repr(expected_row(number)) if isinstance(number, int) else "a whole row",
+                    repr(expected_row(number))
+                    if isinstance(number, int)
+                    else f"the columns 'number' and 'text', as in {expected_row(7)!r}",
                 )
             found.append(number)
         counts = Counter(found)

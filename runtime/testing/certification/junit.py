@@ -2,9 +2,9 @@
 
 One test case for each fault point and guarantee, and one for each group of schedules without a
 fault point; a failure has the shortest schedule that shows it. A guarantee that was not tried is a
-case that was skipped. The form is that of the schema of
-Jenkins' xUnit plugin, which others read too. Characters that XML cannot hold are written as
-escapes.
+case that was skipped, and one that failed where nothing was seen inside `commit`. The form is that
+of the schema of Jenkins' xUnit plugin, which others read too. Characters that XML cannot hold are
+written as escapes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ def to_junit(certificate: Certificate) -> str:
     untried = [
         guarantee
         for guarantee in Guarantee
-        if not certificate.tried.get(guarantee) and guarantee not in certificate.failures
+        if not certificate.tried.get(guarantee)
+        and guarantee not in certificate.failures
+        and guarantee not in certificate.untried
     ]
+    unseen = certificate.untried
     figures = {
-        "tests": str(len(groups) + len(untried)),
-        "failures": str(sum(one.failure is not None for one in groups)),
+        "tests": str(len(groups) + len(untried) + len(unseen)),
+        "failures": str(len(unseen) + sum(one.failure is not None for one in groups)),
         "errors": "0",
         "time": _seconds(certificate.seconds),
     }
@@ -50,9 +53,10 @@ def to_junit(certificate: Certificate) -> str:
         case = _case(suite, sink, Group(guarantee, "not tried"))
         reason = f"not tried: {why_untried(certificate, guarantee)}"
         ElementTree.SubElement(case, "skipped", {"message": _text(reason)})
-    if certificate.remarks:
-        remark = ElementTree.SubElement(suite, "system-out")
-        remark.text = _block([f"warning: {one}" for one in certificate.remarks])
+    for guarantee, reason in unseen.items():
+        case = _case(suite, sink, Group(guarantee, "not tried"))
+        told = {"type": _text(guarantee.title), "message": _text(f"not tried: {reason}")}
+        ElementTree.SubElement(case, "failure", told)
     ElementTree.indent(document)
     return f"{DECLARATION}\n{ElementTree.tostring(document, encoding='unicode')}\n"
 

@@ -30,8 +30,8 @@ def report(certificate: Certificate) -> str:
                     lines += _wrapped(
                         "  cause     ", f"probably the same as above: {earlier.title}"
                     )
-    for remark in certificate.remarks:
-        lines += ["", *_wrapped("warning: ", remark)]
+    if certificate.unseen:
+        lines += ["", *_wrapped("not certified: ", certificate.unseen)]
     verdict = "certified" if certificate.has_passed else "not certified"
     lines += ["", f"{certificate.name} is {verdict}."]
     return "\n".join(lines)
@@ -43,6 +43,8 @@ def _verdict(certificate: Certificate, guarantee: Guarantee) -> str:
         return f"FAILS in {_schedules(certificate.failures[guarantee].schedules)}"
     if guarantee in certificate.warnings:
         return f"not held in {_schedules(certificate.warnings[guarantee].schedules)}, a warning"
+    if guarantee in certificate.untried:
+        return "not tried: nothing was seen inside commit"
     if not tried:
         reason = certificate.not_tried.get(guarantee)
         return f"not tried: {reason}" if reason else "not tried"
@@ -183,7 +185,7 @@ def to_json(certificate: Certificate) -> dict[str, Any]:
         "points": certificate.points,
         "schedules": certificate.schedules,
         "seconds": round(certificate.seconds, 3),
-        "remarks": certificate.remarks,
+        "remarks": [certificate.unseen] if certificate.unseen else [],
         "guarantees": [_guarantee_to_json(certificate, guarantee) for guarantee in Guarantee],
     }
 
@@ -207,6 +209,8 @@ def _guarantee_to_json(certificate: Certificate, guarantee: Guarantee) -> dict[s
             }
     if guarantee is Guarantee.BACK:
         told["answers"] = sorted(certificate.answers_to_going_back)
-    if guarantee in certificate.not_tried:
-        told["not_tried"] = certificate.not_tried[guarantee]
-    return told | {"verdict": "holds" if told["schedules"] else "not tried"}
+    not_tried = {**certificate.not_tried, **certificate.untried}
+    if guarantee in not_tried:
+        told["not_tried"] = not_tried[guarantee]
+    holds = told["schedules"] and guarantee not in certificate.untried
+    return told | {"verdict": "holds" if holds else "not tried"}

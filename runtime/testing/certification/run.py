@@ -16,7 +16,7 @@ from pathlib import Path
 
 from epochgate.runtime.api.sink import AheadOfCheckpoint
 from epochgate.runtime.store import decode_checkpoint
-from epochgate.runtime.testing.certification.case import SinkCase
+from epochgate.runtime.testing.certification.case import CaseMisused, SinkCase, rows_read
 from epochgate.runtime.testing.certification.claims import (
     ROWS_OF_LANE,
     SOURCE,
@@ -121,6 +121,7 @@ class Run:
         self.job: CertifiedJob
         self._noted = 0
         self._found: Broken | None = None
+        self._misused: CaseMisused | None = None
         self._steps_until_found: int | None = None
         self._is_going_back = self._has_failed_to_save = self._was_refused = False
 
@@ -138,6 +139,8 @@ class Run:
                 played.kept = self.case.kept(self.place)
                 played.was_refused = self._was_refused
             except GuaranteeBroken as found:
+                if self._misused is not None:
+                    raise self._misused from None
                 played.broken = found.broken
                 if self._steps_until_found is not None:
                     del self.stage.story[self._steps_until_found :]
@@ -301,7 +304,10 @@ class Run:
             return
         self.note()
         try:
-            rows = list(self.case.rows(self.place))
+            rows = rows_read(self.case, self.place)
+        except CaseMisused as error:
+            self._misused = error
+            self._find(Broken(Guarantee.ATOMIC, str(error), "", ""))
         except Exception as error:  # noqa: BLE001  # of a reader, which may raise anything
             seen, finding, expected = (
                 f"{type(error).__name__}: {error}",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Protocol
 
 from epochgate.errors import UsageError
@@ -14,6 +15,7 @@ from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.operator import Operator
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.testing.simulation import SimulatedJob
+from epochgate.runtime.testing.worlds.claims import Place
 from epochgate.runtime.testing.worlds.line import Line
 from epochgate.runtime.testing.worlds.rig import INJECTED, Rig, RowTaken
 
@@ -160,9 +162,8 @@ class WorldJob:
         """
         name = operator_id or next(iter(self.coordinators))
         coordinator = self.coordinators[name]
-        self._world.say(
-            f"coordinator {name!r} is told {', '.join(map(repr, arguments)) or 'to go'}"
-        )
+        told = f"{_called(call)}({', '.join(map(repr, arguments))})"
+        self._world.say(f"coordinator {name!r} runs {told}")
         self.rig.contexts[name].post(call, coordinator, *arguments)
         self._world.move()
 
@@ -264,3 +265,13 @@ class WorldJob:
     def account(self) -> str:
         """What is not at rest, for a person to read."""
         return self.simulated.account()
+
+
+def _called(call: Callable[..., Any]) -> str:
+    """A function by its name, a lambda by its line."""
+    function = call.func if isinstance(call, partial) else call
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__qualname__", type(function).__name__).rpartition("<locals>.")[2]
+    if name == "<lambda>" and code is not None:
+        return f"the lambda of {Place(code.co_filename, code.co_firstlineno)}"
+    return str(name)
