@@ -128,11 +128,12 @@ def _step(number: int, happening: Happening, before: dict[str, dict[str, object]
     is_default = happening.deviation is None
     because = happening.rows[0].because if happening.rows else ""
     mark = "" if is_default else f"not in the default schedule ({happening.deviation})"
+    text = "; ".join([*(call.text for call in happening.calls), happening.text])
     return TraceStep(
         number=number,
         instance=instance if instance in after else "test",
-        trigger=happening.text,
-        label=happening.text if is_default else f"{DEVIATES} {happening.text}",
+        trigger=text,
+        label=text if is_default else f"{DEVIATES} {text}",
         because=": ".join(filter(None, (mark, because))),
         rows=tuple(
             TakenRow(row.instance, row.trigger, row.source, row.dest, row.because)
@@ -159,6 +160,8 @@ def _step(number: int, happening: Happening, before: dict[str, dict[str, object]
 
 def _instance(happening: Happening) -> str:
     lane = happening.lane
+    if lane == "driver" and happening.calls:
+        return f"coordinator {happening.calls[0].operator_id}"
     if lane.startswith("task "):
         return f"task[{lane.removeprefix('task ')}]"
     if lane == "driver" and happening.rows:

@@ -76,6 +76,11 @@ class SourceCoordinator(OperatorCoordinator):
                 )
             self._aligner = Aligner(context, alignment, self._assignments.gateways)
 
+    @property
+    def enumerator(self) -> SplitEnumerator | None:
+        """The enumerator that runs; None before the start and after the end."""
+        return self._enumerator
+
     # its life
 
     def start(self) -> None:

@@ -30,7 +30,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "one_of": st.one_of(st.integers(), st.text(max_size=2)),
     "from_regex": st.from_regex("a+", fullmatch=True),
     "from_type": st.from_type(bool),
-    "recursive": st.recursive(st.none(), lambda inner: st.lists(inner, max_size=2)),
+    "recursive": st.recursive(st.none(), st.lists),
     "permutations": st.permutations([1, 2, 3]),
     "dates": st.dates(),
     "composite": pairs(),

@@ -242,7 +242,7 @@ def test_a_run_that_does_not_repeat_is_named_with_its_first_divergence() -> None
 
     with pytest.raises(NotRepeatable) as refused:
         simulate(body)()
-    assert "receives event [2, " in str(refused.value)
+    assert "sends to task 0: event [2, " in str(refused.value)
     assert "Make it depend on what it is told alone" in str(refused.value)
 
 

@@ -153,6 +153,42 @@ def test_a_report_names_the_splits_that_are_sent_and_the_positions_they_are_open
     assert re.search(r"opens split 'from \d+' at position \d+", told)
 
 
+def test_a_report_shows_the_splits_that_came_back_and_what_the_enumerator_has() -> None:
+    found = found_by(lambda world: read_once(world, Numbers(8, Forgetting), range(8)), 100)
+    told = report("numbers", found)
+    lost = re.search(r"calls Forgetting\.add_splits_back\(\['(from \d)'\], \d\)", told)
+    assert lost is not None
+    assert f": event with splits '{lost[1]}'" in told, "it was sent to the task that has died"
+    assert "  enumerator source  " in told
+    assert re.search(r" splits = \[\]\n", told)
+
+
+def test_a_report_shows_calls_of_the_coordinator_the_events_and_aborts_far_from_the_fault() -> None:
+    def body(world: World) -> None:
+        job = world.job(RulesProvider(ForgetfulRules), operators=Applying, subtasks=2)
+        job.coordinator.change("b")
+        world.move()
+        job.kill(1)
+        world.move(9)
+        job.checkpoint()
+        world.strike("late-snapshot")
+        job.checkpoint()
+        job.kill(0)
+        world.calm()
+        assert [task.rule for task in job.operators] == [job.coordinator.rule] * 2
+
+    found = found_by(body, 1)
+    told = report("rules", found)
+    assert "sends to task 1: event [2, 'b']" in told
+    assert "receives event [2, 'b']" in told
+    assert (
+        "calls ForgetfulRules.execution_attempt_failed(1, 0, 'a fault of the simulation')" in told
+    )
+    assert "calls ForgetfulRules.subtask_reset(1, 0)" in told
+    assert "calls ForgetfulRules.execution_attempt_ready(1, 1)" in told
+    assert "steps by the default schedule" in told
+
+
 def rules(make: type[Rules]) -> Callable[[World], Any]:
     def body(world: World) -> None:
         agree(

@@ -17,7 +17,7 @@ from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.testing.simulation import SimulatedJob
 from epochgate.runtime.testing.worlds.claims import Place
 from epochgate.runtime.testing.worlds.line import Line
-from epochgate.runtime.testing.worlds.rig import INJECTED, Rig, RowTaken
+from epochgate.runtime.testing.worlds.rig import INJECTED, Call, Rig, RowTaken
 
 
 class NoSuchSubtask(UsageError):
@@ -189,13 +189,20 @@ class WorldJob:
         """See what has come up in the last step."""
         if self.line.simulated_start != self.simulated.starts:
             self.line = Line(self.simulated)
-        self.rig.watch_tasks()
+        self.rig.look_around()
 
     def take_rows(self) -> list[RowTaken]:
         """The rows of the last step."""
         rows = list(self.rig.rows)
         self.rig.rows.clear()
         return rows
+
+    def take_calls(self) -> list[Call]:
+        """The calls of the user's coordinators in the last step."""
+        calls = list(self.rig.calls)
+        self.rig.calls.clear()
+        self.rig.sent.clear()
+        return calls
 
     def is_at_rest(self) -> bool:
         """Whether nothing is under way; what is late may come."""

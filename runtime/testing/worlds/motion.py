@@ -15,6 +15,7 @@ from epochgate.runtime.testing.worlds.claims import Claim, ClaimBroken, Claims
 from epochgate.runtime.testing.worlds.faults import FAULTS
 from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.line import DRIVER, Mover
+from epochgate.runtime.testing.worlds.rig import Call
 from epochgate.runtime.testing.worlds.schedule import DELAY, GO_ON, HOLD, At, Choosing, Deviation
 from epochgate.runtime.testing.worlds.trace import TEST, Happening, handled, states, told
 
@@ -153,9 +154,9 @@ class Motion:
         job.look_around()
         if is_of_test:
             lane, text = TEST, f"{text} ({lane})"
-        rows = job.take_rows()
+        rows, calls = job.take_rows(), job.take_calls()
         shown = None if is_of_test else deviation
-        self._append(Happening(self.at, job.now_s, lane, text, shown, rows))
+        self._append(Happening(self.at, job.now_s, lane, text, shown, rows, calls))
         self._judge()
         return True
 
@@ -165,12 +166,14 @@ class Motion:
         has_moved = job.line.move(mover)
         job.look_around()
         if has_moved or mover == DRIVER:
-            self._note_step(lane, handled(job.rig.rows) if mover == DRIVER else text)
+            words = handled(job.rig.rows, job.rig.sent) if mover == DRIVER else text
+            self._note_step(lane, words)
         return has_moved
 
     def _note_step(self, lane: str, text: str) -> None:
         job = self.the_job
-        self._note(Happening(self.at, job.now_s, lane, text, None, job.take_rows()))
+        rows, calls = job.take_rows(), job.take_calls()
+        self._note(Happening(self.at, job.now_s, lane, text, None, rows, calls))
         self._judge()
 
     def _note(self, happening: Happening) -> None:
@@ -191,6 +194,10 @@ class Motion:
     def note(self, lane: str, text: str) -> None:
         """Note what user code does within a step, for every report to show."""
         self._append(Happening(self.at, self.the_job.now_s, lane, text, is_telling=True))
+
+    def note_call(self, operator_id: str, text: str) -> None:
+        """Note a call of user code on the driver within a step, as those of coordinators."""
+        self.the_job.rig.calls.append(Call(operator_id, text))
 
     def _judge(self) -> None:
         job = self._job

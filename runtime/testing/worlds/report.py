@@ -23,6 +23,13 @@ AROUND: Final = 12
 DECISIVE: Final = re.compile(r"receives .*(barrier|acknowledgement) of checkpoint|state to restore")
 DECISIVE_MAX: Final = 8
 """How many of the last snapshots and restores are shown."""
+OF_USER: Final = re.compile(
+    r"(receives|sends) .*event |is aborted|decline of checkpoint|opens split"
+)
+OF_USER_MAX: Final = 24
+"""How many of the last steps are shown that call the user's code on the driver, carry an event or
+tell of an abort.
+"""
 
 
 class SimulationFailed(AssertionError):
@@ -171,12 +178,14 @@ def lanes_of(trace: Sequence[Happening]) -> list[str]:
 
 
 def _shown(trace: Sequence[Happening]) -> set[int]:
-    """The steps at which something deviates, those after, the last ones, and the last snapshots and
-    restores.
+    """The steps at which something deviates, those after, the last ones, the last snapshots and
+    restores, and the last that concern the user's code.
     """
     shown = set(range(max(0, len(trace) - AROUND), len(trace)))
     decisive = [n for n, happening in enumerate(trace) if DECISIVE.search(happening.text)]
     shown.update(decisive[-DECISIVE_MAX:])
+    of_user = [n for n, one in enumerate(trace) if one.calls or OF_USER.search(one.text)]
+    shown.update(of_user[-OF_USER_MAX:])
     for position, happening in enumerate(trace):
         if happening.deviation is not None:
             shown |= set(range(max(0, position - 2), min(len(trace), position + AROUND // 2)))
@@ -201,6 +210,9 @@ def _row(happening: Happening, names: list[str], width: int, has_rows: bool) -> 
     yield f"{mark}{step:>6} {indent}{lines[0]}"
     for line in lines[1:]:
         yield f"        {indent}{line}"
+    for call in happening.calls:
+        for line in wrap(f"calls {call.text}", room - 2, subsequent_indent="  "):
+            yield f"        {indent}  {line}"
     if has_rows:
         for row in happening.rows:
             for line in wrap(str(row), room - 2, subsequent_indent="  "):

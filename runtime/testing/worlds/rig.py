@@ -26,6 +26,8 @@ from epochgate.runtime.api.operator import Operator, Program, Work
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.post_commits import AfterCommit
+from epochgate.runtime.source import SplitEnumerator
+from epochgate.runtime.source.coordinator import SourceCoordinator
 from epochgate.runtime.store import CheckpointShelf
 from epochgate.runtime.testing.faulty_transport import FaultyTransport
 from epochgate.runtime.testing.in_process import InProcessTransport
@@ -60,6 +62,14 @@ class RowTaken:
     def __str__(self) -> str:
         arrow = f" → {self.dest}" if self.dest != self.source else ""
         return f"{self.instance}.{self.trigger}: {self.source}{arrow} ({self.because})"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the user's coordinator or enumerator; `text` says it as it was made."""
+
+    operator_id: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -111,12 +121,18 @@ class Rig:
         self.setup, self.strikes = setup, Strikes()
         self.rows: list[RowTaken] = []
         """Of the step under way."""
+        self.calls: list[Call] = []
+        """Of the step under way."""
+        self.sent: list[tuple[int, Any]] = []
+        """The events that coordinators have sent in the step under way, each with its subtask."""
         self.taken: set[tuple[str, str, Row]] = set()
         """Every row of the driver's machines that was taken, for the feedback."""
         self.errors: list[str] = []
         """What user code has raised, each as the runtime reports it."""
         self.contexts: dict[str, CoordinatorContext] = {}
         self.coordinators: dict[str, OperatorCoordinator] = {}
+        self.enumerators: dict[str, SplitEnumerator] = {}
+        """The last one of each source, also once its job is over."""
         self.committers: list[Committer] = []
         self.shelf = CheckpointShelf()
         self._parts: Prepared
@@ -136,7 +152,7 @@ class Rig:
         self.contexts.clear()
         self.coordinators.clear()
         for provider in self._parts.configuration.providers:
-            _lead(provider, "create", partial(self._create, provider.operator_id))
+            lead(provider, "create", partial(self._create, provider.operator_id))
         return self._parts.configuration
 
     def _create(
@@ -147,13 +163,29 @@ class Rig:
     ) -> OperatorCoordinator:
         coordinator = create(context)
         self.contexts[operator_id], self.coordinators[operator_id] = context, coordinator
-        _Snapshots(coordinator, context, self.strikes)
+        called = partial(self._called, operator_id, coordinator)
+        _Snapshots(coordinator, context, self.strikes, called)
+        for method in CALLS:
+            lead(coordinator, method, partial(self._lead_call, called, method))
         return coordinator
+
+    def _called(
+        self, operator_id: str, coordinator: OperatorCoordinator, method: str, *arguments: Any
+    ) -> None:
+        if not type(coordinator).__module__.startswith("epochgate."):
+            told = ", ".join(short(each) for each in arguments if isinstance(each, PLAIN))
+            self.calls.append(Call(operator_id, f"{type(coordinator).__name__}.{method}({told})"))
+
+    def _lead_call(
+        self, called: Callable[..., None], method: str, call: Callable[..., Any], *arguments: Any
+    ) -> Any:
+        called(method, *arguments)
+        return call(*arguments)
 
     def _committer(self) -> Committer | None:
         committer = self._parts.committer
         if committer is not None:
-            _lead(committer, "commit", self._commit)
+            lead(committer, "commit", self._commit)
             self.committers.append(committer)
         return committer
 
@@ -184,7 +216,14 @@ class Rig:
         self.errors.append(reason)
         end(reason)
 
-    def watch_tasks(self) -> None:
+    def look_around(self) -> None:
+        """See the enumerators and the processes that came up in the last step."""
+        for operator_id, coordinator in self.coordinators.items():
+            if isinstance(coordinator, SourceCoordinator) and coordinator.enumerator is not None:
+                self.enumerators[operator_id] = coordinator.enumerator
+        self._watch_tasks()
+
+    def _watch_tasks(self) -> None:
         """Hear of the rows that are taken in processes, those that came up since included."""
         for process in self.simulated.transport.processes.values():
             system = process.worker.task.system
@@ -197,6 +236,8 @@ class Rig:
         name = _name(machine)
         self.taken.add((name, source, row))
         self._note(name, machine, source, row)
+        if row.trigger == "send" and name == "gateway":
+            self.sent.append((machine.index[1], arguments[1].event))
         is_of_user = (name, row.trigger) in RAISED
         reason = next((a for a in arguments if isinstance(a, str)), "") if is_of_user else ""
         if reason and INJECTED not in reason:
@@ -234,6 +275,21 @@ RAISED: Final = {("attempt", "fail"), ("holder", "fail_job"), ("holder", "start_
 """The triggers by which errors of user code reach the machines."""
 
 
+CALLS: Final = (
+    "start",
+    "execution_attempt_ready",
+    "execution_attempt_failed",
+    "subtask_reset",
+    "notify_checkpoint_complete",
+    "handle_event_from_operator",
+    "handle_client_request",
+    "close",
+)
+"""The methods of a coordinator whose calls a report shows, beside those of `_Snapshots`."""
+PLAIN: Final = (type(None), bool, int, float, str, bytes, list, tuple, dict)
+SHOWN_MAX: Final = 60
+
+
 class _Snapshots:
     """Leads a coordinator's checkpoint through the faults of the world.
 
@@ -242,13 +298,17 @@ class _Snapshots:
     """
 
     def __init__(
-        self, coordinator: OperatorCoordinator, context: CoordinatorContext, strikes: Strikes
+        self,
+        coordinator: OperatorCoordinator,
+        context: CoordinatorContext,
+        strikes: Strikes,
+        called: Callable[..., None],
     ) -> None:
-        self._context, self._strikes = context, strikes
+        self._context, self._strikes, self._called = context, strikes, called
         self._unasked: set[int] = set()
-        _lead(coordinator, "checkpoint", self._checkpoint)
-        _lead(coordinator, "reset_to_checkpoint", self._reset)
-        _lead(coordinator, "notify_checkpoint_aborted", self._aborted)
+        lead(coordinator, "checkpoint", self._checkpoint)
+        lead(coordinator, "reset_to_checkpoint", self._reset)
+        lead(coordinator, "notify_checkpoint_aborted", self._aborted)
 
     def _checkpoint(
         self, checkpoint: Callable[..., None], checkpoint_id: int, result: Future[bytes]
@@ -258,9 +318,11 @@ class _Snapshots:
             self._unasked.add(checkpoint_id)
             self._context.post_later(LATE_S, self._ask, checkpoint, checkpoint_id, result)
         elif fate == "fail":
+            self._called("checkpoint", checkpoint_id)
             checkpoint(checkpoint_id, Future())
             result.set_exception(FaultInjected(INJECTED))
         else:
+            self._called("checkpoint", checkpoint_id)
             checkpoint(checkpoint_id, result)
 
     def _ask(
@@ -268,20 +330,23 @@ class _Snapshots:
     ) -> None:
         if checkpoint_id in self._unasked:
             self._unasked.discard(checkpoint_id)
+            self._called("checkpoint", checkpoint_id)
             checkpoint(checkpoint_id, result)
 
     def _reset(self, reset: Callable[..., None], checkpoint_id: int, state: bytes | None) -> None:
         self._unasked.clear()
+        self._called("reset_to_checkpoint", checkpoint_id, state)
         reset(checkpoint_id, state)
 
     def _aborted(self, aborted: Callable[[int], None], checkpoint_id: int) -> None:
         if checkpoint_id in self._unasked:
             self._unasked.discard(checkpoint_id)
         else:
+            self._called("notify_checkpoint_aborted", checkpoint_id)
             aborted(checkpoint_id)
 
 
-def _lead(user_code: Any, method: str, through: Callable[..., Any]) -> None:
+def lead(user_code: Any, method: str, through: Callable[..., Any]) -> None:
     """Let calls of a method of one object go through a function that gets the method first; an
     object that serves several starts is led once for each of them.
     """
@@ -299,3 +364,9 @@ def _lead(user_code: Any, method: str, through: Callable[..., Any]) -> None:
 def _name(machine: Machine) -> str:
     names: dict[type[Machine], str] = {k: name for name, k in machine.system.MACHINES.items()}
     return names[type(machine)]
+
+
+def short(value: Any) -> str:
+    """A value in one line that is not too long."""
+    text = repr(value).replace("\n", " ")
+    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 1] + "…"

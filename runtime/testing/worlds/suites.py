@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Final
 
 from epochgate.runtime.api.committer import Committables, Committer
@@ -31,6 +32,7 @@ from epochgate.runtime.source import (
     SplitEnumeratorContext,
 )
 from epochgate.runtime.testing.worlds.job import WorldJob
+from epochgate.runtime.testing.worlds.rig import lead
 from epochgate.runtime.testing.worlds.world import World
 
 SHOWN_MAX: Final = 20
@@ -108,6 +110,11 @@ def read_once(
         if position is not None:
             positions.append(position)
 
+    def returned(enumerator: SplitEnumerator, splits: list[SourceSplit], subtask: int) -> None:
+        ids = [split.split_id for split in splits]
+        told = f"{type(enumerator).__name__}.add_splits_back({ids}, {subtask})"
+        world.note_call(SOURCE, told)
+
     def committed() -> Counter[str]:
         return Counter(
             repr(record)
@@ -124,7 +131,7 @@ def read_once(
         shows=lambda: f"too much: {_told(committed() - due)}",
     )
     job = world.job(
-        SourceProvider(SOURCE, source),
+        SourceProvider(SOURCE, WatchedSource(source, opened, returned)),
         program=lambda subtask: PacedProgram(
             SourceOperator(WatchedSource(source, opened)), None, SinkOperator(RecordSink(None))
         ),
@@ -149,14 +156,34 @@ Opened = Callable[[int, SourceSplit, Any], None]
 """Hears of each split that a subtask opens, and of the position."""
 
 
-class WatchedSource(Source):
-    """A source whose readers say which splits they open, and where."""
+Returned = Callable[[SplitEnumerator, list[SourceSplit], int], None]
+"""Hears of the splits that an enumerator gets back from a subtask."""
 
-    def __init__(self, source: Source, opened: Opened) -> None:
-        self._source, self._opened = source, opened
+
+class WatchedSource(Source):
+    """A source whose readers say which splits they open, and where, and whose enumerators say which
+    came back.
+    """
+
+    def __init__(self, source: Source, opened: Opened, returned: Returned | None = None) -> None:
+        self._source, self._opened, self._returned = source, opened, returned
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
-        return self._source.create_enumerator(context, state)
+        enumerator = self._source.create_enumerator(context, state)
+        if self._returned is not None:
+            lead(enumerator, "add_splits_back", partial(self._note_returned, enumerator))
+        return enumerator
+
+    def _note_returned(
+        self,
+        enumerator: SplitEnumerator,
+        add_splits_back: Callable[[list[SourceSplit], int], None],
+        splits: list[SourceSplit],
+        subtask: int,
+    ) -> None:
+        assert self._returned is not None
+        self._returned(enumerator, splits, subtask)
+        add_splits_back(splits, subtask)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         return WatchedReader(self._source.create_reader(context), context.subtask, self._opened)

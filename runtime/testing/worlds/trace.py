@@ -4,19 +4,19 @@ took. The words of a move are made before it, from the message that is about to 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochgate.runtime.api.plain_values import PLAIN_TYPES
-from epochgate.runtime.source import events
+from epochgate.runtime.source import SourceSplit, SplitEnumerator, events
 from epochgate.runtime.source.split import unpack_splits
 from epochgate.runtime.testing.worlds.line import Mover
-from epochgate.runtime.testing.worlds.rig import Rig, RowTaken
+from epochgate.runtime.testing.worlds.rig import SHOWN_MAX, Call, Rig, RowTaken
 from epochgate.runtime.testing.worlds.schedule import At, Deviation
 
 TEST: Final = "test"
-SHOWN_MAX: Final = 60
 
 
 @dataclass
@@ -29,6 +29,8 @@ class Happening:
     text: str
     deviation: Deviation | None = None
     rows: list[RowTaken] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    """The calls of the user's coordinators in it."""
     is_telling: bool = False
     """Whether every report shows it, however far from a deviation it is."""
     after: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -71,8 +73,9 @@ def states(rig: Rig) -> dict[str, dict[str, Any]]:
         "store": {"checkpoints": sorted(shelf.checkpoints)},
     }
     for operator_id in rig.coordinators:
-        name = _coordinator(operator_id)
-        found[name] = {**own.get(name, {})}
+        for name in (_coordinator(operator_id), _enumerator(operator_id)):
+            if name in own or name == _coordinator(operator_id):
+                found[name] = {**own.get(name, {})}
     for subtask in range(rig.setup.subtasks):
         found[_task(subtask)] = {"state": "gone", "to_task": [], "to_driver": []}
     for process in rig.simulated.transport.processes.values():
@@ -93,6 +96,24 @@ def _coordinator(operator_id: str) -> str:
     return f"coordinator {operator_id}"
 
 
+def _enumerator(operator_id: str) -> str:
+    return f"enumerator {operator_id}"
+
+
+def _of_enumerator(enumerator: SplitEnumerator) -> dict[str, str]:
+    """Its attributes, also those of epochgate's own queue of splits; splits by their ids."""
+    named = {name: _with_ids(value) for name, value in vars(enumerator).items()}
+    return {name.lstrip("_"): short(repr(v)) for name, v in named.items() if _is_plain(v)}
+
+
+def _with_ids(value: Any) -> Any:
+    if isinstance(value, SourceSplit):
+        return value.split_id
+    if isinstance(value, list | tuple | deque):
+        return [_with_ids(each) for each in value]
+    return value
+
+
 def _task(subtask: int) -> str:
     return f"task[{subtask}]"
 
@@ -105,6 +126,8 @@ def own_values(rig: Rig) -> dict[str, dict[str, str]]:
         _coordinator(operator_id): _plain(coordinator)
         for operator_id, coordinator in rig.coordinators.items()
     }
+    for operator_id, enumerator in rig.enumerators.items():
+        found[_enumerator(operator_id)] = _of_enumerator(enumerator)
     for subtask in range(rig.setup.subtasks):
         opened = rig.operators(subtask) or {}
         own = {
@@ -143,8 +166,14 @@ def _shown(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else short(value)
 
 
-def handled(rows: Sequence[RowTaken]) -> str:
-    """What the driver did in one event: the first row that led elsewhere, or the first."""
+def handled(rows: Sequence[RowTaken], sent: Sequence[tuple[int, Any]] = ()) -> str:
+    """What the driver did in one event: what it sent, the first row that led elsewhere, or the
+    first.
+    """
+    if sent:
+        return ", ".join(
+            f"sends to task {subtask}: event {_event(event)}" for subtask, event in sent
+        )
     if not rows:
         return "runs a call on its queue"
     row = next((row for row in rows if row.dest != row.source), rows[0])
