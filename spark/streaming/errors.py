@@ -93,6 +93,30 @@ class OffsetsChanged(BatchRefused):
         )
 
 
+class LocationTemporary(UsageError):
+    """The query has no checkpoint location, so Spark has made a temporary one: its path."""
+
+    def __str__(self) -> str:
+        return (
+            f"the query has no checkpoint location: Spark keeps it in {self.args[0]!r}, which no "
+            "other start uses. The next start would be a new query that reads its sources from "
+            "the beginning, and `once` would call the function for rows that are written. The "
+            'function was not called. Set .option("checkpointLocation", ...) on the query.'
+        )
+
+
+class LocationDiffers(UsageError):
+    """`once` was given another checkpoint location than the query has: given, that of the query."""
+
+    def __str__(self) -> str:
+        given, found = self.args
+        return (
+            f"`once` was given checkpoint={given!r}, and the query has the checkpoint location "
+            f"{found!r}: a copied or emptied location would not be noticed. The function was not "
+            f"called. Give checkpoint={found!r}."
+        )
+
+
 class OptionsWrong(UsageError):
     """The options of the sink are incomplete or not valid."""
 

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,8 @@ from epochgate.spark.streaming import (
 from tests.runtime.objects.stores import Memory
 from tests.spark.tables import delta_replay, iceberg_replay
 
-FRAME: Any = object()
+FRAME: Any = SimpleNamespace(sparkSession=object())
+"""As of Spark Connect, which tells a function nothing of its query."""
 
 
 @dataclass
