@@ -14,6 +14,8 @@ from epochgate.spark.streaming.errors import (
     NoQuery as NoQuery,
     OffsetsChanged as OffsetsChanged,
     OptionsWrong as OptionsWrong,
+    TransactionMissing as TransactionMissing,
+    TransactionTaken as TransactionTaken,
 )
 from epochgate.spark.streaming.guarding import once as once
 from epochgate.spark.streaming.ledgers import (
