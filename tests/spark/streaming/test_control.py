@@ -107,8 +107,9 @@ def test_a_batch_that_runs_again_after_an_update_sees_what_it_saw_before(query: 
         raise RuntimeError("as a bug would")
 
     query.land(2)
-    with pytest.raises(StreamingQueryException, match="as a bug would"):
+    with pytest.raises(StreamingQueryException, match="as a bug would") as raised:
         query.run(fail)
+    assert "limit = 900   as it was initially" in str(raised.value)
     query.control.update(limit=700)
     query.run()
     assert seen == [(0, 900)]
