@@ -93,6 +93,36 @@ class OffsetsChanged(BatchRefused):
         )
 
 
+class TargetOfAnotherQuery(UsageError):
+    """The directory of Parquet files belongs to another query: target, its query, this query."""
+
+    def __str__(self) -> str:
+        target, owner, query = self.args
+        return (
+            f"{target} holds Parquet files of {owner}, and this is {query}: such a directory "
+            "belongs to one query, or to DataFrames. Nothing was committed. Give another path. "
+            "If the checkpoint location is new and the rows are the same, use the previous "
+            "location: a new one is a new query."
+        )
+
+
+class ColumnsDiffer(UsageError):
+    """A batch has other columns than the target: target, columns of the target, of the batch."""
+
+    def __str__(self) -> str:
+        target, agreed, found = self.args
+        return (
+            f"the columns of the batch are not those of {target}.\n  target: {agreed}\n"
+            f"  batch:  {found}\nA batch has every column, in the order of the target, also "
+            "those without a value. Nothing of it is visible. Put them in order before writeStream "
+            'or write, as in df.select("id", "amount"), or write to another target.'
+        )
+
+
+class OnceUnusable(UsageError):
+    """An argument of `once` is not valid: what is wrong, and what to write."""
+
+
 class LocationTemporary(UsageError):
     """The query has no checkpoint location, so Spark has made a temporary one: its path."""
 
