@@ -1,17 +1,18 @@
 """The options of the sink: which target they name, and what the user accepts.
 
-Decides how a target is written in `option(...)`, and which combinations are refused. Pure.
+Decides how a target is written in `option(...)`, and which combinations are refused. Opens nothing.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from epochgate.models.query_batch import EMPTIED, LATE, MOVED
-from epochgate.runtime.objects.client import is_url
-from epochgate.runtime.sizes import parse_size_bytes
+from epochgate.runtime.objects.client import is_remote, is_url
+from epochgate.runtime.sizes import InvalidSize, parse_size_bytes
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.identity import location_of
 
@@ -26,10 +27,10 @@ OPTIONS: Final[Mapping[str, str]] = {
     "table": "of iceberg CATALOG.NAMESPACE.TABLE, of postgres SCHEMA.TABLE",
     "dsn": "of postgres, as libpq takes it",
     "partitionBy": "of parquet: columns, with commas between them",
-    "fileBytes": "at this size a file ends, such as 128MB",
+    "fileBytes": "at this size a file ends: bytes, or a number and a unit, such as 256MB",
     "movedFrom": "the checkpoint location of before, if it was moved",
     "replaces": "the id of the query that had this location, if its rows shall come again",
-    "lateStart": "true: earlier batches of the query went elsewhere",
+    "lateStart": "true or false: earlier batches of the query were written elsewhere",
 }
 _OF_SPARK = ("checkpointlocation", "queryname", "checkpoint", "mode")
 _NEEDED: Final = {
@@ -106,14 +107,41 @@ def parse(given: Mapping[str, str]) -> SinkOptions:
         Accepted(
             options.get("movedfrom", ""),
             options.get("replaces", ""),
-            options.get("latestart", "").lower() == "true",
+            _is_true("lateStart", options.get("latestart", "false")),
         ),
     )
 
 
+def _is_true(option: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise OptionsWrong(f"the option {option!r} is {text!r}; give 'true' or 'false'")
+    return text.lower() == "true"
+
+
+def _bytes(option: str, text: str) -> int:
+    """A number without a unit is one of bytes, as in the options of Spark."""
+    try:
+        size = int(text) if text.strip().isdecimal() else parse_size_bytes(text)
+    except InvalidSize as error:
+        raise OptionsWrong(f"the option {option!r}: {error}") from error
+    if size < 1:
+        raise OptionsWrong(f"the option {option!r} is {text!r}; a file has 1 byte at least")
+    return size
+
+
+def _insist_on_place(kind: str, path: str) -> None:
+    if is_remote(path) and not (kind == PARQUET and is_url(path)):
+        stores = " For Parquet files also s3://, gs:// or abfss://." if kind == PARQUET else ""
+        raise OptionsWrong(
+            f"the option 'path' is {path!r}, and the sink {kind!r} does not write there: give a "
+            f"directory that is mounted wherever tasks run.{stores}"
+        )
+    if os.path.isfile(path):
+        raise OptionsWrong(f"the option 'path' is {path!r}, which is a file; give a directory")
+
+
 def _target(kind: str, options: Mapping[str, str]) -> BatchTarget:
-    size = options.get("filebytes", "256MB")
-    file_bytes = parse_size_bytes(size)
+    file_bytes = _bytes("fileBytes", options.get("filebytes", "256MB"))
     if kind == POSTGRES:
         from epochgate.spark.extras import library
 
@@ -122,6 +150,9 @@ def _target(kind: str, options: Mapping[str, str]) -> BatchTarget:
 
         return PostgresBatches(options["dsn"], options["table"])
     if kind == ICEBERG:
+        from epochgate.spark.extras import library
+
+        library("pyiceberg", what="writing to Iceberg tables", extra=ICEBERG)
         from epochgate.spark.streaming.targets.iceberg import IcebergBatches
 
         catalog, _, table = options["table"].partition(".")
@@ -132,7 +163,11 @@ def _target(kind: str, options: Mapping[str, str]) -> BatchTarget:
         }
         return IcebergBatches(catalog, table, properties, file_bytes)
     path = location_of(options["path"])
+    _insist_on_place(kind, path)
     if kind == DELTA:
+        from epochgate.spark.extras import library
+
+        library("deltalake", what="writing to Delta tables", extra=DELTA)
         from epochgate.spark.streaming.targets.delta import DeltaBatches
 
         return DeltaBatches(path, file_bytes)

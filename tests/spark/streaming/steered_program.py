@@ -17,6 +17,7 @@ from pyspark.sql.functions import lit
 
 from epochgate.spark.session import local_session
 from epochgate.spark.streaming import Control
+from tests.spark.shared import executor_settings
 
 
 def control_in(folder: Path) -> Control:
@@ -55,5 +56,5 @@ def run_query(spark: Any, folder: Path, *, waits_in: int = -1) -> None:
 
 if __name__ == "__main__":
     folder, waits_in, *master = sys.argv[1:]
-    with local_session(*(master or ["local[1]"])) as session:
+    with local_session(*(master or ["local[1]"]), settings=executor_settings()) as session:
         run_query(session, Path(folder), waits_in=int(waits_in))
