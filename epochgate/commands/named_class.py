@@ -17,6 +17,11 @@ def named_class(name: str, unknown: type[UsageError]) -> tuple[str, str, Any]:
     Raises `unknown` for a name without a module, and for a module that is not there.
     """
     module_name, _, attribute = name.partition(":")
+    if module_name.endswith(".py"):
+        dotted = ".".join(Path(module_name).with_suffix("").parts)
+        raise unknown(
+            f"{name!r} names a file; write the module: {dotted}{':' * bool(attribute)}{attribute}"
+        )
     if not module_name or module_name.startswith("."):
         raise unknown(f"{name!r} names no module; write it as package.module:Class")
     sys.path.insert(0, str(Path.cwd()))

@@ -75,7 +75,7 @@ def _own(name: str, found: Found) -> Own:
         "took": f"{found.seconds:.1f} s",
     }
     drawn = [f"{label} = {value!r}" for label, value in failure.drawn]
-    keep = [*drawn, *([""] if drawn else []), *replayed_by(name, failure)]
+    keep = [*drawn, *([""] if drawn else []), *replayed_by(name, failure, found.node)]
     return Own(figures, report(name, found), "\n".join(keep))
 
 
@@ -85,7 +85,7 @@ def _result(name: str, found: Found) -> Result:
     assert failure.broken is not None
     broken = failure.broken
     file, line = ("", 0) if broken.place is None else (broken.place.file, broken.place.line)
-    kind = "always" if broken.kind == "always" else "assertion"
+    kind = broken.kind if broken.kind in ("always", "eventually") else "assertion"
     claim = PropertyResult(
         kind, broken.claim, broken.claim, Verdict.FAIL, file, line, broken.detail
     )

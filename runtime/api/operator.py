@@ -70,10 +70,21 @@ class OperatorContext:
     now_s: Callable[[], float] = time.monotonic
 
 
+class _NotOpened:
+    """Stands for the context until `Operator.open` has set it."""
+
+    def __get__(self, operator: object, kind: type) -> OperatorContext:
+        raise AttributeError(
+            f"{kind.__name__} has no `context`: call super().open(context, state) in its `open`"
+        )
+
+
 class Operator(ABC):
     """A part of a program with state of its own. An exception of a method fails the attempt; a
     FatalTaskError fails the job. Source: Flink's StreamOperator and OperatorEventHandler.
     """
+
+    context = _NotOpened()
 
     def open(self, context: OperatorContext, state: bytes | None) -> None:
         """Restore `state`, the result of an earlier attempt's `snapshot`; None means no state.

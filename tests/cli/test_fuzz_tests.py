@@ -87,6 +87,8 @@ def test_a_plain_function_of_a_world_is_a_test_as_well(capsys: pytest.CaptureFix
 def test_what_is_no_test_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["fuzz", f"{MODULE}:no_test"]) == 2
     assert "is no simulated test, and holds none; decorate" in capsys.readouterr().err
+    assert cli.main(["fuzz", "tests/worlds/fuzzed.py:right"]) == 2
+    assert f"names a file; write the module: {MODULE}:right\n" in capsys.readouterr().err
     assert cli.main(["fuzz", "--jobs", "2"]) == 2
     assert "--jobs is for simulated tests of your own: name them" in capsys.readouterr().err
 

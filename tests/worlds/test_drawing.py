@@ -23,7 +23,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "tuples": st.tuples(st.integers(), st.booleans()),
     "fixed_dictionaries": st.fixed_dictionaries({"a": st.integers()}),
     "dictionaries": st.dictionaries(st.text(max_size=2), st.integers()),
-    "builds": st.builds(dict, a=st.integers()),
+    "builds": st.builds(complex, st.integers(0, 3)),
     "map": st.integers().map(str),
     "filter": st.integers().filter(bool),
     "flatmap": st.integers(0, 3).flatmap(st.just),

@@ -37,9 +37,13 @@ class Place:
     line: int
 
     def __str__(self) -> str:
+        return f"{self.shown}:{self.line}"
+
+    @property
+    def shown(self) -> Path:
+        """The file, from the folder in which this runs if it is below."""
         path = Path(self.file)
-        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-        return f"{shown}:{self.line}"
+        return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 class ClaimBroken(EpochgateError):

@@ -78,7 +78,9 @@ class Exploration:
     found: Explored = field(init=False)
 
     def __post_init__(self) -> None:
-        self.found = Explored(faults_max=self.faults_max, delays_max=self.delays_max)
+        self.found = Explored(
+            self.search.node, faults_max=self.faults_max, delays_max=self.delays_max
+        )
         self._seen: dict[bytes, list[Budget]] = {}
         self._waiting: deque[Schedule] = deque([()])
 

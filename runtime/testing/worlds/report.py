@@ -100,7 +100,7 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
         yield "the state of your objects at that point:"
         yield from _own(failure)
         yield ""
-    replay, *kept = replayed_by(name, failure)
+    replay, *kept = replayed_by(name, failure, found.node)
     yield replay
     if found.first is not None and found.tries and found.first.deviations != failure.deviations:
         yield (
@@ -110,11 +110,11 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
     yield from kept
 
 
-def replayed_by(name: str, failure: Run) -> list[str]:
+def replayed_by(name: str, failure: Run, node: str) -> list[str]:
     """How a schedule is run again, and kept as a test."""
     word = token(failure)
     return [
-        f"replay    pytest ... --epochgate-replay={word}",
+        f"replay    pytest {node or '...'} --epochgate-replay={word}",
         "keep      beside the test, with `from epochgate.testing import replay`:",
         f"              test_{_short_name(name)}_again = replay({_last(name)}, {word!r})",
     ]

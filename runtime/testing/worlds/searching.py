@@ -54,8 +54,9 @@ class NotReplayed(UsageError, AssertionError):
 
 @dataclass
 class Found:
-    """What a search came to, over all its runs."""
+    """What a search came to, over all its runs; `node` is pytest's name of the test."""
 
+    node: str = ""
     runs: int = 0
     seeds: int = 0
     """How many seeds were tried, beside the default schedule; a seed whose draws the test refuses
@@ -141,6 +142,7 @@ class Search:
     body: Body
     kinds: tuple[str, ...]
     faults_max: int
+    node: str = ""
 
     def at_random(
         self,
@@ -166,7 +168,7 @@ class Search:
         """Run the default schedule, and one for each seed, up to the first that fails, which is not
         shrunk. Raises NotRepeatable.
         """
-        found, began_s = Found(), _now_s()
+        found, began_s = Found(self.node), _now_s()
         with guarded() as escapes, silent():
             steps = self._reach(self._default(found, escapes), found, escapes)
             for number in seeds:
@@ -241,7 +243,7 @@ class Search:
         trace has the state of every machine behind each step.
         """
         deviations, choices = parsed(word)
-        found = Found()
+        found = Found(self.node)
         draws = Draws(0, choices, goes_on=True)
         with guarded() as escapes:
             try:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast, overload
 
+from epochgate.runtime.testing.worlds.claims import Place
 from epochgate.runtime.testing.worlds.exploring import Exploration, Explored
 from epochgate.runtime.testing.worlds.faults import FAULTS, known
 from epochgate.runtime.testing.worlds.report import SimulationFailed, Vacuous, report
@@ -34,7 +35,17 @@ class Simulation:
         def body(world: World) -> Any:
             return self.body(world, **arguments)
 
-        return Search(body, (*ORDERS, *self.faults), self.faults_max)
+        return Search(body, (*ORDERS, *self.faults), self.faults_max, self.node)
+
+    @property
+    def node(self) -> str:
+        """How pytest names it, from the folder in which it runs; empty for a function within
+        another.
+        """
+        code = getattr(self.body, "__code__", None)
+        if code is None or "<locals>" in self.name:
+            return ""
+        return f"{Place(code.co_filename, 0).shown}::{self.name.replace('.', '::')}"
 
     def check(self, **arguments: Any) -> Found:
         """Run as the command line says. Raises SimulationFailed, Vacuous, NotRepeatable."""

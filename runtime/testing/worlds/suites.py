@@ -9,7 +9,7 @@ every coordinator with its operator, and for every source. A test says the rest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
@@ -17,6 +17,7 @@ from typing import Any, Final
 from epochgate.runtime.api.committer import Committables, Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import Operator, Work
+from epochgate.runtime.api.plain_values import insist_on_plain
 from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.pipeline.program import SINK, SOURCE, PipelineProgram
 from epochgate.runtime.pipeline.record_sink import RecordSink
@@ -197,7 +198,18 @@ class WatchedReader(SourceReader):
 
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
         self._opened(self._subtask, split, position)
-        return self._reader.open_split(split, position)
+        fetching = self._reader.open_split(split, position)
+        try:
+            for fetched in fetching:
+                for record in () if fetched is None else fetched.records:
+                    insist_on_plain(
+                        f"a record of split {split.split_id!r}, which read_once sends to a sink,",
+                        record,
+                    )
+                yield fetched
+        finally:
+            if isinstance(fetching, Generator):
+                fetching.close()
 
     def handle_source_event(self, event: Any) -> None:
         self._reader.handle_source_event(event)

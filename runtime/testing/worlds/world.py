@@ -14,12 +14,13 @@ from typing import Any, Final
 
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
-from epochgate.runtime.api.coordinator import CoordinatorProvider
+from epochgate.runtime.api.coordinator import CoordinatorProvider, OperatorCoordinator
 from epochgate.runtime.api.operator import Operator, Program
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.testing.simulation import Prepared, Preparing
 from epochgate.runtime.testing.worlds.claims import Claim, ClaimBroken, caller
+from epochgate.runtime.testing.worlds.factories import insist_on_factory, made_by, shown
 from epochgate.runtime.testing.worlds.faults import FAULTS, doom, known
 from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.motion import End, Motion, WorldMisused
@@ -75,14 +76,16 @@ class World(Motion):
         """
         makers = [_maker(each) for each in providers]
         made = program or _program(makers, operators)
+        if committer is not None:
+            insist_on_factory("committer", committer, Committer)
 
         def prepare(start: SinkStart) -> Parts:
             settings = {**DEFAULTS, "checkpoint_interval_s": checkpoint_every_s, **configuration}
-            given = tuple(make() for make in makers)
+            given = tuple(made_by("a provider", make, CoordinatorProvider) for make in makers)
             return Parts(
                 JobConfiguration(start.job_id, subtasks, given, start.run_id, **settings),
                 made,
-                None if committer is None else committer(),
+                None if committer is None else made_by("committer", committer, Committer),
                 after_commit,
             )
 
@@ -256,7 +259,19 @@ DEFAULTS: Final[dict[str, Any]] = {"checkpoint_timeout_s": 10.0, "coordinator_ca
 
 def _maker(given: Any) -> Callable[[], CoordinatorProvider]:
     """What makes the provider of each start: a provider serves all of them."""
-    return (lambda: given) if isinstance(given, CoordinatorProvider) else given
+    if isinstance(given, CoordinatorProvider):
+        return lambda: given
+    if isinstance(given, OperatorCoordinator):
+        raise NotSimulated(
+            f"a job is given {shown(given)}, which is a coordinator; give the CoordinatorProvider "
+            "whose `create` makes it, or the class of that provider"
+        )
+    if not callable(given):
+        raise NotSimulated(
+            f"a job is given {shown(given)}, and needs a CoordinatorProvider, or what makes one"
+        )
+    make: Callable[[], CoordinatorProvider] = given
+    return make
 
 
 def _program(
@@ -274,6 +289,11 @@ def _program(
                 f"{len(makers)} providers and one operator: say which operator has which id, "
                 "operators={'rules': MyOperator, ...}"
             )
-        operators = {makers[0]().operator_id: operators}
+        provider = made_by("a provider", makers[0], CoordinatorProvider)
+        operators = {provider.operator_id: operators}
     made: dict[str, Callable[[], Operator]] = dict(operators)
-    return lambda subtask: PlainProgram({name: make() for name, make in made.items()})
+    for factory in made.values():
+        insist_on_factory("operators", factory, Operator)
+    return lambda subtask: PlainProgram(
+        {name: made_by("operators", make, Operator) for name, make in made.items()}
+    )
