@@ -25,6 +25,8 @@ examples:
                                          inject every failure at every call and write
   epochgate certify-sink my_case:Case --first
                                          stop at the first guarantee that does not hold
+  epochgate certify-sink my_case:Case --only 1f0a93c2
+                                         play one schedule again, by the token of a report
   epochgate certify-sink my_case:Case --allow-leftovers --json certificate.json
                                          orphans are only a warning; write the report to a file
   epochgate certify-sink my_case:Case --junit sink.xml
@@ -67,6 +69,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="N",
         help="play every N-th schedule only (default: 1)",
     )
+    add(
+        "--only",
+        default="",
+        metavar="TOKEN",
+        help="play one schedule again, by the token that a report shows",
+    )
     add("--json", type=Path, metavar="FILE", help="write the report as JSON; - is stdout")
     add("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML, for a CI server")
 
@@ -89,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
             allows_leftovers=arguments.allow_leftovers,
             first_only=arguments.first,
             stride=arguments.stride,
+            only=arguments.only,
             progress=_told(lambda done, total: bars.update(task, completed=done, total=total)),
         )
     if arguments.json is not None:

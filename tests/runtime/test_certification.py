@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import Committables, SinkStart
-from epochgate.runtime.testing.certification import CaseMisused, Guarantee, certify, report
+from epochgate.runtime.testing.certification import (
+    CaseMisused,
+    Certificate,
+    Guarantee,
+    certify,
+    report,
+)
 from epochgate.runtime.testing.certification.case import expected_row
+from epochgate.runtime.testing.certification.certifying import NoSuchSchedule
 from epochgate.testing import SinkCase, SinkNotCertified, certify_sink
 from tests.runtime import broken_sinks
 
@@ -210,6 +217,27 @@ def test_a_case_whose_batches_need_a_missing_module_is_refused_before_anything_r
         match="Install no_such_module_of_batches, or override `batch` in the case",
     ):
         certify(NeedsWhatIsNotThere())
+
+
+def test_a_schedule_is_played_again_by_its_token_and_nothing_else_is() -> None:
+    case, about = broken_sinks.TwoCoordinators(), (Guarantee.FENCING,)
+    first = certify(case, about=about, first_only=True)
+    failure = first.failures[Guarantee.FENCING]
+    assert f"  replay    the same command with --only {failure.token}\n" in report(first)
+    again = certify(case, only=failure.token)
+    assert again.failures[Guarantee.FENCING].story == failure.story
+    assert again.schedules == 3, "the two without a failure, and this one"
+
+
+def test_a_token_that_no_schedule_has_is_refused() -> None:
+    with pytest.raises(NoSuchSchedule, match="has no schedule '00000000': its calls up to the"):
+        certify(broken_sinks.TwoCoordinators(), only="00000000")
+
+
+def test_a_schedule_that_holds_by_itself_certifies_nothing() -> None:
+    certificate = Certificate("Case", tried={Guarantee.FENCING: 1}, only="1f0a93c2")
+    told = report(certificate)
+    assert told.endswith("Case holds in schedule 1f0a93c2; the others were not played.")
 
 
 def test_an_assertion_has_the_report_for_its_message() -> None:

@@ -283,6 +283,14 @@ def test_a_connection_that_is_closed_ends_the_cursors_that_the_sink_still_has(
             cursor.fetchone()
 
 
+def test_a_point_of_a_cursor_is_named_with_the_statement_that_made_it(
+    actor: Actor, tmp_path: Path
+) -> None:
+    select_at_fault(actor, tmp_path / "db")
+    named = [point.operation for point in actor._stage.points]
+    assert named[-1].endswith("execute('select a from one').fetchone()"), named
+
+
 def test_a_client_that_is_not_there_is_refused() -> None:
     with pytest.raises(UnknownClient, match="connection_of_mine"):
         certify(NoSuchClient())

@@ -12,6 +12,10 @@ from epochgate.testing import World, agree, simulate
 from tests.worlds.rules import Applying, RulesProvider
 
 
+def one() -> int:
+    return 1
+
+
 @st.composite
 def pairs(draw: st.DrawFn) -> list[Any]:
     return [draw(st.sampled_from("ab")), draw(st.booleans())]
@@ -34,7 +38,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "permutations": st.permutations([1, 2, 3]),
     "dates": st.dates(),
     "composite": pairs(),
-    "functions": st.functions(like=lambda: 1, returns=st.integers()),
+    "functions": st.functions(like=one, returns=st.integers()),
     "data": st.data(),
 }
 

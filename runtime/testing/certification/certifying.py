@@ -6,12 +6,14 @@ order in which they were reached; so the first schedule that breaks a guarantee 
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from epochgate.errors import UsageError
 from epochgate.runtime.testing.certification.case import SinkCase, batch_tried
 from epochgate.runtime.testing.certification.claims import Broken, Guarantee
 from epochgate.runtime.testing.certification.points import Fault, Kind, Point, Wake
@@ -29,6 +31,10 @@ Progress = Callable[[int, int], None]
 """Is told how many schedules have been played, and how many there are."""
 
 
+class NoSuchSchedule(UsageError):
+    """A token that no schedule of a case has."""
+
+
 @dataclass(frozen=True)
 class Schedule:
     """One plan with at most one fault."""
@@ -40,11 +46,12 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Failure:
-    """The shortest schedule that breaks a guarantee, and how many do."""
+    """The shortest schedule that breaks a guarantee, and how many do; `token` plays it again."""
 
     broken: Broken
     story: tuple[str, ...]
     schedules: int = 1
+    token: str = ""
 
 
 @dataclass
@@ -82,6 +89,8 @@ class Certificate:
     groups: dict[tuple[Guarantee, str], Group] = field(default_factory=dict)
     not_tried: dict[Guarantee, str] = field(default_factory=dict)
     unseen: str = ""
+    only: str = ""
+    """The token of the schedule that was played alone."""
 
     @property
     def has_passed(self) -> bool:
@@ -104,18 +113,20 @@ def certify(
     first_only: bool = False,
     about: Collection[Guarantee] = tuple(Guarantee),
     stride: int = 1,
+    only: str = "",
     progress: Progress = lambda done, total: None,
 ) -> Certificate:
     """Play every schedule and return what was found.
 
     allows_leftovers: staged remains are a warning. first_only: stop at the first failure. about:
-    play the schedules of these guarantees alone. stride: play every stride-th schedule.
-    Raises CaseMisused, UnknownClient, and whatever the case's own `batch`, `staged` and `kept`
-    raise.
+    play the schedules of these guarantees alone. stride: play every stride-th schedule. only: the
+    token of the one schedule to play, after the runs without a failure. Raises NoSuchSchedule,
+    CaseMisused, UnknownClient, and whatever the case's own `batch`, `staged` and `kept` raise.
     """
     batch_tried(case)
     began_s = time.monotonic()
     session = _Session(case, allows_leftovers, first_only)
+    session.certificate.only = only
     session.play_all(about, stride, progress)
     session.certificate.seconds = time.monotonic() - began_s
     return session.certificate
@@ -140,13 +151,37 @@ class _Session:
             return  # nothing else is worth telling of a sink that does not work without failures
         of_lagging = self._points[True] = self._play(Schedule(lagging, peeks=True)).points
         schedules = [s for s in schedules_for(points, of_lagging) if s.plan.guarantee in about]
+        if found.only:
+            schedules = self._named(schedules, found.only)
         for number, schedule in enumerate(schedules[::stride], 1):
             if self._is_done():
                 return
             self._play(schedule)
             progress(number, len(schedules[::stride]))
-        if Guarantee.HISTORY in about:
+        if Guarantee.HISTORY in about and not found.only:
             self._compare_histories()
+
+    def _named(self, schedules: list[Schedule], token: str) -> list[Schedule]:
+        """The schedule with this token. Raises NoSuchSchedule."""
+        chosen = [each for each in schedules if self._token(each) == token]
+        if not chosen:
+            raise NoSuchSchedule(
+                f"{self.certificate.name} has no schedule {token!r}: its calls up to the fault "
+                "have changed since the report, or the token is of another case; play all schedules"
+            )
+        return chosen
+
+    def _token(self, schedule: Schedule) -> str:
+        """What is done and what is struck, by its name and not by its number, so that the token
+        holds while the calls up to there stay the same.
+        """
+        struck = ""
+        if (fault := schedule.fault) is not None:
+            points = self._points[schedule.plan.is_lagging]
+            names = [f"{point.actor}: {point}" for point in points[: fault.at + 1]]
+            struck = f"{fault.kind} {fault.wake} {fault.takes_driver} {names.count(names[-1])} "
+            struck += names[-1]
+        return hashlib.blake2b(f"{schedule.plan} {struck}".encode(), digest_size=4).hexdigest()
 
     def _remark(self, played: Played) -> None:
         """Note what cannot be tried of this case, given the run without a fault."""
@@ -180,11 +215,11 @@ class _Session:
         group.seconds += time.monotonic() - began_s
         self._count(schedule, played)
         if played.broken is not None:
-            self._fail(group, played.broken, played.story)
+            self._fail(group, played.broken, played.story, schedule)
         elif played.left:
             staged = ", ".join(played.left[:5])
             left = Broken(Guarantee.TIDY, "something staged is left", staged, "nothing staged")
-            self._fail(group, left, played.story, is_warning=self._allows_leftovers)
+            self._fail(group, left, played.story, schedule, is_warning=self._allows_leftovers)
         return played
 
     def _group(self, schedule: Schedule) -> Group:
@@ -213,10 +248,17 @@ class _Session:
             self.certificate.answers_to_going_back.add(answer)
 
     def _fail(
-        self, group: Group, broken: Broken, story: list[str], *, is_warning: bool = False
+        self,
+        group: Group,
+        broken: Broken,
+        story: list[str],
+        schedule: Schedule | None = None,
+        *,
+        is_warning: bool = False,
     ) -> None:
         kept = self.certificate.warnings if is_warning else self.certificate.failures
-        new = Failure(broken, tuple(story))
+        token = "" if schedule is None or schedule.peeks else self._token(schedule)
+        new = Failure(broken, tuple(story), token=token)
         kept[broken.guarantee] = shorter(kept.get(broken.guarantee), new)
         if is_warning:
             group.warning = shorter(group.warning, new)

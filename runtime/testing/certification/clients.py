@@ -56,7 +56,9 @@ class WatchedClient:
             del self, call, own
             error.__traceback__ = None
             raise
-        return self if result is self._real else self._wrapped(result, name)
+        return (
+            self if result is self._real else self._wrapped(result, name + _shown(own) * bool(own))
+        )
 
     def _wrapped(self, value: Any, name: str) -> Any:
         package = type(self._real).__module__.partition(".")[0]

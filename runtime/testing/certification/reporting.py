@@ -32,9 +32,18 @@ def report(certificate: Certificate) -> str:
                     )
     if certificate.unseen:
         lines += ["", *_wrapped("not certified: ", certificate.unseen)]
-    verdict = "certified" if certificate.has_passed else "not certified"
-    lines += ["", f"{certificate.name} is {verdict}."]
+    lines += ["", _sentence(certificate)]
     return "\n".join(lines)
+
+
+def _sentence(certificate: Certificate) -> str:
+    if not certificate.has_passed:
+        return f"{certificate.name} is not certified."
+    if certificate.only:
+        return (
+            f"{certificate.name} holds in schedule {certificate.only}; the others were not played."
+        )
+    return f"{certificate.name} is certified."
 
 
 def _verdict(certificate: Certificate, guarantee: Guarantee) -> str:
@@ -107,6 +116,8 @@ def shown(failure: Failure) -> list[str]:
         mark, text = ("*", step[2:]) if step.startswith("* ") else (" ", step)
         lines += _wrapped(f"  {mark} {number:{width}}. ", text)
         before = number
+    if failure.token:
+        lines.append(f"  replay    the same command with --only {failure.token}")
     return lines
 
 
@@ -206,6 +217,7 @@ def _guarantee_to_json(certificate: Certificate, guarantee: Guarantee) -> dict[s
                 "seen": failure.broken.seen,
                 "expected": failure.broken.expected,
                 "schedule": list(failure.story),
+                "token": failure.token,
             }
     if guarantee is Guarantee.BACK:
         told["answers"] = sorted(certificate.answers_to_going_back)
