@@ -271,6 +271,15 @@ def test_a_job_without_a_completed_checkpoint_does_not_agree(
     assert found.failure.deviations == []
 
 
+def test_values_without_which_the_same_fault_strikes_the_same_call_are_left_out() -> None:
+    found = simulate(rules(ForgetfulRules)).simulation.search().at_random(150, 100)
+    assert found.first is not None
+    assert found.failure is not None
+    assert len(found.first.drawn[0][1]) > 1
+    assert found.failure.drawn == [("values", [""])]
+    assert found.failure.steps < 100
+
+
 def test_faults_reach_the_end_of_a_long_run_although_the_first_draws_no_value() -> None:
     test = simulate(sums(CountingShort, st.lists(st.integers(1, 60), max_size=4)))
     search = test.simulation.search()

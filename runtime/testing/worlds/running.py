@@ -39,6 +39,8 @@ class Run:
     reached: dict[str, bool] = field(default_factory=dict)
     """Each sentence of `sometimes`, and whether it came true."""
     steps: int = 0
+    calls: int = 0
+    """Of the test, before the faults ended."""
     own: dict[str, dict[str, str]] = field(default_factory=dict)
     """What the user's objects had when the claim broke."""
 
@@ -101,6 +103,7 @@ def _kept(
         struck=world.struck,
         reached={text: text in claims.reached for text in claims.sometimes},
         steps=world.steps,
+        calls=world.calls,
         own={} if broken is None else world.own_values(),
     )
 

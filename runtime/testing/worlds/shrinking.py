@@ -91,9 +91,8 @@ class Shrinking:
         kept: dict[tuple[Any, ...], Run] = {}
 
         def fails(drawing: Any) -> bool:
-            self.tries += 1
-            one = self._again(best.deviations, Draws(drawing=drawing))
-            if one is None or not _breaks_like(one, best):
+            one = self._with_values(best, drawing)
+            if one is None:
                 return False
             kept[tuple(drawing.conjecture_data.choices)] = one
             return True
@@ -104,6 +103,23 @@ class Shrinking:
             return best
         simpler.choices = choices
         return simpler
+
+    def _with_values(self, best: Run, drawing: Any) -> Run | None:
+        """The run with these values, if it breaks the same claim. Where the test makes fewer calls
+        with them, the deviations may be as much earlier, so that they meet the same calls as
+        before.
+        """
+        self.tries += 1
+        one = self._again(best.deviations, Draws(drawing=drawing))
+        if one is None or _breaks_like(one, best):
+            return one
+        fewer = best.calls - one.calls
+        earlier = [_called_earlier(each, fewer) for each in best.deviations]
+        if fewer < 1 or earlier == best.deviations:
+            return None
+        self.tries += 1
+        other = self._again(earlier, Draws(0, tuple(drawing.conjecture_data.choices)))
+        return other if other is not None and _breaks_like(other, best) else None
 
     def _with_earlier(self, best: Run) -> Run:
         """Let each fault be a plain one, and each deviation happen as early as it shows the same,
@@ -139,6 +155,12 @@ def _moved(one: Run, draws: random.Random) -> list[Deviation]:
             at = at[0], draws.randint(1, SOON)
         moved.append(Deviation(at, what, 0 if what != each.what else each.which))
     return sorted(moved, key=lambda each: each.at)
+
+
+def _called_earlier(one: Deviation, calls: int) -> Deviation:
+    """The deviation at a call as much earlier; one at the first calls stays where it is."""
+    call, step = one.at
+    return one if call <= calls else Deviation((call - calls, step), one.what, one.which)
 
 
 def _chunks(deviations: list[Deviation], size: int) -> Iterator[list[Deviation]]:

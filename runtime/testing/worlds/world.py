@@ -50,6 +50,7 @@ class World(Motion):
     ) -> None:
         super().__init__(choosing, keeps_states)
         self._draw = draw
+        self._calls: int | None = None
         self.drawn: list[tuple[str, Any]] = []
         self.random = random.Random(seed)
         """Chance that replays; for what the test itself varies."""
@@ -204,6 +205,11 @@ class World(Motion):
             )
         self.move()
 
+    @property
+    def calls(self) -> int:
+        """How many calls of the test there were before the faults ended."""
+        return self.at[0] if self._calls is None else self._calls
+
     def own_values(self) -> dict[str, dict[str, str]]:
         """The plain values that the user's coordinators and operators have."""
         return {} if self._job is None else own_values(self._job.rig)
@@ -216,7 +222,7 @@ class World(Motion):
         """
         if self._job is None or self._is_calm:
             return
-        self._is_calm = True
+        self._is_calm, self._calls = True, self.at[0]
         job = self._job
         self.say("the faults end")
         job.calm()
