@@ -31,6 +31,7 @@ from epochgate.spark.streaming.errors import (
     TargetOfAnotherQuery,
 )
 from epochgate.spark.streaming.identity import BatchIdentity, run_id
+from epochgate.spark.streaming.options import Accepted
 from epochgate.spark.streaming.place import QueryPlace
 from epochgate.spark.streaming.targets.parquet import (
     TRIED_EVERY,
@@ -224,6 +225,19 @@ def test_what_was_empty_counts_as_long_as_the_target_is_the_one_of_before(tmp_pa
     commit(target, staged(target, 2, [], "dd"))
     commit(target, staged(target, 3, [2], "ee"))
     assert parquet_rows(tmp_path / "out") == [1, 2]
+
+
+def test_a_query_that_replaces_another_writes_its_batches_beside_those_that_are_there(
+    tmp_path: Path,
+) -> None:
+    target = of_kind("delta", tmp_path)
+    commit(target, staged(target, 0, [1], "aa"))
+    code = Accepted(replaces=QUERY).code(target.notes().read(), "77aa", LOCATION)
+    for nonce in ("bb", "cc"):
+        part = replace(staged(target, 0, [2], nonce), query="77aa")
+        commit(target, part, query="77aa", accepts=code)
+        code = 0
+    assert delta_replay.rows(tmp_path / "out") == [1, 2]
 
 
 def columns(target: BatchTarget, **values: list[Any]) -> Any:
