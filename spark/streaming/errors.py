@@ -71,11 +71,12 @@ class BatchesAhead(BatchRefused):
 
     def __str__(self) -> str:
         target, query, batch, number = self.args
+        empty = ", or one that was empty at the start" if batch == 0 else ""
         return (
             f"query {query} commits batch {batch} to {target}, which has its batches up to "
-            f"{number - 1}. Either the checkpoint location is an older state (a backup, a copy): "
-            f"restore the one that has batch {number - 1}. Or this driver was taken for dead and "
-            "replaced: stop it. Nothing was committed."
+            f"{number - 1}. Either the checkpoint location is an older state (a backup, a "
+            f"copy{empty}): restore the one that has batch {number - 1}. Or this driver was taken "
+            "for dead and replaced: stop it. Nothing was committed."
         )
 
 
