@@ -163,7 +163,7 @@ def test_what_a_steered_function_raises_says_who_has_set_the_values(
             assert "limit = 900   as it was initially" in note
         control.update(limit=7 + batch)
     assert re.search(r"limit = 7   update 1, by \S+@\S+:\d+\n", note)
-    assert "mode = 'strict'\n" in note
+    assert "mode = 'strict'   as it was initially\n" in note
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "x" * 101])
