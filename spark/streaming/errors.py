@@ -71,11 +71,12 @@ class BatchesAhead(BatchRefused):
 
     def __str__(self) -> str:
         target, query, batch, number = self.args
+        empty = ", or one that was empty at the start" if batch == 0 else ""
         return (
             f"query {query} commits batch {batch} to {target}, which has its batches up to "
-            f"{number - 1}. Either the checkpoint location is an older state (a backup, a copy): "
-            f"restore the one that has batch {number - 1}. Or this driver was taken for dead and "
-            "replaced: stop it. Nothing was committed."
+            f"{number - 1}. Either the checkpoint location is an older state (a backup, a "
+            f"copy{empty}): restore the one that has batch {number - 1}. Or this driver was taken "
+            "for dead and replaced: stop it. Nothing was committed."
         )
 
 
@@ -90,6 +91,21 @@ class OffsetsChanged(BatchRefused):
             "copy), and the same batch number was then used for other rows. Nothing was "
             f"committed. Restore the location that has the end of batch {batch}, or start a new "
             "query with an empty checkpoint location."
+        )
+
+
+class CountedElsewhere(BatchRefused):
+    """The query has written to the Delta table in another way, which counts its batches otherwise:
+    target, query, number of its batches.
+    """
+
+    def __str__(self) -> str:
+        target, query, number = self.args
+        return (
+            f"query {query} has written {number} batches to {target} in another way: this sink, "
+            "DeltaLedger of `once` and Delta's own sink do not know each other's batches, and the "
+            "last one might be written twice. Nothing was committed. Continue as before, or use a "
+            "new checkpoint location, and let the source begin where the previous query stopped."
         )
 
 

@@ -160,6 +160,8 @@ def test_a_history_that_the_ledger_does_not_know_is_refused(place: Place) -> Non
     late(FRAME, 4)
     with pytest.raises(BatchesAhead, match="is an older state"):
         guarded(FRAME, 3)
+    with pytest.raises(BatchesAhead, match=r"older state \(.*, or one that was empty at the start"):
+        guarded(FRAME, 0)
     with pytest.raises(BatchesMissing):
         guarded(FRAME, 6)
     assert place.rows() == [3, 4]
