@@ -12,7 +12,7 @@ from epochgate.runtime.testing.certification import Certificate, Guarantee, cert
 
 PAGE = Path(__file__).parents[3] / "docs" / "certifying.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-FIRST, CASE, SECOND, THIRD = BLOCKS[:4]
+FIRST, CASE, BATCH, SECOND, THIRD = BLOCKS[:5]
 
 
 def certified(*blocks: str, **options: Any) -> Certificate:
@@ -37,6 +37,14 @@ def test_the_first_version_is_refused_as_the_page_shows() -> None:
     assert list(found.failures) == [Guarantee.REPLAY]
     told = [without_seconds(line) for line in report(found).splitlines()]
     assert [line for line in quoted(0) if without_seconds(line) not in told] == []
+
+
+def test_a_case_may_make_the_batches_that_a_writer_takes() -> None:
+    names: dict[str, Any] = {"__name__": __name__}
+    exec(compile(FIRST, PAGE.name, "exec", dont_inherit=True), names)  # noqa: S102  # the page's own code
+    exec(compile(f"{CASE}\n{BATCH}", PAGE.name, "exec", dont_inherit=True), names)  # noqa: S102  # the page's own code
+    rows = [{"number": 7, "text": "row 7"}]
+    assert names["Case"]().batch(rows) == rows
 
 
 def test_the_second_version_is_refused_as_the_page_shows() -> None:
