@@ -8,6 +8,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.studies import valve
 from epochgate.models.studies.broken import (
     acknowledged,
+    choosing,
     commit,
     concurrent,
     in_doubt,
@@ -389,6 +390,30 @@ BROKEN: dict[str, Broken] = {
         "two runs of one batch see one version",
         20,
         "driver.plan driver.start user.update driver.work driver.commit driver.plan driver.work",
+    ),
+    "choosing.chosen_at_a_replay": Broken(
+        choosing.ChosenAtAReplay,
+        "the decision of a batch holds what its tasks have seen",
+        14,
+        "driver.start driver.plan driver.start client.answer client.waver driver.work",
+    ),
+    "choosing.nothing_restored": Broken(
+        choosing.NothingRestored,
+        "a coordinator chooses from the state of the batch before",
+        16,
+        "driver.plan client.waver driver.work driver.commit driver.plan client.answer",
+    ),
+    "choosing.earlier_state": Broken(
+        choosing.EarlierState,
+        "a coordinator chooses from the state of the batch before",
+        24,
+        "driver.commit driver.plan driver.start client.waver driver.commit driver.plan client.answer",
+    ),
+    "choosing.chosen_twice": Broken(
+        choosing.ChosenTwice,
+        "a coordinator chooses from the state of the batch before",
+        18,
+        "driver.commit driver.plan client.deny driver.start client.answer",
     ),
     "updating.second_number": Broken(
         steering.SecondNumber,
