@@ -1,13 +1,13 @@
 """One coordinator of a control, from its creation to its close, and what is asked of it.
 
-Decides what of a coordinator's answers can be stored: values that the control has, plain and
-bounded, and a state of bytes, in time. Leaves to `coordinated` when it is asked. Runs where Spark
-calls the function of `foreachBatch`.
+Decides that a state which cannot be stored is refused: it is of bytes, bounded, and there in time.
+Leaves to `coordinated` when the coordinator is asked, and which values it may choose. Runs where
+Spark calls the function of `foreachBatch`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -65,18 +65,13 @@ class Chooser:
         """The batch of this checkpoint has run."""
         self._coordinator.notify_checkpoint_complete(checkpoint_id)
 
-    def choose(self, next_batch: NextBatch, names: Collection[str]) -> Mapping[str, Any]:
-        """The values that it changes. Raises TypeError, ValueRefused."""
+    def choose(self, next_batch: NextBatch) -> dict[str, Any]:
+        """The values that it changes. Raises TypeError."""
         self.context.run_posted()
         changed = self._coordinator.choose(next_batch)
         if not isinstance(changed, Mapping):
             raise TypeError(f"`choose` returned {changed!r}, and must return values by name")
-        if unknown := sorted(map(repr, changed.keys() - set(names))):
-            raise ValueRefused(
-                f"it chose a value for {unknown[0]}, and the control has "
-                f"{', '.join(sorted(names))}. Add a new value to `initial`"
-            )
-        return changed
+        return dict(changed)
 
     def state(self, checkpoint_id: int) -> CoordinatorState:
         """Its state behind the choice. Raises TypeError, TimeoutError, ValueRefused."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.own_frames import own_frames
+from epochgate.runtime.steering.accepting import insist_on_fit
 from epochgate.runtime.steering.chooser import Chooser
 from epochgate.runtime.steering.coordinator import CoordinatorState, NextBatch
 from epochgate.runtime.steering.deciding import Deciding, Decision, this_process
@@ -26,8 +27,15 @@ from epochgate.runtime.steering.values import Value, checked, checked_returned
 _log = logging.getLogger(__name__)
 
 
+def no_check(value: Value) -> None:
+    """Whatever is plain is valid."""
+
+
 class Coordinated(Deciding):
-    """The decisions of one control for one query, whose values a coordinator chooses."""
+    """The decisions of one control for one query, whose values a coordinator chooses.
+
+    `check`: raises for values that are not valid.
+    """
 
     def __init__(
         self,
@@ -37,10 +45,11 @@ class Coordinated(Deciding):
         query: str,
         initial: Value,
         provider: CoordinatorProvider,
+        check: Callable[[Value], None] = no_check,
         now: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(entries, store, control, query, initial, now)
-        self._provider = provider
+        self._provider, self._check = provider, check
         self._chooser: Chooser | None = None
         self._returned: tuple[int, Any] | None = None
         """What the function returned last, and for which batch."""
@@ -92,8 +101,10 @@ class Coordinated(Deciding):
             if self._completed:
                 self._chooser.complete(self._completed)
                 self._completed = 0
-            changed = self._chooser.choose(self._next_batch(batch, values), self._initial)
+            changed = self._chooser.choose(self._next_batch(batch, values))
             value = checked(self._control, {**values, **changed})
+            insist_on_fit(self._control, self._initial, changed)
+            self._check(value)
             return value, self._chooser.state(batch + 1)
 
     def _next_batch(self, batch: int, values: Value) -> NextBatch:

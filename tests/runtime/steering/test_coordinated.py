@@ -358,7 +358,8 @@ def choosing(choice: Callable[[CoordinatorContext], Any], state: Any = b"") -> P
 @pytest.mark.parametrize(
     ("choice", "state", "because"),
     [
-        ({"limt": 1}, b"", "chose a value for 'limt', and the control has limit, mode"),
+        ({"limt": 1}, b"", "control 'pricing' has no value 'limt'; it has limit, mode"),
+        ({"limit": "x"}, b"", "has limit = 900, a number, and 'x' is a str"),
         ({"limit": {1}}, b"", r"\{1\} is a set"),
         ([700], b"", r"`choose` returned \[700\], and must return values by name"),
         ({}, "text", "its state is 'text', and must be bytes"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -108,8 +107,9 @@ def test_a_batch_that_runs_again_after_an_update_sees_what_it_saw_before(query: 
         raise RuntimeError("as a bug would")
 
     query.land(2)
-    with pytest.raises(StreamingQueryException, match="as a bug would"):
+    with pytest.raises(StreamingQueryException, match="as a bug would") as raised:
         query.run(fail)
+    assert "limit = 900   as it was initially" in str(raised.value)
     query.control.update(limit=700)
     query.run()
     assert seen == [(0, 900)]
@@ -128,39 +128,6 @@ def test_the_function_may_change_the_values_that_it_is_given(query: Query) -> No
     query.land(2)
     query.run(spoil)
     assert seen == [{"limit": 900, "mode": "strict"}] * 2
-
-
-def test_the_program_of_the_guide_runs_as_it_stands(
-    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_as_it_stands("control.update(limit=700)", tmp_path)
-    first, then = re.findall(r"in force from batch (\d+)", capsys.readouterr().out)
-    assert int(first) < int(then)
-
-
-def test_the_coordinator_of_the_guide_chooses_as_it_stands(
-    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = run_as_it_stands("class Budget(BatchCoordinator)", tmp_path)
-    told = re.findall(r"batch (\d+) ran with (\d+)", capsys.readouterr().out)
-    limits = [int(limit) for _, limit in told]
-    assert [int(batch) for batch, _ in told] == list(range(len(told)))
-    assert limits[0] == 1000
-    assert limits[-1] <= 600
-    changed = [one.version for one in names["control"].history()]
-    assert changed == sorted(changed)
-    assert changed[-1] == 1
-
-
-def run_as_it_stands(part: str, folder: Path) -> dict[str, Any]:
-    """Run a program of the guide in a folder; its names."""
-    block = block_with(part, "docs/steering.md")
-    for place in ("out", "controls", "checkpoint"):
-        block = block.replace(f'"{place}"', repr(str(folder / place)))
-    names: dict[str, Any] = {}
-    # A program that a person copies, and no other.
-    exec(block.replace('.master("local[2]")', ""), names)  # noqa: S102 -- the page is ours
-    return names
 
 
 def test_the_listener_of_the_guide_shows_the_figures_of_the_query(spark: Any, query: Query) -> None:
