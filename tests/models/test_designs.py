@@ -56,7 +56,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     RecordedAfterwards: Size(71791, 191825),
     PlannedQuery: Size(762287, 2491135),
     SteeredQuery: Size(931056, 3153787),
-    ChosenQuery: Size(1365182, 3805078),
+    ChosenQuery: Size(1399828, 3863470),
     UpdatedControl: Size(140101, 347224),
 }
 

@@ -87,6 +87,8 @@ class CoordinatorClient(Client):
     asked: int = Int(CHOOSE)
     choice: bool = Bool()
     """What the coordinator of this process has chosen last: its state."""
+    complete_to: int = Int("batches")
+    """The newest batch of which it knows that it has run; of those before its own it knows."""
     given: bool = Bool()
     """The choice in the decision that was read, or is being made."""
     late_choice: bool = Bool()
@@ -131,6 +133,7 @@ class CoordinatorClient(Client):
     def tell_restored(self, batch: int) -> None:
         if batch == 0 or self.system.query.is_decided[batch]:
             self.choice = self.system.query.choice[batch]
+            self.complete_to = self.system.driver[self.driver].batch - 1
             self.system.batch_decision[self.driver].restored()
         else:
             self.system.batch_decision[self.driver].broken()
@@ -140,6 +143,7 @@ class CoordinatorClient(Client):
             self.system.query.newest >= batch
             or self.choice == self.system.query.seen_choice[batch - 1]
         ), "a coordinator chooses from the state of the batch before"
+        assert self.complete_to + 1 == batch, "a coordinator knows that the batch before has run"
         self.choice = choice
         self.system.batch_decision[self.driver].chosen()
 
@@ -184,6 +188,7 @@ class CoordinatorClient(Client):
             self.late_since = self.since
             self.late_choice = self.choice
         self.choice = False
+        self.complete_to = 0
         self.given = False
         self.end()
 
@@ -192,6 +197,10 @@ class CoordinatorClient(Client):
     def restore(self, batch: int) -> None:
         self.asked = RESTORE
         self.batch = batch
+
+    def complete(self, batch: int) -> None:
+        assert batch <= self.system.query.committed, "a batch that is told to have run is over"
+        self.complete_to = batch
 
     def choose(self, batch: int) -> None:
         self.asked = CHOOSE
