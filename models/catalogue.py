@@ -11,6 +11,7 @@ from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
+from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
@@ -67,6 +68,7 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "streaming": StreamingQuery,
     "recording": RecordedAfterwards,
     "steering": SteeredQuery,
+    "choosing": ChosenQuery,
     "planning": PlannedQuery,
     "updating": UpdatedControl,
     "recreation": RecreatedJob,

@@ -112,7 +112,7 @@ def _show(entries: Entries, arguments: argparse.Namespace) -> int:
         shown = {
             "control": control,
             "updates": [asdict(one) for one in found],
-            "queries": {query: [asdict(one) for one in of] for query, of in seen.items()},
+            "queries": {query: list(map(_decided, of)) for query, of in seen.items()},
         }
         print(json.dumps(shown, default=repr))
         return 0
@@ -185,12 +185,34 @@ def _updates(found: Sequence[Update], shown_max: int | None) -> list[str]:
 
 
 def _batches(found: Sequence[Decision], shown_max: int | None) -> list[str]:
+    shown = _last(found, shown_max)
     rows = [
         [str(one.batch), str(one.version), str(one.since), _clock(one.decided_at), _told(one.value)]
-        for one in _last(found, shown_max)
+        for one in shown
     ]
     header = ["batch", "update", "since batch", "decided at", "ran with"]
+    if any(one.state for one in shown):
+        header.append("chosen by")
+        for row, one in zip(rows, shown, strict=True):
+            row.append(_state(one))
     return [*aligned([header, *rows]), *_more(found, shown_max)]
+
+
+def _state(one: Decision) -> str:
+    from epochgate.runtime.api.reports import size
+
+    state = one.state
+    return "" if state is None else f"{state.operator_id} (state: {size(len(state.data))})"
+
+
+def _decided(one: Decision) -> dict[str, Any]:
+    """As JSON has it: of a coordinator's state its size."""
+    from dataclasses import asdict
+
+    shown = asdict(one)
+    if one.state is not None:
+        shown["state"] |= {"data": len(one.state.data)}
+    return shown
 
 
 def _last(found: Sequence[Any], shown_max: int | None) -> Sequence[Any]:

@@ -1,8 +1,17 @@
 """The names of `epochgate.runtime.steering`, and where they are defined."""
 
+from epochgate.runtime.steering.coordinated import Coordinated as Coordinated
+from epochgate.runtime.steering.coordinator import (
+    STATE_BYTES_MAX as STATE_BYTES_MAX,
+    BatchCoordinator as BatchCoordinator,
+    CoordinatorState as CoordinatorState,
+    NextBatch as NextBatch,
+)
+from epochgate.runtime.steering.coordinator_context import NotInAQuery as NotInAQuery
 from epochgate.runtime.steering.deciding import Deciding as Deciding, Decision as Decision
 from epochgate.runtime.steering.errors import (
     BatchOvertaken as BatchOvertaken,
+    ChoiceFailed as ChoiceFailed,
     ControlMissing as ControlMissing,
     ControlUnusable as ControlUnusable,
     DecisionNotMade as DecisionNotMade,

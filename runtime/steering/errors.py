@@ -35,6 +35,21 @@ class DecisionNotMade(EpochgateError):
         )
 
 
+class ChoiceFailed(EpochgateError):
+    """A coordinator did not choose the values of a batch: control, store, operator id, batch,
+    reason.
+    """
+
+    def __str__(self) -> str:
+        control, store, operator_id, batch, reason = self.args
+        return (
+            f"coordinator {operator_id!r} of control {control!r} in {store} did not choose the "
+            f"values of batch {batch}. Nothing was run. Remove the cause and start the query "
+            f"again; it continues with this batch, and the coordinator with its state of the batch "
+            f"before. The cause: {reason}"
+        )
+
+
 class PlanOvertaken(EpochgateError):
     """Another driver has planned later batches than the one that this driver asks for: place of
     the plans, batch, newest planned batch.

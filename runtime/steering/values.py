@@ -51,6 +51,17 @@ def checked(control: str, value: Any) -> Value:
     return again
 
 
+def checked_returned(control: str, value: Any) -> Any:
+    """What the function of a control returned, as its coordinator gets it. Raises ValueRefused."""
+    if (problem := problem_of(value)) is not None:
+        raise ValueRefused(
+            f"the function of control {control!r} returned {value!r}: {problem}. What it returns "
+            "is given to the coordinator: return None, bool, int of 64 bits, float, str, bytes, "
+            "or lists and dicts of these"
+        )
+    return value
+
+
 def to_bytes(entry: dict[str, Any]) -> bytes:
     """An entry with values that were checked, as it is written."""
     return json.dumps(entry, default=_written, sort_keys=True).encode()

@@ -22,8 +22,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.objects.client import ObjectStore, open_url
 from epochgate.runtime.steering.accepting import author, in_force, insist_on_fit
+from epochgate.runtime.steering.coordinated import Coordinated
 from epochgate.runtime.steering.deciding import Deciding, Decision
 from epochgate.runtime.steering.errors import (
     ControlUnusable,
@@ -76,10 +78,12 @@ class Control:
 
     name: the name of the control in its store. initial: plain values by name, which apply to names
     that no update has set; not needed for a control that only updates or reads. store: a directory
-    that all drivers reach, or a URL of an object store. check: is called with all values before
-    they are in force, `initial` and those of each update of this object; it raises, or returns
-    False, for values that are not valid. create: let `update` also make the control, and names that
-    it does not have, with values of any type.
+    that all drivers reach, or a URL of an object store. coordinator: provides the BatchCoordinator
+    that chooses the values of each batch; by default a batch has the newest values. check: is
+    called with all values before they are in force, `initial`, those of each update of this object,
+    and those that its coordinator chooses; it raises, or returns False, for values that are not
+    valid. create: let `update` also make the control, and names that it does not have, with values
+    of any type.
 
     Raises ControlUnusable, ValueRefused, and the errors of `check`.
     """
@@ -90,6 +94,7 @@ class Control:
         initial: Mapping[str, Any] | None = None,
         *,
         store: str,
+        coordinator: CoordinatorProvider | None = None,
         check: Callable[[Value], Any] | None = None,
         create: bool = False,
         open_objects: Callable[[str], ObjectStore] = open_url,
@@ -98,6 +103,7 @@ class Control:
         insist_on_name("a control", name)
         self.name, self.store = name, store
         self._initial = None if initial is None else checked(name, dict(initial))
+        self._coordinator = coordinator
         self._check, self._creates = check, create
         if self._initial is not None:
             self._insist_on_check(self._initial)
@@ -170,7 +176,9 @@ class Control:
 
     @property
     def value(self) -> Value:
-        """The values for the next planned batch. Raises OSError."""
+        """The values for the next planned batch, or those from which its coordinator chooses.
+        Raises OSError.
+        """
         return {**(self._initial or {}), **Versions(self._entries, self.name).newest()[1]}
 
     def effective_from(
@@ -221,23 +229,47 @@ class Control:
         """
         with self._lock:
             counted: dict[str, int | float] = asdict(self._counted)
-        return counted | kept(self._entries, self.name, query or self._only_query())
+        there = query or self._only_query()
+        deciding = self._deciding.get(there or "")
+        chosen = {} if deciding is None else deciding.metrics
+        counted |= {f"coordinator.{name}": figure for name, figure in chosen.items()}
+        return counted | kept(self._entries, self.name, there)
 
     def decide(self, query: str, batch: int) -> Decision:
         """Return the values of a batch, the same at each call. Raises BatchOvertaken,
-        DecisionNotMade.
+        DecisionNotMade, ChoiceFailed, ControlUnusable.
         """
         begun = time.perf_counter()
         deciding = self._deciding.pop(query, None) or self._made(query)
-        decision = deciding.decide(batch)
-        # One that has raised is left behind: its machine is in the midst of a batch.
+        try:
+            decision = deciding.decide(batch)
+        except BaseException:
+            # One that has raised is left behind: its machine is in the midst of a batch.
+            deciding.close()
+            raise
         self._deciding[query] = deciding
         self._count(decision, deciding.is_replay, time.perf_counter() - begun)
         return decision
 
+    def close(self) -> None:
+        """Close the coordinators of this process, after its queries have stopped; a query that
+        starts later restores another.
+        """
+        for query in list(self._deciding):
+            self._deciding.pop(query).close()
+
+    def returned(self, query: str, batch: int, value: Any) -> None:
+        """Keep what the function returned for a batch, for the coordinator's next choice. Raises
+        ValueRefused.
+        """
+        self._deciding[query].returned(batch, value)
+
     def _made(self, query: str) -> Deciding:
         insist_on_name("a query", query)
-        return Deciding(self._entries, self.store, self.name, query, self._initial or {}, self._now)
+        of = self._entries, self.store, self.name, query, self._initial or {}
+        if self._coordinator is None:
+            return Deciding(*of, self._now)
+        return Coordinated(*of, self._coordinator, self._insist_on_check, self._now)
 
     def _count(self, decision: Decision, is_replay: bool, took_s: float) -> None:
         figures = self._counted
@@ -286,8 +318,8 @@ class Steered:
         self._takes, self._checkpoint = takes, checkpoint
 
     def __call__(self, frame: Any, batch: int, *transaction: Any) -> Any:
-        """Called by Spark, or by `once`. Raises BatchOvertaken, DecisionNotMade, QueryUnknown,
-        ControlUnusable.
+        """Called by Spark, or by `once`. Raises BatchOvertaken, DecisionNotMade, ChoiceFailed,
+        QueryUnknown, ControlUnusable, ValueRefused.
         """
         if transaction and _WITH_TRANSACTION not in self._takes:
             raise ControlUnusable(
@@ -302,7 +334,8 @@ class Steered:
         query = query_of(frame, self._checkpoint, self._control._open_objects)
         decision = self._control.decide(query, batch)
         try:
-            return self._call(frame, batch, copy.deepcopy(decision.value), transaction)
+            result = self._call(frame, batch, copy.deepcopy(decision.value), transaction)
+            self._control.returned(query, batch, result)
         except Exception as error:
             # Where the store does not answer, the error is told without who has set the values.
             updates: list[Update] = []
@@ -310,6 +343,7 @@ class Steered:
                 updates = self._control.updates()
             error.add_note(note_of(self._control.name, decision, updates))
             raise
+        return result
 
     def _call(self, frame: Any, batch: int, values: Value, transaction: tuple[Any, ...]) -> Any:
         if transaction:

@@ -20,13 +20,16 @@ def note_of(control: str, decision: Decision, updates: Sequence[Update]) -> str:
     setting = {
         name: one for one in updates if one.version <= decision.version for name in one.changes
     }
+    chosen = decision.state
     told = [
-        f"  {name} = {_cut(repr(value))}{_by(setting.get(name), is_whole=is_whole)}"
+        f"  {name} = {_cut(repr(value))}"
+        + ("" if chosen else _by(setting.get(name), is_whole=is_whole))
         for name, value in decision.value.items()
     ]
+    by = "" if chosen is None else f", as coordinator {chosen.operator_id!r} chose"
     return (
-        f"batch {decision.batch} ran with these values of control {control!r}, as it does whenever "
-        "it runs again:\n" + "\n".join(told) + "\nIf a value was wrong: docs/steering.md, "
+        f"batch {decision.batch} ran with these values of control {control!r}{by}, as it does "
+        "whenever it runs again:\n" + "\n".join(told) + "\nIf a value was wrong: docs/steering.md, "
         '"A value was wrong".'
     )
 

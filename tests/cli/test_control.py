@@ -9,6 +9,7 @@ import pytest
 
 from epochgate import cli
 from epochgate.spark.streaming import Control
+from tests.runtime.steering.coordinators import Provider
 
 
 @pytest.fixture
@@ -77,3 +78,21 @@ def test_a_slip_is_told_and_changes_nothing(
     assert cli.main(["control", words[0], store, *words[1:]]) == 2
     assert because in capsys.readouterr().err
     assert Control("pricing", store=store).value == {"limit": 700}
+
+
+def test_a_batch_shows_the_coordinator_that_chose_and_the_size_of_its_state(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = str(tmp_path)
+    initial = {"limit": 900, "mode": "strict"}
+    Control("pricing", initial, store=store).decide("query-1", 0)
+    Control("pricing", initial, store=store, coordinator=Provider()).decide("query-1", 1)
+    shown = told(capsys, "show", store, "pricing").splitlines()
+    assert shown[-3].endswith("chosen by")
+    assert shown[-2].rstrip().endswith('"strict"}')
+    assert shown[-1].endswith('{"limit": 899, "mode": "strict"}  lowering (state: 1 B)')
+    batches = json.loads(told(capsys, "show", store, "pricing", "--json"))["queries"]["query-1"]
+    assert [one["state"] for one in batches] == [
+        None,
+        {"operator_id": "lowering", "version": 1, "data": 1},
+    ]

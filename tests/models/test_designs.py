@@ -6,6 +6,7 @@ import pytest
 
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.placing import PlacedTask
@@ -54,7 +55,8 @@ SIZES: dict[type[ClosedSystem], Size] = {
     StreamingQuery: Size(38696, 110228),
     RecordedAfterwards: Size(71791, 191825),
     PlannedQuery: Size(762287, 2491135),
-    SteeredQuery: Size(723096, 2505197),
+    SteeredQuery: Size(931056, 3153787),
+    ChosenQuery: Size(1399828, 3863470),
     UpdatedControl: Size(140101, 347224),
 }
 

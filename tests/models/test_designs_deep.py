@@ -6,6 +6,7 @@ import pytest
 
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.planning import PlannedQuery
@@ -27,7 +28,8 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
     "commit": (CommitJob(items=2, F=3), 8_816_984, 34_940_647),
     "planning": (PlannedQuery(batches=3, S=4), 4_424_302, 14_560_841),
-    "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 1_244_041, 4_563_467),
+    "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 1_582_680, 5_664_311),
+    "choosing": (ChosenQuery(batches=2, versions=1), 3_404_731, 10_893_110),
     "updating": (UpdatedControl(updates=5), 744_485, 1_835_956),
     "compacting": (CompactingJob(K=4, F=2), 2_221_181, 5_615_822),
     "streaming": (StreamingQuery(K=3, F=3), 293_570, 975_773),

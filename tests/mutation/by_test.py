@@ -70,6 +70,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     BatchDecisions: (
         "tests/runtime/steering/test_deciding.py",
         "tests/runtime/steering/test_control.py",
+        "tests/runtime/steering/test_coordinated.py",
     ),
     BatchPlans: ("tests/runtime/steering/test_planning.py",),
     ControlUpdates: ("tests/runtime/steering/test_updating.py",),

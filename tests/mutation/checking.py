@@ -17,6 +17,7 @@ from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
+from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
@@ -125,7 +126,12 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(RecordedAfterwards),
         bounds(StreamingQuery, accepts=3),
     ),
-    BatchDecisions: (bounds(SteeredQuery, batches=2, F=1), bounds(SteeredQuery)),
+    BatchDecisions: (
+        bounds(SteeredQuery, batches=2, F=1),
+        bounds(ChosenQuery, batches=2, F=1),
+        bounds(SteeredQuery),
+        bounds(ChosenQuery),
+    ),
     BatchPlans: (bounds(PlannedQuery, F=1), bounds(PlannedQuery)),
     ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
 }

@@ -34,6 +34,7 @@ class Decider(BatchDecision):
         self.version = 0
         self.since = 0
         self.tries = 0
+        self.last = 0
 
 
 class Query(Environment):
@@ -377,6 +378,17 @@ class Client(Environment):
     def look(self, batch: int) -> None:
         self.asked = LOOK
         self.batch = batch
+
+    def restore(self, batch: int) -> None:
+        """There is nothing to restore, at once."""
+        self.system.batch_decision[self.driver].restored()
+
+    def complete(self, batch: int) -> None:
+        assert batch <= self.system.query.committed, "a batch that is told to have run is over"
+
+    def choose(self, batch: int) -> None:
+        """What was updated holds, at once."""
+        self.system.batch_decision[self.driver].chosen()
 
     def read(self, batch: int) -> None:
         self.asked = READ

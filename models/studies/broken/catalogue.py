@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.studies import valve
 from epochgate.models.studies.broken import (
     acknowledged,
     commit,
     concurrent,
     in_doubt,
-    planning,
     sources,
-    steering,
-    streaming,
 )
+from epochgate.models.studies.broken.of_queries import OF_QUERIES
+from epochgate.models.studies.broken.variant import Broken as Broken
 from epochgate.models.studies.cases import hudi, iceberg, paimon, risingwave, sinkv2
 from epochgate.models.studies.flink import hazards
 
 I1 = "I1: what was sent before the coordinator's snapshot is in the subtask's"
 I2 = "I2: what was sent after the coordinator's snapshot is not in the subtask's"
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A system that fails: `says` is part of the message, `steps` the length of a shortest
-    counterexample, `via` some of its steps in their order, as `machine.trigger`.
-    """
-
-    system: type[ClosedSystem]
-    says: str
-    steps: int
-    via: str
 
 
 BROKEN: dict[str, Broken] = {
@@ -297,117 +281,7 @@ BROKEN: dict[str, Broken] = {
         10,
         "job.reset_all dealer.push reader.ask reader.hear dealer.end",
     ),
-    "streaming.appending": Broken(
-        streaming.Appending,
-        "Q2: rows are in the table once at most",
-        10,
-        "driver.plan driver.run driver.step driver.lose driver.step",
-    ),
-    "streaming.skipping": Broken(
-        streaming.Skipping,
-        "Q2: what Spark has logged as committed is in the table",
-        14,
-        "driver.die user.set_back driver.start driver.plan driver.log",
-    ),
-    "streaming.undoing": Broken(
-        streaming.Undoing,
-        "Q3: what counts as committed is in the table, and stays",
-        8,
-        "driver.step driver.fail driver.abort",
-    ),
-    "streaming.one_note": Broken(
-        streaming.OneNote,
-        "Q2: what Spark has logged as committed is in the table",
-        21,
-        "driver.log driver.plan driver.die user.set_back driver.start driver.log",
-    ),
-    "streaming.notes_overwritten": Broken(
-        streaming.NotesOverwritten,
-        "Q2: what Spark has logged as committed is in the table",
-        28,
-        "driver.run driver.step user.copy driver.start_copy driver.log driver.log",
-    ),
-    "streaming.listed_files": Broken(
-        streaming.ListedFiles,
-        "Q4: what an attempt that failed has staged is never shown",
-        7,
-        "driver.spill driver.run driver.step",
-    ),
-    "streaming.recorded_before": Broken(
-        streaming.RecordedBefore,
-        "Q3: what counts as committed is in the table, and stays",
-        6,
-        "driver.run driver.step driver.step",
-    ),
-    "planning.nothing_written": Broken(
-        planning.NothingWritten,
-        "what Spark is told of can be read",
-        6,
-        "stream.appear driver.ask client.answer client.answer",
-    ),
-    "planning.splits_forgotten": Broken(
-        planning.SplitsForgotten,
-        "the batches that were run have each split once, in its order",
-        14,
-        "driver.ask client.lose client.answer driver.log driver.work",
-    ),
-    "planning.forgotten_batch_read": Broken(
-        planning.ForgottenBatchRead,
-        "what tasks read is not forgotten",
-        25,
-        "client.lose driver.log driver.commit driver.ask client.arrive driver.work",
-    ),
-    "planning.swept_too_early": Broken(
-        planning.SweptTooEarly, "no plan refers to what was swept", 19, "driver.start driver.start"
-    ),
-    "planning.forgotten_batch_planned": Broken(
-        planning.ForgottenBatchPlanned,
-        "what Spark is told of can be read",
-        21,
-        "driver.ask driver.ask driver.commit driver.ask client.answer",
-    ),
-    "steering.nothing_durable": Broken(
-        steering.NothingDurable,
-        "the decision of the newest batch is kept once a task has seen it",
-        5,
-        "driver.start driver.plan client.answer client.answer driver.work",
-    ),
-    "steering.looked_up_by_tasks": Broken(
-        steering.LookedUpByTasks,
-        "two runs of one batch see one version",
-        9,
-        "driver.plan driver.work user.update driver.work",
-    ),
-    "steering.zombie_overwrites": Broken(
-        steering.ZombieOverwrites,
-        "from when on a version is in force stays as it was answered",
-        13,
-        "driver.plan driver.start user.update client.answer asker.ask driver.work",
-    ),
-    "steering.forgotten_batch_decided": Broken(
-        steering.ForgottenBatchDecided,
-        "two runs of one batch see one version",
-        20,
-        "driver.plan driver.start user.update driver.work driver.commit driver.plan driver.work",
-    ),
-    "updating.second_number": Broken(
-        steering.SecondNumber,
-        "no update takes two versions",
-        6,
-        "client.begin client.answer client.lose client.arrive client.answer client.answer",
-    ),
-    "updating.removed_number": Broken(
-        steering.RemovedNumber,
-        "no update takes two versions",
-        15,
-        "client.lose client.arrive client.lose client.arrive client.answer",
-    ),
-    "updating.last_writer_wins": Broken(
-        steering.LastWriterWins,
-        "an update that is done has a version of its own",
-        7,
-        "client.begin client.begin client.answer client.answer",
-    ),
+    **OF_QUERIES,
     "paimon.two_messages": Broken(
         paimon.TwoMessages,
         "no committable of the completed final checkpoint is lost",

@@ -18,6 +18,7 @@ from epochgate.runtime.steering.versions import Versions
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.runtime.testing.faulty_objects import FaultyObjects
 from tests.runtime.objects.stores import Memory
+from tests.runtime.steering.coordinators import chosen
 from tests.runtime.steering.steered import CONTROL, driver, entries_in, limit_of, update
 
 URL = "s3://bucket/control"
@@ -77,6 +78,28 @@ def test_a_batch_that_ran_sees_the_same_after_a_crash_at_any_operation(
         assert limit_of(there.whole(), 1) == 700
         ran.append(seen)
     assert {None, 800} == set(ran)
+
+
+@pytest.mark.parametrize("kind", ["directory", "objects"])
+def test_each_batch_has_one_choice_after_a_crash_at_any_operation(
+    tmp_path: Path, kind: str
+) -> None:
+    def place(number: int) -> Place:
+        made = Place(tmp_path / str(number), kind)
+        assert chosen(made.whole(), 0) == 899
+        return made
+
+    ran = []
+    for number, fault in enumerate(faults(place, lambda entries: chosen(entries, 1))):
+        there = place(number)
+        entries, _ = there.struck(fault)
+        seen = None
+        with contextlib.suppress(SimulatedCrash, EpochgateError):
+            seen = chosen(entries, 1)
+        # Each choice is one less than the one before, so that none was made twice or forgotten.
+        assert [chosen(there.whole(), batch) for batch in (1, 2, 1)] == [898, 897, 898], fault
+        ran.append(seen)
+    assert {None, 898} == set(ran)
 
 
 @pytest.mark.parametrize("kind", ["directory", "objects"])

@@ -48,6 +48,8 @@ def test_a_decision_names_the_first_batch_with_its_version(tmp_path: Path) -> No
     assert [one.decide(batch).since for batch in (0, 1)] == [0, 0]
     update(entries, limit=700)
     assert [one.decide(batch).since for batch in (2, 3, 4)] == [2, 2, 2]
+    later = driver(entries).decide(5)
+    assert (later.version, later.since) == (1, 2)
 
 
 def test_of_two_drivers_that_decide_for_one_batch_the_first_counts(tmp_path: Path) -> None:

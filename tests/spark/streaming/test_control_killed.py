@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.shared import session_of
-from tests.spark.streaming import steered_program
+from tests.spark.streaming import coordinated_program, steered_program
 from tests.spark.streaming.killing import KILLS, KINDS, Killing
 from tests.spark.streaming.steered_program import control_in, run_query
 
@@ -38,9 +39,11 @@ def land(landing: Path, files: range) -> None:
         pq.write_table(table, landing / f"{number:03}.parquet")
 
 
-def start(folder: Path, waits_in: int = -1) -> subprocess.Popen[str]:
+def start(
+    folder: Path, waits_in: int = -1, program: Any = steered_program
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, steered_program.__file__, str(folder), str(waits_in)],
+        [sys.executable, program.__file__, str(folder), str(waits_in)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -60,19 +63,25 @@ def read(folder: Path) -> tuple[list[int], dict[int, set[int]]]:
     return sorted(numbers), limits
 
 
-def test_a_batch_whose_driver_is_killed_before_it_runs_has_what_was_decided(
-    spark: Any, tmp_path: Path
-) -> None:
-    (tmp_path / "landing").mkdir()
-    land(tmp_path / "landing", range(3))
+def killed_in_batch_1(folder: Path, files: int, program: Any = steered_program) -> list[str]:
+    """What a driver says that is killed before it writes anything of batch 1."""
+    (folder / "landing").mkdir()
+    land(folder / "landing", range(files))
     said = []
-    with start(tmp_path, waits_in=1) as driver:
+    with start(folder, 1, program) as driver:
         assert driver.stdout is not None
         for line in driver.stdout:
             said.append(line.strip())
             if line.startswith("batch 1 has"):
                 driver.send_signal(signal.SIGKILL)
     assert driver.returncode == -signal.SIGKILL
+    return said
+
+
+def test_a_batch_whose_driver_is_killed_before_it_runs_has_what_was_decided(
+    spark: Any, tmp_path: Path
+) -> None:
+    said = killed_in_batch_1(tmp_path, 3)
     assert said == ["batch 0 is written with limit 900", "batch 1 has limit 900"]
     control = control_in(tmp_path)
     control.update(limit=700)
@@ -81,6 +90,32 @@ def test_a_batch_whose_driver_is_killed_before_it_runs_has_what_was_decided(
     assert numbers == list(range(3 * ROWS))
     assert limits == {0: {900}, 1: {900}, 2: {700}}
     assert control.effective_from() == 2
+
+
+def test_a_coordinator_chooses_once_for_each_batch_though_its_driver_is_killed_in_one(
+    spark: Any, tmp_path: Path
+) -> None:
+    assert killed_in_batch_1(tmp_path, 4, coordinated_program) == ["batch 1 has limit 898"]
+    control = coordinated_program.control_in(tmp_path)
+    coordinated_program.run_query(spark, tmp_path, control)
+    control.close()
+    numbers, limits = read(tmp_path)
+    assert numbers == list(range(4 * ROWS))
+    assert limits == {0: {899}, 1: {898}, 2: {897}, 3: {896}}
+    assert [one.value["limit"] for one in control.history()] == [899, 898, 897, 896]
+    calls = [json.loads(line) for line in (tmp_path / "calls").read_text().splitlines()]
+    # Each with the batches whose end Spark had logged by then.
+    assert calls == [
+        [["start", 0], []],
+        [["choose", 0, None], []],
+        [["complete", 1], [0]],
+        [["choose", 1, ROWS], [0]],
+        [["start", 2], [0, 1]],
+        [["choose", 2, ROWS], [0, 1]],
+        [["complete", 3], [0, 1, 2]],
+        [["choose", 3, ROWS], [0, 1, 2]],
+        [["close"], [0, 1, 2, 3]],
+    ]
 
 
 @pytest.mark.deep

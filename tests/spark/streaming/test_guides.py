@@ -65,6 +65,19 @@ def test_the_sink_of_the_guide_writes_what_it_shows_and_a_batch_that_runs_again_
 
 
 @pytest.mark.spark
+def test_the_coordinator_of_the_guide_chooses(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = run("class Budget(BatchCoordinator)", "docs/steering.md", tmp_path)
+    told = re.findall(r"batch (\d+) ran with (\d+)", capsys.readouterr().out)
+    limits = [int(limit) for _, limit in told]
+    assert [int(batch) for batch, _ in told] == list(range(len(told)))
+    assert limits[0] == 1000
+    assert limits[-1] <= 600
+    assert [one.version for one in names["control"].history()] == [0] * (len(told) - 1) + [1]
+
+
+@pytest.mark.spark
 def test_once_of_the_guide_writes_a_batch_that_runs_again_once(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
