@@ -87,6 +87,7 @@ class ClosedJob(Job, ClosedSystem):
         Step("user", "take_snapshot"),
         Step("store", "finish_save"),
         Step("process", "arrive"),
+        Step("process", "come_back", is_fair=False),
         Step("backoff", "elapse"),
         Step("restarter", "back_off"),
         Step("process", "die", is_fair=False),

@@ -160,6 +160,11 @@ class ScriptedJob:
         self.identities[subtask].append(identity)
         self.transport.step("connect", identity)
 
+    def may_come_back(self, subtask: int) -> bool:
+        """Whether the driver has released the last process, and has heard all but its loss."""
+        released, words = self.transport.released.get(subtask), self.words(subtask)
+        return released is not None and words in (None, ("lose", released))
+
     def restored(self, subtask: int) -> Process | None:
         """The living process, if it has begun to work and has not said that it cannot go on."""
         process = self.living(subtask)
