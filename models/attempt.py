@@ -25,26 +25,11 @@ from epochgate.fsm import ANY, STAY, Bool, Ignore, Int, Machine, Opaque, Port, R
 if TYPE_CHECKING:
     from epochgate.models.job import Job
 
-CREATED, SCHEDULED, DEPLOYING, INITIALIZING, RUNNING = (
-    "created",
-    "scheduled",
-    "deploying",
-    "initializing",
-    "running",
-)
+CREATED, SCHEDULED, DEPLOYING = "created", "scheduled", "deploying"
+INITIALIZING, RUNNING = "initializing", "running"
 FINISHED, CANCELING, CANCELED, FAILED = "finished", "canceling", "canceled", "failed"
-STATES = (
-    CREATED,
-    SCHEDULED,
-    DEPLOYING,
-    INITIALIZING,
-    RUNNING,
-    FINISHED,
-    CANCELING,
-    CANCELED,
-    FAILED,
-)
 STARTING = (DEPLOYING, INITIALIZING)
+STATES = (CREATED, SCHEDULED, *STARTING, RUNNING, FINISHED, CANCELING, CANCELED, FAILED)
 CONNECTED = (*STARTING, RUNNING)
 REACHABLE = (INITIALIZING, RUNNING)
 GONE = (CREATED, SCHEDULED, FINISHED, CANCELING, CANCELED, FAILED)

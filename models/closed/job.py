@@ -24,10 +24,11 @@ from epochgate.models.closed.surroundings.driver import (
 )
 from epochgate.models.closed.surroundings.names import Names
 from epochgate.models.closed.surroundings.operators import Operators
-from epochgate.models.closed.surroundings.process import HERE, Notices, Process, ProcessTask, Wire
+from epochgate.models.closed.surroundings.process import HERE, Process, ProcessTask
 from epochgate.models.closed.surroundings.stale import Stale
 from epochgate.models.closed.surroundings.store import Store
 from epochgate.models.closed.surroundings.user import Keeper, Sender, User
+from epochgate.models.closed.surroundings.wire import Notices, Wire
 from epochgate.models.holder import BROKEN
 from epochgate.models.job import Job
 from epochgate.models.lifecycle import (

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from epochgate.runtime.api.job_events import JobEvent, JobListener, SubtaskRestarted
+from epochgate.spark.endings import TaskProcess
 from epochgate.spark.identities import task_attempt_of
-from epochgate.spark.transport import TaskProcess
 from tests.spark.numbers_program import BusyProgram, StumblingProgram
 from tests.spark.running import NumberJob, number_job, wait_for
 

@@ -1,4 +1,4 @@
-"""The worker processes, and the wires to and from them.
+"""The worker processes, and what is on its way to and from them.
 
 A process dies, is replaced while it still speaks, or is ended by the driver. One that the driver has
 released comes back under a newer identity, before its loss is known or after it, and before or
@@ -385,13 +385,14 @@ class Process(Environment):
         pass
 
     def release(self, identity: int) -> None:
-        assert (
-            self.system.lifecycle.state != FAILING and self.system.lifecycle.state != CANCELING
-        ), "no process begins again in a job that goes down for good"
+        assert not self.goes_down_for_good(), "no process begins again in a job that goes down"
         if identity == self.identity:
             self.is_released = self.state == HERE
             self.ended()
         self.is_unwanted = False
+
+    def goes_down_for_good(self) -> bool:
+        return self.system.lifecycle.state == FAILING or self.system.lifecycle.state == CANCELING
 
     def end(self, identity: int) -> None:
         assert self.system.lifecycle.state != RESTARTING, (
@@ -410,71 +411,3 @@ class Process(Environment):
         if identity == self.identity:
             self.ended()
         self.is_unwanted = False
-
-
-class Wire(Environment):
-    """Takes what the driver tells a process; port `task` of the attempt, port `operators` of the
-    task.
-    """
-
-    INDEX = ("subtask",)
-
-    system: ClosedJob
-    subtask: int
-
-    def put(self, identity: int, message: int) -> None:
-        if self.reaches(identity):
-            self.system.process[self.subtask].down.push(message)
-
-    def reaches(self, identity: int) -> bool:
-        return (
-            self.system.process[self.subtask].state == HERE
-            and self.system.process[self.subtask].identity == identity
-        )
-
-    # port `task` of the attempt
-
-    def restore(self, identity: int, attempt: int, checkpoint: int) -> None:
-        assert attempt >= self.system.restarter.next_numbers[self.subtask], (
-            "an attempt after a restart of all has a number of its own"
-        )
-        self.system.restarter.next_numbers[self.subtask] = 0
-        if self.reaches(identity):
-            self.system.task[self.subtask].restore(attempt, checkpoint, 0)
-        if self.system.renumbered > 0:
-            self.system.names.rename_attempt(self.subtask)
-
-    # what reaches the process through other machines' ports
-
-    def event(self, identity: int, coordinator: int, number: int, event: int) -> None:
-        place = (coordinator * self.system.numbers + number - 1) * self.system.event + event - 1
-        self.put(identity, self.system.checkpoints + 1 + place)
-
-    def barrier(self, identity: int, checkpoint: int) -> None:
-        self.put(identity, checkpoint)
-
-    def complete(self, identity: int, checkpoint: int) -> None:
-        if self.reaches(identity):
-            self.system.task[self.subtask].complete(checkpoint)
-
-    def aborted(self, identity: int, checkpoint: int) -> None:
-        if self.reaches(identity):
-            self.system.task[self.subtask].aborted(checkpoint)
-
-    def finish(self, identity: int) -> None:
-        self.put(identity, 0)
-
-
-class Notices(Environment):
-    """Takes what a checkpoint tells the processes to the wire of each; port `tasks`."""
-
-    system: ClosedJob
-
-    def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self.system.wire[subtask].barrier(identity, checkpoint)
-
-    def complete(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self.system.wire[subtask].complete(identity, checkpoint)
-
-    def aborted(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self.system.wire[subtask].aborted(identity, checkpoint)

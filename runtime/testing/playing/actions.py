@@ -139,13 +139,6 @@ def _usurp(job: ScriptedJob, subtask: int) -> None:
     job.connect(subtask)
 
 
-def _come_back(job: ScriptedJob, subtask: int) -> None:
-    loss = job.words(subtask)
-    job.connect(subtask)
-    if loss is not None:
-        job.transport.step(*loss)
-
-
 def _hear_again(job: ScriptedJob, subtask: int) -> None:
     checkpoint, identity = job.job.checkpoint, job.identities[subtask][-1]
     newest = checkpoint.number
@@ -262,7 +255,7 @@ ACTIONS: dict[str, Action] = {
         "no process was asked for since the last one came, or that one lives",
     ),
     "process.come_back": Action(
-        _come_back,
+        lambda job, s: job.come_back(s),
         lambda job, s: job.may_come_back(s),
         "the last process was not released, or another was asked for since, or the driver has not "
         "heard everything that it said",

@@ -165,6 +165,13 @@ class ScriptedJob:
         released, words = self.transport.released.get(subtask), self.words(subtask)
         return released is not None and words in (None, ("lose", released))
 
+    def come_back(self, subtask: int) -> None:
+        """The released process connects again, before the driver hears of its loss or after it."""
+        loss = self.words(subtask)
+        self.connect(subtask)
+        if loss is not None:
+            self.transport.step(*loss)
+
     def restored(self, subtask: int) -> Process | None:
         """The living process, if it has begun to work and has not said that it cannot go on."""
         process = self.living(subtask)
