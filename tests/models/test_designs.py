@@ -117,12 +117,16 @@ def test_the_table_grows_between_two_levels_too(engine: str) -> None:
 
 
 LARGE = (
+    "commit.work_in_the_way",
+    "planning.forgotten_batch_planned",
     "planning.forgotten_batch_read",
+    "planning.swept_too_early",
     "streaming.notes_overwritten",
     "streaming.one_note",
+    "streaming.skipping",
     "updating.removed_number",
 )
-"""More than 20,000 states, which the machines themselves take a minute or two to search."""
+"""More than 5,000 states, which the machines themselves take up to two minutes to search."""
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from epochgate.spark.session import local_session
 from epochgate.spark.streaming import register
+from tests.spark.shared import executor_settings
 from tests.spark.streaming.queries import Numbers
 
 MASTER = "local-cluster[2,1,1024]"
@@ -17,7 +18,8 @@ MASTER = "local-cluster[2,1,1024]"
 
 def main(root: str, kind: str, dsn: str) -> None:
     query = Numbers(Path(root), kind, dsn)
-    with local_session(MASTER, settings={"spark.task.maxFailures": "8"}) as spark:
+    settings = {"spark.task.maxFailures": "8", **executor_settings()}
+    with local_session(MASTER, settings=settings) as spark:
         register(spark)
         query.start(spark).awaitTermination()
 

@@ -1,7 +1,9 @@
-"""A driver with a steered query, which the test kills: python steered_program.py FOLDER [BATCH].
+"""A driver with a steered query, which the test kills: python steered_program.py FOLDER BATCH
+[MASTER].
 
-It reads one file of numbers to a batch, and writes each with the limit that the batch has. In BATCH
-it says so and waits, between the decision and the first write, to be killed.
+It reads one file of numbers to a batch, and writes each with the limit that the batch has, through
+Python workers. In BATCH it says so and waits to be killed, between the decision and the first
+write.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from pyspark.sql.functions import lit
 
 from epochgate.spark.session import local_session
 from epochgate.spark.streaming import Control
+from tests.spark.shared import executor_settings
 
 
 def control_in(folder: Path) -> Control:
@@ -35,7 +38,8 @@ def run_query(spark: Any, folder: Path, *, waits_in: int = -1) -> None:
         if batch == waits_in:
             say(f"batch {batch} has limit {values['limit']}")
             time.sleep(100)
-        marked = frame.withColumn("limit", lit(values["limit"])).withColumn("batch", lit(batch))
+        passed = frame.mapInArrow(lambda batches: batches, "id long")
+        marked = passed.withColumn("limit", lit(values["limit"])).withColumn("batch", lit(batch))
         marked.write.mode("overwrite").parquet(str(folder / "out" / f"{batch:03}"))
         say(f"batch {batch} is written with limit {values['limit']}")
 
@@ -51,5 +55,6 @@ def run_query(spark: Any, folder: Path, *, waits_in: int = -1) -> None:
 
 
 if __name__ == "__main__":
-    with local_session("local[1]") as session:
-        run_query(session, Path(sys.argv[1]), waits_in=int(sys.argv[2]))
+    folder, waits_in, *master = sys.argv[1:]
+    with local_session(*(master or ["local[1]"]), settings=executor_settings()) as session:
+        run_query(session, Path(folder), waits_in=int(waits_in))

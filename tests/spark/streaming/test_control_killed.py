@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,15 @@ import pytest
 
 from tests.spark.shared import session_of
 from tests.spark.streaming import steered_program
+from tests.spark.streaming.killing import KILLS, KINDS, Killing
 from tests.spark.streaming.steered_program import control_in, run_query
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROWS = 20
+AHEAD = 8
+"""Files that a driver finds at its start."""
+CLUSTER = "local-cluster[2,1,1024]"
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +32,8 @@ def spark() -> Any:
     return session_of("tests/spark/streaming/test_control_killed.py")
 
 
-def land(folder: Path, files: int) -> None:
-    landing = folder / "landing"
-    landing.mkdir()
-    for number in range(files):
+def land(landing: Path, files: range) -> None:
+    for number in files:
         table = pa.table({"id": pa.array(range(number * ROWS, (number + 1) * ROWS), pa.int64())})
         pq.write_table(table, landing / f"{number:03}.parquet")
 
@@ -62,7 +63,8 @@ def read(folder: Path) -> tuple[list[int], dict[int, set[int]]]:
 def test_a_batch_whose_driver_is_killed_before_it_runs_has_what_was_decided(
     spark: Any, tmp_path: Path
 ) -> None:
-    land(tmp_path, 3)
+    (tmp_path / "landing").mkdir()
+    land(tmp_path / "landing", range(3))
     said = []
     with start(tmp_path, waits_in=1) as driver:
         assert driver.stdout is not None
@@ -82,29 +84,27 @@ def test_a_batch_whose_driver_is_killed_before_it_runs_has_what_was_decided(
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", range(2))
-def test_kills_and_updates_at_random_moments_leave_one_limit_in_each_batch(
-    tmp_path: Path, seed: int
-) -> None:
-    files, kills, chance = 120, 25, random.Random(seed)
-    land(tmp_path, files)
+@pytest.mark.timeout(7200)
+def test_kills_and_updates_at_random_moments_leave_one_limit_in_each_batch(tmp_path: Path) -> None:
+    chance, files = random.Random("control"), 0
+    (tmp_path / "landing").mkdir()
     control = control_in(tmp_path)
+    program = ["-m", "tests.spark.streaming.steered_program", str(tmp_path), "-1", CLUSTER]
+    killing = Killing(program, tmp_path / "checkpoint", chance)
     told: dict[int, int] = {}
-    for number in range(kills):
-        with start(tmp_path) as driver:
-            assert driver.stdout is not None
-            batches = chance.randrange(4)
-            while batches and driver.stdout.readline():
-                batches -= 1
-            if chance.random() < 0.7:
-                control.update(limit=800 - number)
-            time.sleep(chance.random() * 0.3)
-            driver.send_signal(signal.SIGKILL)
+
+    def feed() -> None:
+        nonlocal files
         for one in control.history():
             assert told.setdefault(one.batch, one.value["limit"]) == one.value["limit"]
-    with start(tmp_path) as last:
-        assert last.communicate(timeout=600)[0].endswith(f"limit {control.value['limit']}\n")
+        if chance.random() < 0.7:
+            control.update(limit=control.value["limit"] - 1)
+        ahead = AHEAD - (files - killing.batches)
+        land(tmp_path / "landing", range(files, files + max(0, ahead)))
+        files += max(0, ahead)
+
+    killing.run(feed)
+    assert killing.killed == dict.fromkeys(KINDS, KILLS)
     numbers, limits = read(tmp_path)
     assert numbers == list(range(files * ROWS))
     assert all(len(of) == 1 for of in limits.values())
