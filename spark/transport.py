@@ -296,11 +296,11 @@ class SparkTransport(Transport):
         if ["finished"] in messages:
             self._finished.add(process.subtask)
         if messages[-1][:1] == [LEAVING]:
-            *messages, (_, reason) = messages
-            self._replace(process, reason)
+            *messages, leaving = messages
+            self._replace(process, " ".join(map(str, leaving[1:])))
         self._inbox.received(process.subtask, process.identity, messages)
 
-    def _replace(self, process: TaskProcess, reason: Any) -> None:
+    def _replace(self, process: TaskProcess, reason: str) -> None:
         """Have Spark start another process: one that leaves by itself would count as a failure."""
         text = (
             f"the process {process.pid} of subtask {process.subtask} on {process.host} is replaced "
