@@ -157,6 +157,7 @@ class Litter(EchoProgram):
 @pytest.fixture
 def tidied() -> Iterator[None]:
     """End the threads that are left."""
+    IS_OVER.clear()
     yield
     IS_OVER.set()
 
