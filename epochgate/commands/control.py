@@ -95,12 +95,18 @@ def _list(entries: Entries, arguments: argparse.Namespace) -> int:
 def _show(entries: Entries, arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from epochgate.runtime.steering import decisions, updates
+    from epochgate.runtime.steering import QueryUnknown, decisions, updates
     from epochgate.runtime.steering.place import queries_of
 
     control = _existing(entries, arguments)
     found = updates(entries, control)
-    wanted = [arguments.query] if arguments.query else queries_of(entries, control)
+    queries = queries_of(entries, control)
+    if arguments.query and arguments.query not in queries:
+        raise QueryUnknown(
+            f"no batch of query {arguments.query!r} was decided by {control}; it has the queries "
+            f"{', '.join(queries) or '(none so far)'}"
+        )
+    wanted = [arguments.query] if arguments.query else queries
     seen = {query: decisions(entries, control, query) for query in wanted}
     if arguments.json:
         shown = {
@@ -119,23 +125,21 @@ def _show(entries: Entries, arguments: argparse.Namespace) -> int:
 
 
 def _set(entries: Entries, arguments: argparse.Namespace) -> int:
-    from epochgate.runtime.steering import Updating, Versions, decisions
-    from epochgate.runtime.steering.place import queries_of
+    from epochgate.runtime.steering import Updating
+    from epochgate.runtime.steering.accepting import author, in_force, insist_on_fit
     from epochgate.runtime.steering.values import checked
 
     control = _existing(entries, arguments)
     changes = checked(control, dict(map(_assigned, arguments.values)))
-    known = set(Versions(entries, control).newest()[1])
-    for query in queries_of(entries, control):
-        for decision in decisions(entries, control, query)[-1:]:
-            known |= decision.value.keys()
-    if not changes or not changes.keys() <= known:
-        wrong = sorted(changes.keys() - known)
+    known = in_force(entries, arguments.store, control)
+    if not changes or not changes.keys() <= known.keys():
+        wrong = sorted(changes.keys() - known.keys())
         raise AssignmentRefused(
             f"{f'{control} has no value {wrong[0]!r}' if wrong else 'nothing is to be set'}; give "
             f"NAME=JSON, with a name of {', '.join(sorted(known))}"
         )
-    version = Updating(entries, arguments.store, control, "epochgate control set").update(changes)
+    insist_on_fit(control, known, changes)
+    version = Updating(entries, arguments.store, control, author()).update(changes)
     if arguments.json:
         print(json.dumps({"control": control, "version": version, "changes": changes}))
     else:
@@ -156,7 +160,7 @@ def _existing(entries: Entries, arguments: argparse.Namespace) -> str:
 
     there = controls_in(entries)
     if arguments.control not in there:
-        raise ControlMissing(arguments.store, arguments.control or "(none was named)", there)
+        raise ControlMissing(arguments.store, arguments.control or "", there)
     return str(arguments.control)
 
 

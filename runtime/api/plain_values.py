@@ -47,7 +47,8 @@ def problem_of(value: Any, depth: int = 0) -> str | None:
         if strange:
             return f"the key {strange[0]!r} is no str or bytes"
         return _problem_of_items(value.values(), depth + 1)
-    return f"{value!r} is a {kind.__name__}"
+    article = "an" if kind.__name__[0] in "aeiouAEIOU" else "a"
+    return f"{value!r} is {article} {kind.__name__}"
 
 
 def _problem_of_items(items: Iterable[Any], depth: int) -> str | None:

@@ -136,4 +136,9 @@ class ControlMissing(UsageError):
     def __str__(self) -> str:
         store, control, names = self.args
         there = f"it has {', '.join(names)}" if names else "it has none"
-        return f"{store} has no control {control!r}; {there}"
+        if not control:
+            return f"name a control of {store}: {there}"
+        return (
+            f"{store} has no control {control!r}; {there}. A control is made by the first batch of "
+            "its query, or by an update of Control(..., create=True)"
+        )

@@ -165,7 +165,7 @@ def open_entries(
     files: FileSystem | None = None,
 ) -> Entries:
     """The entries in a directory or at the URL of an object store. Raises ControlUnusable for
-    another URL.
+    another URL, and for a file.
     """
     if is_url(store):
         return ObjectEntries(open_objects(store))
@@ -174,7 +174,10 @@ def open_entries(
             f"{store!r} has no conditional creation, by which one of two drivers is told that it "
             "came second; give a directory, or a URL that begins with s3://, gs:// or abfss://"
         )
-    return DirectoryEntries(os.path.abspath(store), files)
+    root, files = os.path.abspath(store), files or LocalFileSystem()
+    if files.exists(root) and not files.is_directory(root):
+        raise ControlUnusable(f"{store!r} is a file, and a store is a directory; give another path")
+    return DirectoryEntries(root, files)
 
 
 class Numbered:

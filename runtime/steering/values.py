@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from typing import Any, Final
 
 from epochgate.runtime.api.plain_values import problem_of
@@ -30,12 +31,13 @@ def checked(control: str, value: Any) -> Value:
         raise ValueRefused(
             f"control {control!r} holds named values, a dict with str as keys, and not {value!r}"
         )
-    problem = problem_of(value) or _problem_of_keys(value)
+    problem = problem_of(value) or _problem_in_json(value)
     if problem is not None:
         raise ValueRefused(
             f"control {control!r} cannot hold {value!r}: {problem}. It takes None, bool, int of "
-            "64 bits, float, str, bytes, and lists and dicts of these; keep what "
-            "is larger, such as a model, in a file of its own, and its name here"
+            "64 bits, float, str, bytes, and lists and dicts of these. Write a date as text, and "
+            "a number of numpy as int(x) or float(x); keep what is larger, such as a model, in a "
+            "file of its own, and its name here"
         )
     written = json.dumps(value, default=_written)
     if len(written) > VALUE_BYTES_MAX:
@@ -62,8 +64,12 @@ def from_bytes(data: bytes) -> dict[str, Any]:
     return entry
 
 
-def _problem_of_keys(value: Any) -> str | None:
-    """JSON has other keys than str for nothing, and one of ours stands for bytes."""
+def _problem_in_json(value: Any) -> str | None:
+    """JSON has other keys than str for nothing, and one of ours stands for bytes; and no NaN, which
+    is not equal to itself when it is read back.
+    """
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN is not equal to itself; None can stand for no number"
     if isinstance(value, dict):
         strange = [key for key in value if type(key) is not str or key == _BYTES]
         if strange:
@@ -71,7 +77,7 @@ def _problem_of_keys(value: Any) -> str | None:
         value = value.values()
     elif not isinstance(value, list | tuple):
         return None
-    return next(filter(None, map(_problem_of_keys, value)), None)
+    return next(filter(None, map(_problem_in_json, value)), None)
 
 
 def _written(value: Any) -> dict[str, str]:

@@ -49,6 +49,10 @@ class DeltaLog:
                 self._table = self._delta.DeltaTable(self.path)
         return self._table is not None
 
+    def version(self) -> int:
+        """The number of the snapshot."""
+        return int(self._table.version())
+
     def transaction(self, application: str) -> int | None:
         """The last number that an application has put into the snapshot; none without one."""
         return self._table.transaction_version(application)  # type: ignore[no-any-return]

@@ -7,11 +7,15 @@ from epochgate.spark.streaming.errors import (
     BatchesAhead as BatchesAhead,
     BatchesMissing as BatchesMissing,
     BatchRefused as BatchRefused,
+    LocationDiffers as LocationDiffers,
     LocationEmptied as LocationEmptied,
     LocationMoved as LocationMoved,
+    LocationTemporary as LocationTemporary,
     NoQuery as NoQuery,
     OffsetsChanged as OffsetsChanged,
     OptionsWrong as OptionsWrong,
+    TransactionMissing as TransactionMissing,
+    TransactionTaken as TransactionTaken,
 )
 from epochgate.spark.streaming.guarding import once as once
 from epochgate.spark.streaming.ledgers import (

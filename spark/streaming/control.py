@@ -13,8 +13,8 @@ control is updated; thread-safe.
 
 from __future__ import annotations
 
+import contextlib
 import copy
-import getpass
 import inspect
 import threading
 import time
@@ -23,7 +23,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from epochgate.runtime.objects.client import ObjectStore, open_url
-from epochgate.runtime.steering.deciding import Deciding, Decision, this_process
+from epochgate.runtime.steering.accepting import author, in_force, insist_on_fit
+from epochgate.runtime.steering.deciding import Deciding, Decision
 from epochgate.runtime.steering.errors import (
     ControlUnusable,
     QueryUnknown,
@@ -45,6 +46,7 @@ from epochgate.runtime.steering.place import (
 )
 from epochgate.runtime.steering.values import Value, checked
 from epochgate.runtime.steering.versions import Updating, Versions
+from epochgate.spark.streaming.control_note import note_of
 from epochgate.spark.streaming.control_query import query_of
 from epochgate.spark.streaming.guarding import Once
 
@@ -74,7 +76,12 @@ class Control:
 
     name: the name of the control in its store. initial: plain values by name, which apply to names
     that no update has set; not needed for a control that only updates or reads. store: a directory
-    that all drivers reach, or a URL of an object store. Raises ControlUnusable, ValueRefused.
+    that all drivers reach, or a URL of an object store. check: is called with all values before
+    they are in force, `initial` and those of each update of this object; it raises, or returns
+    False, for values that are not valid. create: let `update` also make the control, and names that
+    it does not have, with values of any type.
+
+    Raises ControlUnusable, ValueRefused, and the errors of `check`.
     """
 
     def __init__(
@@ -83,12 +90,17 @@ class Control:
         initial: Mapping[str, Any] | None = None,
         *,
         store: str,
+        check: Callable[[Value], Any] | None = None,
+        create: bool = False,
         open_objects: Callable[[str], ObjectStore] = open_url,
         now: Callable[[], float] = time.time,
     ) -> None:
         insist_on_name("a control", name)
         self.name, self.store = name, store
         self._initial = None if initial is None else checked(name, dict(initial))
+        self._check, self._creates = check, create
+        if self._initial is not None:
+            self._insist_on_check(self._initial)
         self._open_objects, self._now = open_objects, now
         self._updated = 0
         self._reset()
@@ -137,18 +149,20 @@ class Control:
 
         Return the version number of the update when it is durable.
 
-        Raises ValueRefused, UpdateFailed, or UpdateInDoubt.
+        Raises ValueRefused for a name or a type that the control does not have, the errors of
+        `check`, ControlMissing, UpdateFailed, UpdateInDoubt, or OSError.
         """
         changed = checked(self.name, {**(changes or {}), **named})
         if not changed:
             raise ValueRefused(f"the update of control {self.name!r} names no value")
-        if unknown := self._unknown(changed):
-            raise ValueRefused(
-                f"control {self.name!r} has no value {unknown[0]!r}; it has "
-                f"{', '.join(sorted(self._initial or {}))}. Add a new value to `initial`"
-            )
-        by = f"{_user()}@{this_process()}"
-        updating = Updating(self._entries, self.store, self.name, by, self._now)
+        known = self._initial or {}
+        if self._initial is None and not self._creates:
+            known = in_force(self._entries, self.store, self.name)
+        if not self._creates:
+            insist_on_fit(self.name, known, changed)
+        if self._check is not None:
+            self._insist_on_check({**known, **self.value, **changed})
+        updating = Updating(self._entries, self.store, self.name, author(), self._now)
         self._updated = updating.update(changed)
         with self._lock:
             self._counted.updated += 1
@@ -242,8 +256,10 @@ class Control:
             self._opened = open_entries(self.store, self._open_objects)
         return self._opened
 
-    def _unknown(self, changed: Value) -> list[str]:
-        return [] if self._initial is None else sorted(changed.keys() - self._initial.keys())
+    def _insist_on_check(self, value: Value) -> None:
+        valid = None if self._check is None else self._check(copy.deepcopy(value))
+        if valid is not None and not valid:
+            raise ValueRefused(f"the check of control {self.name!r} returned {valid!r} for {value}")
 
     def _only_query(self) -> str | None:
         there = self.queries()
@@ -284,7 +300,18 @@ class Steered:
                 "ledger of `once` in PostgreSQL, Delta Lake or Iceberg"
             )
         query = query_of(frame, self._checkpoint, self._control._open_objects)
-        values = copy.deepcopy(self._control.decide(query, batch).value)
+        decision = self._control.decide(query, batch)
+        try:
+            return self._call(frame, batch, copy.deepcopy(decision.value), transaction)
+        except Exception as error:
+            # Where the store does not answer, the error is told without who has set the values.
+            updates: list[Update] = []
+            with contextlib.suppress(OSError, ValueError):
+                updates = self._control.updates()
+            error.add_note(note_of(self._control.name, decision, updates))
+            raise
+
+    def _call(self, frame: Any, batch: int, values: Value, transaction: tuple[Any, ...]) -> Any:
         if transaction:
             return self._function(frame, batch, values, *transaction)
         if self._takes[0] == _WITH_BATCH:
@@ -309,10 +336,3 @@ def _taken(function: Callable[..., Any]) -> tuple[int, ...]:
 def _shown(function: Callable[..., Any]) -> str:
     name = getattr(function, "__qualname__", repr(function))
     return f"{name}{inspect.signature(function)}"
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user has no name
-        return "unknown"

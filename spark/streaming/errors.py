@@ -93,6 +93,65 @@ class OffsetsChanged(BatchRefused):
         )
 
 
+class LocationTemporary(UsageError):
+    """The query has no checkpoint location, so Spark has made a temporary one: its path."""
+
+    def __str__(self) -> str:
+        return (
+            f"the query has no checkpoint location: Spark keeps it in {self.args[0]!r}, which no "
+            "other start uses. The next start would be a new query that reads its sources from "
+            "the beginning, and `once` would call the function for rows that are written. The "
+            'function was not called. Set .option("checkpointLocation", ...) on the query.'
+        )
+
+
+class LocationDiffers(UsageError):
+    """`once` was given another checkpoint location than the query has: given, that of the query."""
+
+    def __str__(self) -> str:
+        given, found = self.args
+        return (
+            f"`once` was given checkpoint={given!r}, and the query has the checkpoint location "
+            f"{found!r}: a copied or emptied location would not be noticed. The function was not "
+            f"called. Give checkpoint={found!r}."
+        )
+
+
+class TransactionTaken(UsageError):
+    """A function has asked for the transaction of its batch a second time: batch."""
+
+    def __str__(self) -> str:
+        return (
+            f"the transaction of batch {self.args[0]} was taken before. Each write to a Delta "
+            "table is a commit of its own, and the first one with the transaction is the batch: "
+            "after a failure in between, the second write would never be made. If the first has "
+            "taken effect, the batch counts as written, and rows of other writes have to be added "
+            "by hand. Make one write of them (`unionByName`). To repeat a write that has failed, "
+            "keep what properties() or options() returned."
+        )
+
+
+class TransactionMissing(UsageError):
+    """A function has changed the table of its ledger without the transaction of its batch: path,
+    batch, version of the table before, version after.
+    """
+
+    def __str__(self) -> str:
+        path, batch, before, after = self.args
+        if before is None:
+            back = "Remove the table"
+        else:
+            back = f"Take back what it has written (`DeltaTable({path!r}).restore({before})`)"
+        return (
+            f"the function of batch {batch} has returned, and the log of {path} has come to "
+            f"version {after} without the transaction of the batch: after a failure, the rows "
+            "would be written again. The batch is not recorded, and runs again. Pass "
+            "transaction.properties() (deltalake) or transaction.options() (Spark's Delta) to the "
+            f"write. {back} before you start the query again. If another writer has "
+            "changed the table, and the function had nothing to write, start the query again."
+        )
+
+
 class OptionsWrong(UsageError):
     """The options of the sink are incomplete or not valid."""
 

@@ -14,14 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from epochgate.spark.streaming.batch_commit import BatchCommit
 from epochgate.spark.streaming.errors import NoQuery
-from epochgate.spark.streaming.identity import (
-    QUERY_ID,
-    BatchIdentity,
-    location_of,
-    offsets_of,
-)
+from epochgate.spark.streaming.identity import BatchIdentity, location_of, offsets_of
 from epochgate.spark.streaming.options import Accepted
 from epochgate.spark.streaming.place import QueryPlace
+from epochgate.spark.streaming.running_query import id_in_spark, require_location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,8 +46,9 @@ def once(
     replaces: the id of the query that had this location, to run its batches again. late_start:
     earlier batches of the query were written without the ledger.
 
-    The returned function raises BatchRefused if a batch would be repeated or left out, and the
-    errors of `function`.
+    The returned function raises BatchRefused if a batch would be repeated or left out,
+    LocationTemporary if the query has no checkpoint location, LocationDiffers if `checkpoint` is
+    not the location of the query, and the errors of `function`.
     """
     return Once(
         ledger,
@@ -74,6 +71,7 @@ class Once:
 
     def __call__(self, df: DataFrame, batch: int) -> None:
         """Process one batch."""
+        require_location(df, self.location)
         query = self.query or query_of(df)
         location = self.location or f"query {query}"
         offsets = offsets_of(self.location, batch) if self.location else ""
@@ -86,11 +84,10 @@ class Once:
 
 def query_of(df: DataFrame) -> str:
     """Return the id of the batch's query, which Spark sets for its thread. Raises NoQuery."""
-    context = getattr(df.sparkSession, "_sc", None)
-    found = None if context is None else context.getLocalProperty(QUERY_ID)
+    found = id_in_spark(df)
     if found is None:
         raise NoQuery(
             "the id of the query is unknown: Spark Connect does not tell it, and there is none "
             'outside of foreachBatch. Name the query: once(ledger, function, query="orders")'
         )
-    return str(found)
+    return found

@@ -12,12 +12,16 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epochgate.runtime import RetryLater
 from epochgate.runtime.objects.client import ObjectStore, open_url
 from epochgate.spark.extras import library
+from epochgate.spark.streaming.errors import TransactionMissing, TransactionTaken
 from epochgate.spark.streaming.notes import DirectoryNotes, NoteStore, ObjectNotes
+
+if TYPE_CHECKING:
+    from epochgate.spark.delta_sink.log import DeltaLog
 
 Call = Callable[..., Any]
 """The user's function with frame and batch bound; its argument, if any, is a transaction."""
@@ -163,24 +167,38 @@ _ENTER = """
     where known.number <= %(batch)s"""
 
 
-@dataclass(frozen=True)
+@dataclass
 class DeltaTransaction:
-    """The entry of a batch, to be passed to a write to the ledger's Delta table."""
+    """The entry of a batch, to be passed to the batch's one write to the ledger's Delta table.
+
+    Each write is a commit of its own, and the first with the entry is the batch to the log, so the
+    entry is given once.
+    """
 
     application: str
     version: int
+    _is_taken: bool = field(default=False, init=False, repr=False, compare=False)
 
     def options(self) -> dict[str, str]:
-        """Return options for Spark's Delta: `df.write.format("delta").options(**...)`."""
+        """Return options for Spark's Delta: `df.write.format("delta").options(**...)`. Raises
+        TransactionTaken.
+        """
+        self._take()
         return {"txnAppId": self.application, "txnVersion": str(self.version)}
 
     def properties(self, **metadata: str) -> Any:
-        """Return `commit_properties` for `deltalake.write_deltalake`."""
+        """Return `commit_properties` for `deltalake.write_deltalake`. Raises TransactionTaken."""
         delta = library("deltalake", what="a ledger in a Delta table", extra="delta")
+        self._take()
         return delta.CommitProperties(
             custom_metadata=metadata,
             app_transactions=[delta.Transaction(self.application, self.version)],
         )
+
+    def _take(self) -> None:
+        if self._is_taken:
+            raise TransactionTaken(self.version)
+        self._is_taken = True
 
 
 @dataclass(frozen=True)
@@ -188,8 +206,8 @@ class DeltaLedger(Ledger):
     """A ledger in the log of the Delta table in the directory `path`.
 
     The third argument of the function is a `DeltaTransaction`; a write to this table with its
-    options or properties takes effect once. A function without such a write is called at least
-    once.
+    options or properties takes effect once. A function that writes nothing to this table is called
+    at least once.
     """
 
     path: str
@@ -209,19 +227,35 @@ class DeltaLedger(Ledger):
         return 0 if last is None else last + 1
 
     def call(self, query: str, batch: int, function: Call) -> bool:
-        """Call it, and look whether the log has its transaction."""
+        """Call it, and look whether the log has its transaction. Raises TransactionMissing if the
+        table has changed without.
+        """
         delta = library("deltalake.exceptions", what="a ledger in a Delta table", extra="delta")
+        before = self._version()
         try:
             function(DeltaTransaction(query, batch))
         except delta.CommitFailedError as error:
             raise RetryLater(f"{self.path}: {error}") from error
-        return self._last(query) == batch
+        if self._last(query) == batch:
+            return True
+        if (now := self._version()) != before:
+            raise TransactionMissing(self.path, batch, before, now)
+        return False
 
     def _last(self, query: str) -> int | None:
+        log = self._log()
+        return None if log is None else log.transaction(query)
+
+    def _version(self) -> int | None:
+        log = self._log()
+        return None if log is None else log.version()
+
+    def _log(self) -> DeltaLog | None:
+        """The newest snapshot; none if there is no table."""
         from epochgate.spark.delta_sink.log import DeltaLog
 
         log = DeltaLog(self.path)
-        return log.transaction(query) if log.read() else None
+        return log if log.read() else None
 
 
 @dataclass(frozen=True)

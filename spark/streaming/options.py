@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from epochgate.models.query_batch import EMPTIED, LATE, MOVED
 from epochgate.runtime.objects.client import is_url
-from epochgate.runtime.sizes import parse_size_bytes
+from epochgate.runtime.sizes import InvalidSize, parse_size_bytes
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.identity import location_of
 
@@ -26,10 +26,10 @@ OPTIONS: Final[Mapping[str, str]] = {
     "table": "of iceberg CATALOG.NAMESPACE.TABLE, of postgres SCHEMA.TABLE",
     "dsn": "of postgres, as libpq takes it",
     "partitionBy": "of parquet: columns, with commas between them",
-    "fileBytes": "at this size a file ends, such as 128MB",
+    "fileBytes": "at this size a file ends: bytes, or a number and a unit, such as 256MB",
     "movedFrom": "the checkpoint location of before, if it was moved",
     "replaces": "the id of the query that had this location, if its rows shall come again",
-    "lateStart": "true: earlier batches of the query went elsewhere",
+    "lateStart": "true or false: earlier batches of the query were written elsewhere",
 }
 _OF_SPARK = ("checkpointlocation", "queryname", "checkpoint", "mode")
 _NEEDED: Final = {
@@ -106,14 +106,30 @@ def parse(given: Mapping[str, str]) -> SinkOptions:
         Accepted(
             options.get("movedfrom", ""),
             options.get("replaces", ""),
-            options.get("latestart", "").lower() == "true",
+            _is_true("lateStart", options.get("latestart", "false")),
         ),
     )
 
 
+def _is_true(option: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise OptionsWrong(f"the option {option!r} is {text!r}; give 'true' or 'false'")
+    return text.lower() == "true"
+
+
+def _bytes(option: str, text: str) -> int:
+    """A number without a unit is one of bytes, as in the options of Spark."""
+    try:
+        size = int(text) if text.strip().isdecimal() else parse_size_bytes(text)
+    except InvalidSize as error:
+        raise OptionsWrong(f"the option {option!r}: {error}") from error
+    if size < 1:
+        raise OptionsWrong(f"the option {option!r} is {text!r}; a file has 1 byte at least")
+    return size
+
+
 def _target(kind: str, options: Mapping[str, str]) -> BatchTarget:
-    size = options.get("filebytes", "256MB")
-    file_bytes = parse_size_bytes(size)
+    file_bytes = _bytes("fileBytes", options.get("filebytes", "256MB"))
     if kind == POSTGRES:
         from epochgate.spark.extras import library
 

@@ -60,7 +60,8 @@ class Sink(ReadsStreams, datasource.DataSource):
         if overwrite:
             raise OptionsWrong(
                 "outputMode('complete') replaces the whole table with each batch, and this sink "
-                "adds rows; use append or update, or foreachBatch with `once`"
+                "adds rows. Use append (an aggregation then needs a watermark), or foreachBatch "
+                "with `once`"
             )
         if not options.location:
             raise OptionsWrong(

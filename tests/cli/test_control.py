@@ -52,6 +52,8 @@ def test_batches_are_shown_with_what_they_ran_with(
 def test_what_is_set_is_in_the_next_batch(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = told(capsys, "set", store, "pricing", "limit=600", 'mode="lax"')
     assert said.startswith('update 2 of pricing: {"limit": 600, "mode": "lax"}')
+    by = [one.updated_by for one in Control("pricing", store=store).updates()]
+    assert by[1] == by[0]
     control = Control("pricing", {"limit": 900, "mode": "strict"}, store=store)
     assert control.decide("query-1", 11).value == {"limit": 700, "mode": "strict"}
     assert control.decide("query-1", 12).value == {"limit": 600, "mode": "lax"}
@@ -63,6 +65,9 @@ def test_what_is_set_is_in_the_next_batch(store: str, capsys: pytest.CaptureFixt
         (["show", "prices"], "has no control 'prices'; it has pricing"),
         (["set", "pricing"], "nothing is to be set; give NAME=JSON, with a name of limit, mode"),
         (["set", "pricing", "limt=1"], "pricing has no value 'limt'"),
+        (["set", "pricing", 'limit="high"'], "has limit = 700, a number, and 'high' is a str"),
+        (["show"], "name a control of"),
+        (["show", "pricing", "--query", "zz"], "no batch of query 'zz' was decided"),
         (["set", "pricing", "mode=lax"], "a word stands in quotes, mode='\"lax\"'"),
     ],
 )

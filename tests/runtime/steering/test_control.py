@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import re
 import threading
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from epochgate.runtime.steering import (
     VALUE_BYTES_MAX,
+    ControlMissing,
     ControlUnusable,
     QueryUnknown,
     UpdatePending,
@@ -28,7 +32,7 @@ def control_in(folder: Path, **initial: Any) -> Control:
 
 def test_a_process_without_the_initial_value_updates_and_looks(tmp_path: Path) -> None:
     steering = control_in(tmp_path, limit=900, mode="strict")
-    other = Control("pricing", store=str(tmp_path))
+    other = Control("pricing", store=str(tmp_path), create=True)
     other.update({"limit": 700})
     assert steering.value == {"limit": 700, "mode": "strict"}
     assert steering.decide(QUERY, 0).value == {"limit": 700, "mode": "strict"}
@@ -70,6 +74,12 @@ def test_values_come_back_as_every_run_sees_them(tmp_path: Path) -> None:
         ({"limit": 2**64}, "does not fit into 64 bits"),
         ({"limit": "x" * VALUE_BYTES_MAX}, "Most of it is 'limit'"),
         ({7: 1}, "a dict with str as keys"),
+        ({"limit": "high"}, "has limit = 900, a number, and 'high' is a str: a batch that"),
+        ({"limit": None}, "None is None"),
+        ({"limit": True}, "True is a bool"),
+        ({"limit": float("nan")}, "NaN is not equal to itself"),
+        ({"limit": date(2026, 1, 1)}, r"is a date\. .* Write a date as text"),
+        ({"limit": np.int64(7)}, r"is an int64\. .* int\(x\) or float\(x\)"),
     ],
 )
 def test_what_cannot_be_a_value_is_refused_before_anything_is_written(
@@ -79,6 +89,81 @@ def test_what_cannot_be_a_value_is_refused_before_anything_is_written(
     with pytest.raises(ValueRefused, match=because):
         control.update(changes)
     assert control.updates() == []
+
+
+def test_a_value_may_be_any_number_and_what_is_none_initially_may_be_anything(
+    tmp_path: Path,
+) -> None:
+    control = control_in(tmp_path, limit=900, model=None)
+    control.update(limit=0.5, model="a.bin")
+    control.update(limit=7, model=None)
+    assert control.value == {"limit": 7, "model": None}
+
+
+def test_another_process_is_refused_what_the_store_does_not_have(tmp_path: Path) -> None:
+    control_in(tmp_path).decide(QUERY, 0)
+    other = Control("pricing", store=str(tmp_path))
+    with pytest.raises(ValueRefused, match="has no value 'limmit'; it has limit"):
+        other.update(limmit=5)
+    with pytest.raises(ValueRefused, match="'high' is a str"):
+        other.update(limit="high")
+    with pytest.raises(ControlMissing, match="has no control 'prising'; it has pricing"):
+        Control("prising", store=str(tmp_path)).update(limit=5)
+    assert (other.update(limit=5), other.updates()[0].changes) == (1, {"limit": 5})
+
+
+def test_a_control_that_may_create_makes_names_and_controls(tmp_path: Path) -> None:
+    other = Control("pricing", store=str(tmp_path), create=True)
+    assert [other.update(limit=5), other.update(region="north")] == [1, 2]
+    assert other.value == {"limit": 5, "region": "north"}
+
+
+def test_values_that_the_check_refuses_are_never_in_force(tmp_path: Path) -> None:
+    def check(values: dict[str, Any]) -> None:
+        if values["low"] > values["high"]:
+            raise ZeroDivisionError("low is above high")
+
+    def made(**initial: int) -> Control:
+        return Control("range", initial, store=str(tmp_path), check=check)
+
+    with pytest.raises(ZeroDivisionError):
+        made(low=2, high=1)
+    control = made(low=1, high=5)
+    control.update(high=3)
+    with pytest.raises(ZeroDivisionError):
+        control.update(low=4)
+    assert control.value == {"low": 1, "high": 3}
+    control.decide(QUERY, 0)
+    other = Control("range", store=str(tmp_path), check=lambda values: values["low"] > 0)
+    with pytest.raises(ValueRefused, match="the check of control 'range' returned False"):
+        other.update(low=0)
+
+
+def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.py").write_text("")
+    with pytest.raises(ControlUnusable, match=r"c\.py' is a file, and a store is a directory"):
+        control_in(tmp_path / "c.py").update(limit=700)
+
+
+def test_what_a_steered_function_raises_says_who_has_set_the_values(
+    tmp_path: Path, checkpoint: str
+) -> None:
+    control = control_in(tmp_path, limit=900, mode="strict")
+
+    def fail(frame: Any, values: Any) -> None:
+        raise ZeroDivisionError("as a bug would")
+
+    steered = control.apply(fail, checkpoint=checkpoint)
+    for batch in (0, 1):
+        with pytest.raises(ZeroDivisionError, match="as a bug would") as raised:
+            steered(FRAME, batch)
+        [note] = raised.value.__notes__
+        assert f"batch {batch} ran with these values of control 'pricing'" in note
+        if batch == 0:
+            assert "limit = 900   as it was initially" in note
+        control.update(limit=7 + batch)
+    assert re.search(r"limit = 7   update 1, by \S+@\S+:\d+\n", note)
+    assert "mode = 'strict'\n" in note
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "x" * 101])

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from epochgate.spark.streaming import Control, DeltaLedger, DirectoryLedger, once, register
 from epochgate.spark.streaming.registration import NoDataSources
@@ -57,6 +58,40 @@ def test_once_calls_the_function_once_for_each_batch_of_the_query(
     assert set(ledger.notes().read().queries) == {query}
     lines = [line for file in Path(target).glob("*.json") for line in file.read_text().split()]
     assert sorted(lines) == ['{"sum(id)":145}', '{"sum(id)":245}', '{"sum(id)":45}']
+
+
+def test_a_query_without_a_checkpoint_location_is_refused_before_the_function_is_called(
+    spark: Any, source: Numbers, tmp_path: Path
+) -> None:
+    called: list[int] = []
+
+    def note(df: Any, batch: int) -> None:
+        called.append(batch)
+
+    function = once(DirectoryLedger(str(tmp_path / "ledger")), note)
+    query = source.frame(spark).writeStream.foreachBatch(function).start()
+    with pytest.raises(StreamingQueryException, match=r'Set \.option\("checkpointLocation"'):
+        query.awaitTermination()
+    assert called == []
+
+
+def test_a_checkpoint_that_is_not_the_query_s_is_refused_with_the_one_that_is(
+    spark: Any, source: Numbers, tmp_path: Path
+) -> None:
+    called: list[int] = []
+
+    def note(df: Any, batch: int) -> None:
+        called.append(batch)
+
+    ledger = DirectoryLedger(str(tmp_path / "ledger"))
+    with pytest.raises(StreamingQueryException) as raised:
+        run(spark, source, once(ledger, note, checkpoint=str(tmp_path / "elsewhere")))
+    assert f"Give checkpoint={str(source.checkpoint)!r}" in str(raised.value)
+    assert called == []
+    assert run(spark, source, once(ledger, note, checkpoint=f"file://{source.checkpoint}/")) == [
+        0,
+        1,
+    ]
 
 
 def test_a_control_gives_a_batch_that_runs_again_what_it_saw_before(

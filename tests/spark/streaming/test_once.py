@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -23,12 +25,15 @@ from epochgate.spark.streaming import (
     LocationMoved,
     ObjectLedger,
     PostgresLedger,
+    TransactionMissing,
+    TransactionTaken,
     once,
 )
 from tests.runtime.objects.stores import Memory
 from tests.spark.tables import delta_replay, iceberg_replay
 
-FRAME: Any = object()
+FRAME: Any = SimpleNamespace(sparkSession=object())
+"""As of Spark Connect, which tells a function nothing of its query."""
 
 
 @dataclass
@@ -203,6 +208,54 @@ def test_a_delta_function_without_the_transaction_is_recorded_afterwards(tmp_pat
     for batch in (0, 1, 1):
         guarded(FRAME, batch)
     assert done == [0, 1]
+
+
+def append(table: Path, batch: int, **options: Any) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    rows = pa.table({"x": [batch]})
+    deltalake.write_deltalake(str(table), rows, mode="append", **options)
+
+
+def test_a_delta_function_that_writes_twice_is_refused_before_its_second_write(
+    tmp_path: Path,
+) -> None:
+    table = tmp_path / "t"
+
+    def write(df: Any, batch: int, transaction: DeltaTransaction) -> None:
+        append(table, batch, commit_properties=transaction.properties())
+        append(table, batch + 100, commit_properties=transaction.properties())
+
+    with pytest.raises(TransactionTaken, match="transaction of batch 0 was taken before"):
+        once(DeltaLedger(str(table)), write, query="q")(FRAME, 0)
+    assert delta_replay.rows(table) == [0]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_delta_write_without_the_transaction_is_refused_and_can_be_taken_back(
+    tmp_path: Path, is_first: bool
+) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    table, passes = tmp_path / "t", [False, True] if is_first else [True, False, True]
+
+    def write(df: Any, batch: int, transaction: DeltaTransaction) -> None:
+        if passes.pop(0):
+            append(table, batch, commit_properties=transaction.properties())
+        else:
+            append(table, batch)
+
+    guarded = once(DeltaLedger(str(table)), write, query="q")
+    if not is_first:
+        guarded(FRAME, 0)
+    batch = int(not is_first)
+    with pytest.raises(TransactionMissing, match=f"function of batch {batch} has returned"):
+        guarded(FRAME, batch)
+    if is_first:
+        shutil.rmtree(table)
+    else:
+        deltalake.DeltaTable(str(table)).restore(0)
+    guarded(FRAME, batch)
+    guarded(FRAME, batch)
+    assert delta_replay.rows(table) == list(range(batch + 1))
 
 
 def test_what_once_returns_holds_plain_values_and_no_password_in_its_text() -> None:

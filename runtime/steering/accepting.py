@@ -1,0 +1,81 @@
+"""Which updates a control takes: names that it has, with values of the type that they have.
+
+Decides what a process knows of a control: `initial`, or else what the store has of it, the newest
+updates and the newest decision of each query. A wrong value would be decided for a batch, which
+runs with it at every start, so it is refused before it is written. Any process, any thread.
+"""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+from epochgate.runtime.steering.deciding import Decision, this_process
+from epochgate.runtime.steering.errors import ControlMissing, ValueRefused
+from epochgate.runtime.steering.place import (
+    Entries,
+    controls_in,
+    decisions_of,
+    queries_of,
+    versions_of,
+)
+from epochgate.runtime.steering.values import Value
+
+_NUMBER = "a number"
+
+
+def in_force(entries: Entries, store: str, control: str) -> Value:
+    """The values that a control has in its store. Raises ControlMissing, OSError, ValueError."""
+    found: Value = {}
+    for query in queries_of(entries, control):
+        decisions = decisions_of(entries, control, query)
+        for number in decisions.numbers()[-1:]:
+            found |= Decision.from_entry(decisions.get(number)).value
+    versions = versions_of(entries, control)
+    for number in versions.numbers()[-1:]:
+        found |= versions.get(number)["value"]
+    if not found:
+        there = controls_in(entries)
+        if control not in there:
+            raise ControlMissing(store, control, there)
+    return found
+
+
+def insist_on_fit(control: str, known: Value, changes: Value) -> None:
+    """Raise ValueRefused for a name that is not known, and for a value of another type than the
+    known one. A known None takes any type.
+
+    >>> insist_on_fit("pricing", {"limit": 900, "until": None}, {"limit": 0.5, "until": "noon"})
+    """
+    if unknown := sorted(changes.keys() - known.keys()):
+        raise ValueRefused(
+            f"control {control!r} has no value {unknown[0]!r}; it has {', '.join(sorted(known))}. "
+            "Add a new value to `initial`, and start the query again: its next batch has it"
+        )
+    for name, value in changes.items():
+        has, gets = _kind(known[name]), _kind(value)
+        if known[name] is not None and has != gets:
+            raise ValueRefused(
+                f"control {control!r} has {name} = {known[name]!r}, {has}, and {value!r} is "
+                f"{gets}: a batch that is decided with it runs with it at every start. Give {has}. "
+                "If the function of the query takes another type, change `initial`, whose types "
+                "count in every process that gives it: Control(name, initial, store=...)"
+            )
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "None"
+    kind = type(value)
+    if kind in (int, float):
+        return _NUMBER
+    return f"a {kind.__name__}"
+
+
+def author() -> str:
+    """Who updates: the user, the host and the process."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user has no name
+        user = "unknown"
+    return f"{user}@{this_process()}"
