@@ -37,7 +37,13 @@ CONNECTION_TIMEOUT_S: Final = 4.0
 LEAVE_WAIT_S: Final = 5.0
 
 
-def run_task(settings: Mapping[str, Any], *, subtask: int, task_attempt_id: int) -> None:
+def run_task(
+    settings: Mapping[str, Any],
+    *,
+    subtask: int,
+    task_attempt_id: int,
+    attempts_max: int = ATTEMPTS_PER_PROCESS_MAX,
+) -> None:
     """Connect, do as the driver says, and return once it says that the job is over.
 
     `settings`: "host", "port", "key", "certificate" (of a private wire, or None), "run_id",
@@ -47,7 +53,7 @@ def run_task(settings: Mapping[str, Any], *, subtask: int, task_attempt_id: int)
     perhaps "tracing" (the fields of a `Tracing`, where the trace is written). Raises AttemptOver,
     and what `TaskChannel.connect` raises.
     """
-    ResidentProcess(settings, subtask, task_attempt_id).run()
+    ResidentProcess(settings, subtask, task_attempt_id, attempts_max).run()
 
 
 def run_partition(settings: Mapping[str, Any], subtask: int, rows: Iterator[Any]) -> Iterator[Any]:
@@ -63,9 +69,11 @@ def run_partition(settings: Mapping[str, Any], subtask: int, rows: Iterator[Any]
 class ResidentProcess:
     """The shell around the attempts of a process: handler of the port `process`."""
 
-    def __init__(self, settings: Mapping[str, Any], subtask: int, task_attempt_id: int) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], subtask: int, task_attempt_id: int, attempts_max: int
+    ) -> None:
         self._settings, self._subtask, self._task = settings, subtask, task_attempt_id
-        system = Residents(attempts=ATTEMPTS_PER_PROCESS_MAX)
+        system = Residents(attempts=attempts_max)
         system.bind("resident", "process", self)
         self._resident = system.resident
         self._queue = EventQueue(system, MonotonicClock())

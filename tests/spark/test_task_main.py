@@ -13,7 +13,7 @@ import pytest
 
 from epochgate.runtime.api.operator import OperatorContext
 from epochgate.spark.attempt_loop import AttemptOver
-from epochgate.spark.identities import ATTEMPTS_PER_PROCESS_MAX, identity_of
+from epochgate.spark.identities import identity_of
 from epochgate.spark.task_main import run_task
 from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, new_key
 from tests.runtime.transport_contract import EchoOperator, EchoProgram
@@ -23,7 +23,7 @@ RELEASE, FINISH, POISON = ["release"], ["finish"], ["event", 0, 1, "poison"]
 COMPLETE = ["complete", 1]
 SHUT = ["shut"]
 """Instead of a message: the connection is closed."""
-TASK = 6
+TASK, ATTEMPTS_MAX = 6, 7
 
 
 class Driver:
@@ -85,7 +85,7 @@ def run(
             "frame_bytes_max": FRAME_BYTES_MAX,
         }
         try:
-            run_task(settings, subtask=0, task_attempt_id=TASK)
+            run_task(settings, subtask=0, task_attempt_id=TASK, attempts_max=ATTEMPTS_MAX)
         except AttemptOver as over:
             return driver, str(over)
     return driver, ""
@@ -131,7 +131,7 @@ def test_an_attempt_that_is_taken_back_has_not_failed_nor_got_on() -> None:
 
 def test_a_process_leaves_after_as_many_attempts_as_it_may_have() -> None:
     driver, over = run([RELEASE])
-    assert driver.identities == identities(ATTEMPTS_PER_PROCESS_MAX)
+    assert driver.identities == identities(ATTEMPTS_MAX)
     assert driver.leaving == [over]
     assert over == "it has had as many attempts as a process may have"
 
