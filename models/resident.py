@@ -53,6 +53,9 @@ class ProcessPort(Port):
     def clear(self) -> None:
         """Look what is left of the attempt, whose operators are closed; answer with `cleared`."""
 
+    def end(self) -> None:
+        """End the task: Spark starts no other process."""
+
     def leave(self) -> None:
         """End, so that Spark starts another process."""
 
@@ -109,7 +112,7 @@ class Resident(Machine):
             "replace_littered",          "threads, files, sockets or processes of the attempt are left"),
 
         Row("finish",       ATTEMPTING, FINISHED,   None,
-            None,                        "the job has what it needs"),
+            "end",                       "the job has what it needs"),
         Row("dismiss",      (ATTEMPTING, CLEARING), LEFT, None,
             "leave",                     "the connection has ended: a newer process is known, or no driver"),
     )
@@ -138,6 +141,9 @@ class Resident(Machine):
 
     def clear(self) -> None:
         self.process.clear()
+
+    def end(self) -> None:
+        self.process.end()
 
     def leave(self) -> None:
         self.process.leave()

@@ -82,15 +82,18 @@ class ResidentProcess:
         self._channel: TaskChannel | None = None
         self._before: Inventory | None = None
         self._left: list[str] = []
+        self._why = ""
+        """How the attempt has ended, if its connection did."""
         self._over = ""
-        """Why the process leaves; empty if it was told to finish."""
+        """Why the process leaves."""
+        self._is_finished = False
 
     def run(self) -> None:
         """Run attempts until the process is told to finish; AttemptOver when it leaves."""
         self._post(self._resident.begin)
         while self._number:
             self._run_attempt()
-        if self._over:
+        if not self._is_finished:
             raise AttemptOver(self._over)
 
     def _run_attempt(self) -> None:
@@ -111,10 +114,10 @@ class ResidentProcess:
             return self._resident.release
         except ChannelClosed as error:
             if not attempt.is_finished:
-                self._over = f"attempt of subtask {self._subtask} is over: {error}"
+                self._why = f"attempt of subtask {self._subtask} is over: {error}"
                 return self._resident.dismiss
         except AttemptOver as error:
-            self._over = str(error)
+            self._why = str(error)
             return self._resident.dismiss
         return self._resident.finish
 
@@ -146,13 +149,18 @@ class ResidentProcess:
         try:
             self._channel.receive()
         except ChannelClosed as error:
-            self._over = f"attempt of subtask {self._subtask} is over: {error}"
+            self._why = f"attempt of subtask {self._subtask} is over: {error}"
             self._queue.post(self._resident.dismiss)
         else:
             self._queue.post(self._resident.cleared, not self._left)
 
+    def end(self) -> None:
+        """Let the task return, since Spark never runs a returned task again."""
+        self._is_finished = True
+
     def leave(self) -> None:
-        """Why is known: the connection has told it."""
+        """End as the connection has ended."""
+        self._over = self._why
 
     def replace(self, reason: str) -> None:
         """Tell the driver why the process begins no other attempt, and wait until it closes."""

@@ -91,6 +91,12 @@ class ResidentTask(ClosedSystem):
             for t in range(self.tasks)
         )
 
+    @always("a process that was told to finish ends its task, and Spark starts no other")
+    def ends_tasks(self) -> bool:
+        return self.driver.has_finished == any(
+            self.resident[t].state == FINISHED for t in range(self.tasks)
+        )
+
     @sometimes("an attempt runs in the process of one before it")
     def begins_again(self) -> bool:
         return any(

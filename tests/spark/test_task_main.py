@@ -7,6 +7,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -140,18 +141,23 @@ IS_OVER = threading.Event()
 
 
 class Litterer(EchoOperator):
-    """Starts a thread that it does not end."""
+    """Starts a thread that it does not end, in one attempt."""
+
+    def __init__(self, attempt: int) -> None:
+        super().__init__()
+        self.attempt = attempt
 
     def open(self, context: OperatorContext, state: bytes | None) -> None:
         super().open(context, state)
-        threading.Thread(target=IS_OVER.wait, name="poller", daemon=True).start()
+        if context.attempt == self.attempt:
+            threading.Thread(target=IS_OVER.wait, name="poller", daemon=True).start()
 
 
 class Litter(EchoProgram):
     """Has that operator."""
 
-    def __init__(self, subtask: int) -> None:
-        self._operators = {"echo": Litterer()}
+    def __init__(self, attempt: int, subtask: int) -> None:
+        self._operators = {"echo": Litterer(attempt)}
 
 
 @pytest.fixture
@@ -163,11 +169,19 @@ def tidied() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("tidied")
-def test_a_process_in_which_something_is_left_leaves_and_says_what() -> None:
-    driver, over = run([RELEASE], program=Litter)
-    assert driver.identities == identities(1)
+@pytest.mark.parametrize(("part", "attempts"), [(RELEASE, 1), (POISON, 2), (RELEASE, ATTEMPTS_MAX)])
+def test_a_process_in_which_something_is_left_leaves_and_says_what(
+    part: Message, attempts: int
+) -> None:
+    driver, over = run([part], program=partial(Litter, attempts - 1))
+    assert driver.identities == identities(attempts)
     assert driver.leaving == [over]
     assert over == "something of the attempt is left in it: thread 'poller'"
+
+
+def test_a_process_that_has_had_its_attempts_leaves_for_that_also_where_they_failed() -> None:
+    _, over = run(*[[RELEASE]] * (ATTEMPTS_MAX - 2), [POISON])
+    assert over == "it has had as many attempts as a process may have"
 
 
 def test_a_process_whose_connection_the_driver_closes_leaves_without_a_word() -> None:

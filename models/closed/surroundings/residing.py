@@ -117,7 +117,6 @@ class Process(Environment):
         self.system.resident[self.task].checkpointed()
 
     def hear_finish(self) -> None:
-        self.system.driver.has_finished = True
         self.system.resident[self.task].finish()
 
     def answer_clean(self) -> None:
@@ -150,6 +149,9 @@ class Process(Environment):
 
     def clear(self) -> None:
         self.is_clearing = True
+
+    def end(self) -> None:
+        self.system.driver.has_finished = True
 
     def leave(self) -> None:
         self.left()
