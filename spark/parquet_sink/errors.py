@@ -9,16 +9,24 @@ import errno
 
 from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime import AheadOfCheckpoint, CommitImpossible
-from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
+from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN, checkpoint_of
 
 
 class TargetNotEmpty(UsageError):
-    """The target holds files that no job of epochgate has put there: path, one of its names."""
+    """The target holds files that this kind of sink has not put there: path, one of its names."""
 
     def __str__(self) -> str:
+        path, name = self.args
+        whose = f"it holds {name!r}, which this sink has not written"
+        if name in ("_delta_log", "_epochgate"):
+            whose = (
+                f"its {name!r} is that of a Delta or Iceberg table, and this sink writes Parquet"
+            )
+        elif checkpoint_of(name) is not None:
+            whose = f"its {name!r} holds Parquet files of another sink of epochgate"
         return (
-            f"target {self.args[0]!r} is not empty (it holds {self.args[1]!r}) and was not written "
-            "by epochgate. Give a directory that is empty or does not exist."
+            f"target {path!r} is not empty: {whose}. Give the sink of what is there, or a "
+            "directory that is empty or does not exist."
         )
 
 
@@ -204,7 +212,7 @@ class ReservedColumn(EpochgateError):
         return (
             f"the output has a column {self.args[0]!r}, and readers of the target show the number "
             f"of a row's checkpoint as column {CHECKPOINT_COLUMN!r} (capitals do not count): the "
-            "one would hide the other. Rename it in the transform, then start again."
+            "one would hide the other. Rename it, then start again."
         )
 
 

@@ -70,6 +70,7 @@ def read_marker(files: FileSystem, path: str) -> tuple[int, str] | None:
             raise TargetNotEmpty(path, foreign[0])
         return None
     if not files.exists(marker_path):
+        _refuse_table(files, path, names)
         reason = "it is not there; the directory that held it was moved or removed"
         raise TargetVersionUnknown(marker_path, reason)
     marker = files.read_bytes(marker_path)
@@ -81,6 +82,15 @@ def read_marker(files: FileSystem, path: str) -> tuple[int, str] | None:
     if product != _PRODUCT or version not in _READABLE_VERSIONS:
         raise TargetVersionUnknown(marker_path, f"{product!r}, version {version!r}")
     return version, job
+
+
+def _refuse_table(files: FileSystem, path: str, names: list[str]) -> None:
+    """TargetNotEmpty for the directory of a table of another format: the directory that stands for
+    the marker is empty, and the one in which a table is staged is not.
+    """
+    for name in ("_delta_log", MARKED_DIRECTORY):
+        if name in names and files.list_directory(os.path.join(path, name)):
+            raise TargetNotEmpty(path, name)
 
 
 class TargetOwnership:

@@ -71,11 +71,12 @@ class BatchesAhead(BatchRefused):
 
     def __str__(self) -> str:
         target, query, batch, number = self.args
+        empty = ", or one that was empty at the start" if batch == 0 else ""
         return (
             f"query {query} commits batch {batch} to {target}, which has its batches up to "
-            f"{number - 1}. Either the checkpoint location is an older state (a backup, a copy): "
-            f"restore the one that has batch {number - 1}. Or this driver was taken for dead and "
-            "replaced: stop it. Nothing was committed."
+            f"{number - 1}. Either the checkpoint location is an older state (a backup, a "
+            f"copy{empty}): restore the one that has batch {number - 1}. Or this driver was taken "
+            "for dead and replaced: stop it. Nothing was committed."
         )
 
 
@@ -91,6 +92,36 @@ class OffsetsChanged(BatchRefused):
             f"committed. Restore the location that has the end of batch {batch}, or start a new "
             "query with an empty checkpoint location."
         )
+
+
+class TargetOfAnotherQuery(UsageError):
+    """The directory of Parquet files belongs to another query: target, its query, this query."""
+
+    def __str__(self) -> str:
+        target, owner, query = self.args
+        return (
+            f"{target} holds Parquet files of {owner}, and this is {query}: such a directory "
+            "belongs to one query, or to DataFrames. Nothing was committed. Give another path. "
+            "If the checkpoint location is new and the rows are the same, use the previous "
+            "location: a new one is a new query."
+        )
+
+
+class ColumnsDiffer(UsageError):
+    """A batch has other columns than the target: target, columns of the target, of the batch."""
+
+    def __str__(self) -> str:
+        target, agreed, found = self.args
+        return (
+            f"the columns of the batch are not those of {target}.\n  target: {agreed}\n"
+            f"  batch:  {found}\nA batch has every column, in the order of the target, also "
+            "those without a value. Nothing of it is visible. Put them in order before writeStream "
+            'or write, as in df.select("id", "amount"), or write to another target.'
+        )
+
+
+class OnceUnusable(UsageError):
+    """An argument of `once` is not valid: what is wrong, and what to write."""
 
 
 class LocationTemporary(UsageError):

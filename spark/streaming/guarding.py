@@ -8,21 +8,21 @@ Connect in a process of the server. Holds plain values alone, so it can be pickl
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from epochgate.spark.streaming.batch_commit import BatchCommit
-from epochgate.spark.streaming.errors import NoQuery
+from epochgate.spark.streaming.errors import NoQuery, OnceUnusable
 from epochgate.spark.streaming.identity import BatchIdentity, location_of, offsets_of
+from epochgate.spark.streaming.ledgers import Ledger
 from epochgate.spark.streaming.options import Accepted
 from epochgate.spark.streaming.place import QueryPlace
 from epochgate.spark.streaming.running_query import id_in_spark, require_location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from epochgate.spark.streaming.ledgers import Ledger
 
 
 def once(
@@ -49,7 +49,10 @@ def once(
     The returned function raises BatchRefused if a batch would be repeated or left out,
     LocationTemporary if the query has no checkpoint location, LocationDiffers if `checkpoint` is
     not the location of the query, and the errors of `function`.
+
+    Raises OnceUnusable.
     """
+    _insist_on_call(ledger, function)
     return Once(
         ledger,
         function,
@@ -80,6 +83,30 @@ class Once:
         notes = ledger.notes()
         place = QueryPlace(ledger, notes, identity, lambda own: ledger.call(query, batch, call))
         BatchCommit(place).commit(batch, self.accepted.code(notes.read(), query, location))
+
+
+def _insist_on_call(ledger: Any, function: Any) -> None:
+    if not isinstance(ledger, Ledger) or not callable(function):
+        wrong = repr(function) if isinstance(ledger, Ledger) else repr(ledger)
+        raise OnceUnusable(
+            "`once` takes a ledger first and a function second, as in "
+            f'once(DirectoryLedger("ledger"), write); {wrong} is none'
+        )
+    if ledger.third is None:
+        return
+    given = ["df", "batch", *([ledger.third] if ledger.third else [])]
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return  # a function that is built in may show none
+    try:
+        signature.bind(*given)
+    except TypeError:
+        name = getattr(function, "__qualname__", repr(function))
+        raise OnceUnusable(
+            f"with {type(ledger).__name__} the function is called as function({', '.join(given)}), "
+            f"and it is {name}{signature}"
+        ) from None
 
 
 def query_of(df: DataFrame) -> str:

@@ -12,7 +12,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.runtime import RetryLater
 from epochgate.runtime.objects.client import ObjectStore, open_url
@@ -29,6 +29,9 @@ Call = Callable[..., Any]
 
 class Ledger(ABC):
     """A place for entries. `name` separates ledgers that share a place."""
+
+    third: ClassVar[str | None] = None
+    """The third argument of the function; "" for a function of two, None if that is not known."""
 
     @property
     @abstractmethod
@@ -61,6 +64,7 @@ class Ledger(ABC):
 class DirectoryLedger(Ledger):
     """A ledger in a directory that the driver reaches; calls the function at least once."""
 
+    third: ClassVar[str | None] = ""
     path: str
 
     @property
@@ -85,6 +89,7 @@ class ObjectLedger(Ledger):
     `open_objects` opens the URL, for tests.
     """
 
+    third: ClassVar[str | None] = ""
     url: str
     open_objects: Callable[[str], ObjectStore] = open_url
 
@@ -112,6 +117,7 @@ class PostgresLedger(Ledger):
     roll back.
     """
 
+    third: ClassVar[str | None] = "connection"
     dsn: str = field(repr=False)
     name: str = "epochgate"
 
@@ -210,6 +216,7 @@ class DeltaLedger(Ledger):
     at least once.
     """
 
+    third: ClassVar[str | None] = "transaction"
     path: str
 
     @property
@@ -266,6 +273,7 @@ class IcebergLedger(Ledger):
     through it takes effect once. The function must not commit it.
     """
 
+    third: ClassVar[str | None] = "transaction"
     catalog: str
     table: str
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -1,16 +1,17 @@
 """The options of the sink: which target they name, and what the user accepts.
 
-Decides how a target is written in `option(...)`, and which combinations are refused. Pure.
+Decides how a target is written in `option(...)`, and which combinations are refused. Opens nothing.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from epochgate.models.query_batch import EMPTIED, LATE, MOVED
-from epochgate.runtime.objects.client import is_url
+from epochgate.runtime.objects.client import is_remote, is_url
 from epochgate.runtime.sizes import InvalidSize, parse_size_bytes
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.identity import location_of
@@ -128,6 +129,17 @@ def _bytes(option: str, text: str) -> int:
     return size
 
 
+def _insist_on_place(kind: str, path: str) -> None:
+    if is_remote(path) and not (kind == PARQUET and is_url(path)):
+        stores = " For Parquet files also s3://, gs:// or abfss://." if kind == PARQUET else ""
+        raise OptionsWrong(
+            f"the option 'path' is {path!r}, and the sink {kind!r} does not write there: give a "
+            f"directory that is mounted wherever tasks run.{stores}"
+        )
+    if os.path.isfile(path):
+        raise OptionsWrong(f"the option 'path' is {path!r}, which is a file; give a directory")
+
+
 def _target(kind: str, options: Mapping[str, str]) -> BatchTarget:
     file_bytes = _bytes("fileBytes", options.get("filebytes", "256MB"))
     if kind == POSTGRES:
@@ -138,6 +150,9 @@ def _target(kind: str, options: Mapping[str, str]) -> BatchTarget:
 
         return PostgresBatches(options["dsn"], options["table"])
     if kind == ICEBERG:
+        from epochgate.spark.extras import library
+
+        library("pyiceberg", what="writing to Iceberg tables", extra=ICEBERG)
         from epochgate.spark.streaming.targets.iceberg import IcebergBatches
 
         catalog, _, table = options["table"].partition(".")
@@ -148,7 +163,11 @@ def _target(kind: str, options: Mapping[str, str]) -> BatchTarget:
         }
         return IcebergBatches(catalog, table, properties, file_bytes)
     path = location_of(options["path"])
+    _insist_on_place(kind, path)
     if kind == DELTA:
+        from epochgate.spark.extras import library
+
+        library("deltalake", what="writing to Delta tables", extra=DELTA)
         from epochgate.spark.streaming.targets.delta import DeltaBatches
 
         return DeltaBatches(path, file_bytes)

@@ -19,7 +19,7 @@ from epochgate.spark.streaming.identity import BatchIdentity, offsets_of
 from epochgate.spark.streaming.options import SinkOptions, parse
 from epochgate.spark.streaming.place import QueryPlace, WritePlace
 from epochgate.spark.streaming.source import ReadsStreams
-from epochgate.spark.streaming.targets.target import Agreed, Staged
+from epochgate.spark.streaming.targets.target import Staged
 from epochgate.spark.streaming.tasks import StagedPart, stage
 
 if TYPE_CHECKING:
@@ -98,17 +98,12 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
         self._nonce = secrets.token_hex(4)
-        self._agreed: Agreed | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What travels to the tasks: also what they agree on, which is looked up once."""
-        if self._agreed is None:
-            self._agreed = self._options.target.prepare()
-        return dict(self.__dict__)
+        # Here, since an error while the writer is pickled would be told as one of pickling.
+        self._agreed = options.target.prepare()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
         """In a task: stage its rows."""
-        return stage(self._options.target, self._agreed or Agreed(), self._nonce, iterator)
+        return stage(self._options.target, self._agreed, self._nonce, iterator)
 
     def commit(self, messages: Messages, batch: int) -> None:
         """Show the batch, unless that was done. Raises BatchRefused, and what the target raises."""

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from epochgate.runtime import OperatorContext
 from epochgate.spark.streaming.errors import NoQuery
 from epochgate.spark.streaming.identity import BATCH_ID, QUERY_ID, run_id
-from epochgate.spark.streaming.targets.target import Agreed, BatchTarget
+from epochgate.spark.streaming.targets.target import Agreed, BatchTarget, told_of
 
 
 @dataclass
@@ -48,7 +48,9 @@ def stage(
     batches: Iterator[pa.RecordBatch],
     of: tuple[str, int] | None = None,
 ) -> StagedPart:
-    """Stage the rows. `of`: query and batch, where Spark does not say them."""
+    """Stage the rows. `of`: query and batch, where Spark does not say them. Raises NoQuery,
+    ColumnsDiffer.
+    """
     context = TaskContext.get()
     if context is None:
         raise NoQuery("rows are staged in a task, and this is none")
@@ -67,13 +69,14 @@ def stage(
         None,
     )
     try:
-        for rows in batches:
-            if not writer.may_write(rows):
-                # All tasks have batches of one schema, so the wish of one is that of all.
-                writer.handle_event(["schema", agreed.schema or wishes[-1][1], *agreed.told])
-                writer.may_write(rows)
-            writer.write(rows)
-        committables = writer.prepare_commit(batch + 1)
+        with told_of(target.shown):
+            for rows in batches:
+                if not writer.may_write(rows):
+                    # All tasks have batches of one schema, so the wish of one is that of all.
+                    writer.handle_event(["schema", agreed.schema or wishes[-1][1], *agreed.told])
+                    writer.may_write(rows)
+                writer.write(rows)
+            committables = writer.prepare_commit(batch + 1)
     finally:
         writer.close()
     return StagedPart(query, batch, run, context.partitionId(), committables)

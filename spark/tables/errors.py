@@ -14,8 +14,8 @@ class TypeNotInTable(EpochgateError):
     def __str__(self) -> str:
         table_format, name, kind = self.args
         return (
-            f"{table_format} has no type for column {name!r}, which is {kind}. Cast it in the "
-            "transform, for example to text or to a whole number, or leave it out."
+            f"{table_format} has no type for column {name!r}, which is {kind}. Cast it before "
+            "it is written, for example to text or to a whole number, or leave it out."
         )
 
 
@@ -26,8 +26,7 @@ class ValueMissing(EpochgateError):
         column, where = self.args
         return (
             f"column {column!r} of the table is declared not null, and a row without a value "
-            f"came ({where}). Fill it in or leave the row out in the transform. Nothing of it has "
-            "become visible."
+            f"came ({where}). Fill it in or leave the row out. Nothing of it has become visible."
         )
 
 
@@ -37,6 +36,6 @@ class ValueDoesNotFit(EpochgateError):
     def __str__(self) -> str:
         column, kind, reason, where = self.args
         return (
-            f"column {column!r} cannot be written as {kind} ({where}): {reason}. Convert it in the "
-            "transform. Nothing of it has become visible."
+            f"column {column!r} cannot be written as {kind} ({where}): {reason}. Cast it to that "
+            "type before it is written. Nothing of it has become visible."
         )

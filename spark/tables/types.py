@@ -6,7 +6,6 @@ own stands with its sink. Runs in the task; imports nothing of any format.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,8 +13,7 @@ import pyarrow as pa
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
 from epochgate.spark.tables.errors import TypeNotInTable, ValueDoesNotFit, ValueMissing
-
-IsKind = Callable[[pa.DataType], bool]
+from epochgate.spark.tables.fitting import IsKind, fitted, may_hold
 
 _SAME: tuple[IsKind, ...] = (
     pa.types.is_boolean,
@@ -90,8 +88,8 @@ class TableTypes:
 def conformed(batch: pa.RecordBatch, agreed: pa.Schema, where: str) -> pa.RecordBatch:
     """`batch` with the table's types.
 
-    Raises OutputSchemaChanged for other columns, ValueMissing, and ValueDoesNotFit for values that
-    the table's type does not hold.
+    Raises OutputSchemaChanged for other columns, ValueMissing, and ValueDoesNotFit for a type or a
+    value that the table's type does not hold.
     """
     if batch.schema.names != agreed.names:
         raise OutputSchemaChanged(describe(agreed), describe(batch.schema), where)
@@ -99,10 +97,14 @@ def conformed(batch: pa.RecordBatch, agreed: pa.Schema, where: str) -> pa.Record
     for field, column in zip(agreed, batch.columns, strict=True):
         if column.null_count and not field.nullable:
             raise ValueMissing(field.name, where)
+        kind = str(field.type)
+        if not may_hold(field.type, column.type):
+            found = f"it is {column.type}, and would be converted"
+            raise ValueDoesNotFit(field.name, kind, found, where)
         try:
-            columns.append(column.cast(field.type))
+            columns.append(fitted(column, field.type))
         except pa.ArrowException as error:
-            raise ValueDoesNotFit(field.name, str(field.type), str(error), where) from error
+            raise ValueDoesNotFit(field.name, kind, str(error), where) from error
     return pa.RecordBatch.from_arrays(columns, schema=bare(agreed))
 
 

@@ -19,11 +19,14 @@ from epochgate.spark.delta_sink.errors import TableTakenOver as DeltaTakenOver
 from epochgate.spark.iceberg_sink.errors import TableTakenOver as IcebergTakenOver
 from epochgate.spark.parquet_sink.errors import (
     DiskFull,
+    OutputSchemaChanged,
     TargetLocked,
+    TargetOfAnotherJob,
     TargetTakenOver,
     TargetUnreachable,
 )
 from epochgate.spark.postgres_sink.errors import RelationTakenOver
+from epochgate.spark.streaming.errors import ColumnsDiffer, TargetOfAnotherQuery
 from epochgate.spark.streaming.notes import NoteStore
 
 _OTHERS_CAME = (
@@ -96,7 +99,7 @@ class BatchTarget(ABC):
         when it was looked at; whether it carries the number. Raises RetryLater if others came
         first, or the outcome is not known.
         """
-        with unsure():
+        with unsure(), told_of(self.shown):
             return self.commit(staged, own)
 
     @abstractmethod
@@ -107,7 +110,7 @@ class BatchTarget(ABC):
         """Show what a DataFrame's write has staged, all at once, whatever its number; with
         `replaces`, in the place of what is there. Raises RetryLater as `apply`.
         """
-        with unsure():
+        with unsure(), told_of(self.shown):
             self.commit_write(staged, replaces=replaces)
 
     @abstractmethod
@@ -130,6 +133,23 @@ def unsure() -> Iterator[None]:
         yield
     except _OTHERS_CAME + _NOT_NOW as error:
         raise RetryLater(str(error)) from error
+
+
+@contextlib.contextmanager
+def told_of(target: str) -> Iterator[None]:
+    """Tell in the terms of queries what the sinks of jobs tell in those of jobs. Raises
+    ColumnsDiffer, TargetOfAnotherQuery.
+    """
+    try:
+        yield
+    except OutputSchemaChanged as error:
+        raise ColumnsDiffer(target, *error.args[:2]) from None
+    except TargetOfAnotherJob as error:
+        raise TargetOfAnotherQuery(target, *map(_whose, error.args[1:])) from None
+
+
+def _whose(job: str) -> str:
+    return "a DataFrame" if job == DATAFRAMES else f"query {job}"
 
 
 def packed(schema: pa.Schema | None) -> bytes | None:

@@ -76,6 +76,16 @@ def test_a_directory_with_foreign_files_is_refused_and_nothing_is_put_beside_it(
     assert os.listdir(tmp_path) == ["out"]
 
 
+@pytest.mark.parametrize("name", ["_delta_log/0.json", "_epochgate/queries.json"])
+def test_the_directory_of_a_table_is_refused_as_one(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "out" / name
+    for each in (file, tmp_path / "out" / "_epochgate" / "queries.json"):
+        each.parent.mkdir(parents=True, exist_ok=True)
+        each.write_text("")
+    with pytest.raises(TargetNotEmpty, match="is that of a Delta or Iceberg table"):
+        ParquetTarget(tmp_path / "out", "job", "r1").claim(None)
+
+
 def test_a_file_is_not_a_target(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(TargetNotEmpty):

@@ -106,5 +106,5 @@ def test_a_reader_of_a_target_that_is_being_written_sees_whole_checkpoints(
 @pytest.mark.parametrize("name", ["checkpoint", "Checkpoint"])
 def test_data_with_a_column_of_the_partitions_name_is_refused(tmp_path: Path, name: str) -> None:
     writer = StagingWriter(tmp_path, "r1", 0, 1)
-    with pytest.raises(ReservedColumn, match="Rename it in the transform"):
+    with pytest.raises(ReservedColumn, match="Rename it, then"):
         writer.write(pa.RecordBatch.from_pydict({name: [1]}))

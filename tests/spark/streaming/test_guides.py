@@ -185,3 +185,17 @@ def test_the_readme_names_a_java_for_sessions_of_one_s_own(tmp_path: Path) -> No
     )
     assert done.stdout == f"{ensure_java()}\n"
     assert (Path(done.stdout.strip()) / "bin" / "java").exists()
+
+
+def test_the_page_says_what_to_do_after_every_refusal() -> None:
+    from epochgate.spark import streaming
+    from epochgate.spark.tables import errors
+
+    text = (ROOT / "docs" / "streaming.md").read_text("utf-8")
+    _, _, recovery = text.partition("\n## Recovery\n")
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| [^|]+ \|$", recovery, re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert [one for one in told if not (hasattr(streaming, one) or hasattr(errors, one))] == []
+    refusals = {one.__name__ for one in streaming.BatchRefused.__subclasses__()}
+    assert len(refusals) > 4
+    assert refusals <= told

@@ -24,6 +24,7 @@ from epochgate.spark.streaming import (
     Ledger,
     LocationMoved,
     ObjectLedger,
+    OnceUnusable,
     PostgresLedger,
     TransactionMissing,
     TransactionTaken,
@@ -159,6 +160,8 @@ def test_a_history_that_the_ledger_does_not_know_is_refused(place: Place) -> Non
     late(FRAME, 4)
     with pytest.raises(BatchesAhead, match="is an older state"):
         guarded(FRAME, 3)
+    with pytest.raises(BatchesAhead, match=r"older state \(.*, or one that was empty at the start"):
+        guarded(FRAME, 0)
     with pytest.raises(BatchesMissing):
         guarded(FRAME, 6)
     assert place.rows() == [3, 4]
@@ -208,6 +211,31 @@ def test_a_delta_function_without_the_transaction_is_recorded_afterwards(tmp_pat
     for batch in (0, 1, 1):
         guarded(FRAME, batch)
     assert done == [0, 1]
+
+
+def two(df: Any, batch: int) -> None: ...
+
+
+def three(df: Any, batch: int, transaction: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("ledger", "function", "told"),
+    [
+        (two, DirectoryLedger("l"), r"a ledger first and a function second.*; <function two"),
+        ("l", two, "; 'l' is none"),
+        (DirectoryLedger("l"), "two", "; 'two' is none"),
+        (DirectoryLedger("l"), three, r"as function\(df, batch\), and it is three\(df:"),
+        (DeltaLedger("l"), two, r"With DeltaLedger .* function\(df, batch, transaction\)"),
+        (PostgresLedger("l"), two, r"function\(df, batch, connection\), and it is two"),
+    ],
+    ids=["swapped", "no ledger", "no function", "three", "two with delta", "two with postgres"],
+)
+def test_arguments_that_cannot_work_are_refused_when_they_are_given(
+    ledger: Any, function: Any, told: str
+) -> None:
+    with pytest.raises(OnceUnusable, match=f"(?i){told}"):
+        once(ledger, function)
 
 
 def append(table: Path, batch: int, **options: Any) -> None:

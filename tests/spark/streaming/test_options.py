@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
+from epochgate.spark.extras import ExtraMissing
 from epochgate.spark.streaming import OptionsWrong
 from epochgate.spark.streaming.options import parse
 
@@ -32,6 +36,37 @@ def test_a_value_that_is_not_one_of_the_option_is_refused(
 ) -> None:
     with pytest.raises(OptionsWrong, match=told):
         parse({**PARQUET, option: value})
+
+
+@pytest.mark.parametrize(
+    ("sink", "path", "told"),
+    [
+        ("delta", "s3://bucket/t", "'s3://bucket/t', and the sink 'delta' does not write there"),
+        ("delta", "hdfs://nn/t", "give a directory that is mounted wherever tasks run"),
+        ("parquet", "hdfs://nn/t", "mounted wherever tasks run. For Parquet files also s3://"),
+    ],
+)
+def test_a_place_that_the_sink_cannot_write_to_is_refused_before_anything_is_made(
+    sink: str, path: str, told: str
+) -> None:
+    with pytest.raises(OptionsWrong, match=told):
+        parse({"sink": sink, "path": path})
+
+
+@pytest.mark.parametrize(("sink", "module"), [("delta", "deltalake"), ("iceberg", "pyiceberg")])
+def test_a_library_that_is_missing_is_named_before_anything_is_sent_to_tasks(
+    sink: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ExtraMissing, match=rf"needs {module}, .*epochgate\[{sink}\]"):
+        parse({"sink": sink, "path": "/data/t", "table": "lake.sales.events"})
+
+
+@pytest.mark.parametrize("sink", ["parquet", "delta"])
+def test_a_path_of_a_file_is_refused(sink: str, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(OptionsWrong, match="out', which is a file; give a directory"):
+        parse({"sink": sink, "path": str(tmp_path / "out")})
 
 
 @pytest.mark.parametrize("value", ["true", "True", "false"])

@@ -127,7 +127,9 @@ def test_a_directory_of_files_has_one_query(tmp_path: Path, session: Any) -> Non
     one.add_files(1)
     other.add_files(1)
     one.run(session)
-    assert "TargetOfAnotherJob" in refusal(other, session)
+    told = refusal(other, session)
+    assert "TargetOfAnotherQuery" in told
+    assert "--checkpoint-dir" not in told
     one.add_files(1)
     assert one.run(session) == [1]
 

@@ -5,6 +5,7 @@ one that replays the batch, with files of its own, and each row is there once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,17 +20,25 @@ from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.objects.log import ObjectLog
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.runtime.testing.faulty_objects import FaultyObjects
+from epochgate.spark.parquet_sink.errors import TargetNotEmpty
 from epochgate.spark.parquet_sink.object_target import INITIAL, fold
 from epochgate.spark.streaming.batch_commit import BatchCommit
-from epochgate.spark.streaming.errors import BatchesAhead, LocationEmptied, LocationMoved
+from epochgate.spark.streaming.errors import (
+    BatchesAhead,
+    ColumnsDiffer,
+    LocationEmptied,
+    LocationMoved,
+    TargetOfAnotherQuery,
+)
 from epochgate.spark.streaming.identity import BatchIdentity, run_id
+from epochgate.spark.streaming.options import Accepted
 from epochgate.spark.streaming.place import QueryPlace
 from epochgate.spark.streaming.targets.parquet import (
     TRIED_EVERY,
     ObjectBatches,
     ParquetBatches,
 )
-from epochgate.spark.streaming.targets.target import BatchTarget, Staged
+from epochgate.spark.streaming.targets.target import BatchTarget, Staged, told_of
 from tests.runtime.objects.stores import Memory
 from tests.spark.tables import delta_replay
 
@@ -216,6 +225,60 @@ def test_what_was_empty_counts_as_long_as_the_target_is_the_one_of_before(tmp_pa
     commit(target, staged(target, 2, [], "dd"))
     commit(target, staged(target, 3, [2], "ee"))
     assert parquet_rows(tmp_path / "out") == [1, 2]
+
+
+def test_a_query_that_replaces_another_writes_its_batches_beside_those_that_are_there(
+    tmp_path: Path,
+) -> None:
+    target = of_kind("delta", tmp_path)
+    commit(target, staged(target, 0, [1], "aa"))
+    code = Accepted(replaces=QUERY).code(target.notes().read(), "77aa", LOCATION)
+    for nonce in ("bb", "cc"):
+        part = replace(staged(target, 0, [2], nonce), query="77aa")
+        commit(target, part, query="77aa", accepts=code)
+        code = 0
+    assert delta_replay.rows(tmp_path / "out") == [1, 2]
+
+
+def columns(target: BatchTarget, **values: list[Any]) -> Any:
+    """What a task raises that stages these columns."""
+    writer = target.sink.create_writer(OperatorContext("sink", 0, 7, 1, "r", [].append), None)
+    writer.handle_event(["schema", target.prepare().schema])
+    with pytest.raises(ColumnsDiffer) as raised, told_of(target.shown):
+        writer.write(pa.RecordBatch.from_pydict(values))
+    return str(raised.value)
+
+
+def test_other_columns_are_told_with_the_table_and_what_to_select(tmp_path: Path) -> None:
+    target = of_kind("delta", tmp_path)
+    commit(target, staged(target, 0, [1], "aa"))
+    told = columns(target, x=[1], y=[2])
+    assert f"not those of {tmp_path / 'out'}" in told
+    assert 'df.select("id", "amount")' in told
+    assert "subtask" not in told
+
+
+@pytest.mark.parametrize(("before", "then"), [("parquet", "delta"), ("delta", "parquet")])
+def test_a_table_and_files_do_not_share_a_directory_and_are_told_as_what_they_are(
+    tmp_path: Path, before: str, then: str
+) -> None:
+    target = of_kind(before, tmp_path)
+    commit(target, staged(target, 0, [1], "aa"))
+    other = of_kind(then, tmp_path)
+    told = "Parquet files of another sink" if before == "parquet" else "a Delta or Iceberg table"
+    with pytest.raises(TargetNotEmpty, match=told):
+        commit(other, staged(other, 0, [1], "bb"))
+    assert READERS[before](tmp_path / "out") == [1]
+
+
+def test_files_of_another_query_are_told_as_those_of_a_query(tmp_path: Path) -> None:
+    target = of_kind("parquet", tmp_path)
+    commit(target, staged(target, 0, [1], "aa"))
+    part = replace(staged(target, 0, [2], "bb"), query="77aa")
+    with pytest.raises(
+        TargetOfAnotherQuery, match=f"files of query {QUERY}, and this is query 77aa"
+    ):
+        target.apply(part, 0)
 
 
 def test_a_refusal_says_what_was_found_and_what_to_do(tmp_path: Path) -> None:

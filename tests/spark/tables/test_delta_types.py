@@ -55,6 +55,57 @@ def test_a_type_that_delta_does_not_have_is_named(kind: pa.DataType) -> None:
         DELTA.schema(pa.schema([("c", pa.struct([("inner", kind)]))]))
 
 
+@pytest.mark.parametrize(
+    ("value", "kind", "agreed"),
+    [
+        (0, pa.int64(), pa.string()),
+        ("012", pa.string(), pa.int64()),
+        (5, pa.int64(), pa.bool_()),
+        (True, pa.bool_(), pa.int64()),
+        (5, pa.int64(), pa.timestamp("us")),
+        (NOON, pa.timestamp("us", "UTC"), pa.timestamp("us")),
+        (NOON.replace(tzinfo=None), pa.timestamp("us"), pa.date32()),
+        (b"x", pa.binary(), pa.string()),
+        (0.1, pa.float64(), pa.float32()),
+        (0.125, pa.float64(), pa.decimal128(10, 2)),
+        (2**53 + 1, pa.int64(), pa.float64()),
+        ([1], pa.list_(pa.int64()), pa.list_(pa.string())),
+        ({"a": 1}, pa.struct([("a", pa.int64())]), pa.struct([("a", pa.string())])),
+        ([("a", 1)], pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.string())),
+        ("a", pa.string(), pa.list_(pa.string())),
+    ],
+    ids=lambda one: str(one),
+)
+def test_a_value_that_would_change_in_the_column_of_a_table_is_refused(
+    value: object, kind: pa.DataType, agreed: pa.DataType
+) -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([value], kind)], names=["c"])
+    with pytest.raises(ValueDoesNotFit, match="column 'c' cannot be written as"):
+        conformed(batch, pa.schema([("c", agreed)]), "here")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "agreed"),
+    [
+        (7, pa.int64(), pa.int32()),
+        (7, pa.int32(), pa.float64()),
+        (0.5, pa.float64(), pa.float32()),
+        (float("nan"), pa.float64(), pa.float32()),
+        (Decimal("0.10"), pa.decimal128(10, 2), pa.float64()),
+        (date(2024, 2, 29), pa.date32(), pa.timestamp("us")),
+        ([0.5, None], pa.list_(pa.float64()), pa.list_(pa.float32())),
+    ],
+    ids=lambda one: str(one),
+)
+def test_a_value_that_stays_the_same_is_taken_by_another_type(
+    value: object, kind: pa.DataType, agreed: pa.DataType
+) -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([value], kind)], names=["c"])
+    made = conformed(batch, pa.schema([("c", agreed)]), "here").column("c")
+    assert made.type == agreed
+    assert repr(made.cast(kind).to_pylist()) == repr([value])
+
+
 def test_a_value_that_does_not_fit_is_refused_and_not_changed() -> None:
     agreed = pa.schema([pa.field("x", pa.int8()), pa.field("y", pa.string(), nullable=False)])
 
