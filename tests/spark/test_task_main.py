@@ -25,6 +25,7 @@ COMPLETE = ["complete", 1]
 SHUT = ["shut"]
 """Instead of a message: the connection is closed."""
 TASK, ATTEMPTS_MAX = 6, 7
+RETURNED = "the task has returned"
 
 
 class Driver:
@@ -69,7 +70,7 @@ class Driver:
 def run(
     *parts: list[Message], program: Callable[[int], EchoProgram] = EchoProgram
 ) -> tuple[Driver, str]:
-    """Run a task whose attempts are told these; the driver, and why the process left, if it did."""
+    """Run a task whose attempts are told these; the driver, and why the process left."""
     driver, key = Driver(list(parts)), new_key()
     with TaskServer(key=key, host="127.0.0.1", listener=driver) as server:
         settings = {
@@ -89,7 +90,7 @@ def run(
             run_task(settings, subtask=0, task_attempt_id=TASK, attempts_max=ATTEMPTS_MAX)
         except AttemptOver as over:
             return driver, str(over)
-    return driver, ""
+    return driver, RETURNED
 
 
 def identities(count: int) -> list[int]:
@@ -99,7 +100,7 @@ def identities(count: int) -> list[int]:
 def test_a_process_whose_attempt_is_taken_back_begins_again_under_the_next_identity() -> None:
     driver, over = run([RELEASE], [RELEASE], [FINISH])
     assert driver.identities == identities(3)
-    assert over == ""
+    assert over == RETURNED
     assert [reason for reason in driver.lost_ones if "begins again" in reason] != []
 
 
@@ -108,7 +109,7 @@ def test_a_process_whose_attempt_fails_begins_again_with_a_program_of_its_own() 
     driver, over = run(fails, [["event", 0, 1, "b"], ["barrier", 1], FINISH])
     assert driver.identities == identities(2)
     assert driver.acknowledged == [["acknowledge", 1, False, {"echo": b"b"}, []]]
-    assert over == ""
+    assert over == RETURNED
 
 
 def test_a_process_in_which_attempts_fail_one_after_the_other_leaves() -> None:
@@ -193,4 +194,4 @@ def test_a_process_whose_connection_the_driver_closes_leaves_without_a_word() ->
 
 def test_a_process_that_is_told_to_finish_returns() -> None:
     driver, over = run([FINISH])
-    assert (driver.identities, over) == (identities(1), "")
+    assert (driver.identities, over) == (identities(1), RETURNED)
