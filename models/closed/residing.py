@@ -26,7 +26,7 @@ FAILURES_HERE_MAX = 2
 
 
 class ResidentTask(ClosedSystem):
-    """A subtask whose attempts share processes: one speaks, and none inherits what was left."""
+    """A subtask whose attempts share processes: one speaks, and none inherits leftovers."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"tasks": 3, "attempts": 4, "F": 4}
     DERIVED: ClassVar[dict[str, str]] = {"identities": "tasks * attempts"}
