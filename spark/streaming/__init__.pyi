@@ -8,6 +8,7 @@ from epochgate.spark.streaming.errors import (
     BatchesMissing as BatchesMissing,
     BatchRefused as BatchRefused,
     ColumnsDiffer as ColumnsDiffer,
+    CountedElsewhere as CountedElsewhere,
     LocationDiffers as LocationDiffers,
     LocationEmptied as LocationEmptied,
     LocationMoved as LocationMoved,

@@ -6,7 +6,7 @@ names the value at best. Runs where the function has failed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from epochgate.runtime.steering.deciding import Decision
 from epochgate.runtime.steering.history import Update
@@ -14,13 +14,14 @@ from epochgate.runtime.steering.history import Update
 _SHOWN = 60
 
 
-def note_of(control: str, decision: Decision, updates: Iterable[Update]) -> str:
+def note_of(control: str, decision: Decision, updates: Sequence[Update]) -> str:
     """The values of the batch, each with the update that has set it, as far as that is kept."""
+    is_whole = decision.version == 0 or any(one.version == 1 for one in updates)
     setting = {
         name: one for one in updates if one.version <= decision.version for name in one.changes
     }
     told = [
-        f"  {name} = {_cut(repr(value))}{_by(setting.get(name), decision.version)}"
+        f"  {name} = {_cut(repr(value))}{_by(setting.get(name), is_whole=is_whole)}"
         for name, value in decision.value.items()
     ]
     return (
@@ -30,10 +31,11 @@ def note_of(control: str, decision: Decision, updates: Iterable[Update]) -> str:
     )
 
 
-def _by(update: Update | None, version: int) -> str:
+def _by(update: Update | None, *, is_whole: bool) -> str:
+    """Who has set a value; nothing where updates are forgotten that may have."""
     if update is not None:
         return f"   update {update.version}, by {update.updated_by}"
-    return "   as it was initially" if version == 0 else ""
+    return "   as it was initially" if is_whole else ""
 
 
 def _cut(text: str) -> str:

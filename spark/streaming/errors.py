@@ -94,6 +94,21 @@ class OffsetsChanged(BatchRefused):
         )
 
 
+class CountedElsewhere(BatchRefused):
+    """The query has written to the Delta table in another way, which counts its batches otherwise:
+    target, query, number of its batches.
+    """
+
+    def __str__(self) -> str:
+        target, query, number = self.args
+        return (
+            f"query {query} has written {number} batches to {target} in another way: this sink, "
+            "DeltaLedger of `once` and Delta's own sink do not know each other's batches, and the "
+            "last one might be written twice. Nothing was committed. Continue as before, or use a "
+            "new checkpoint location, and let the source begin where the previous query stopped."
+        )
+
+
 class TargetOfAnotherQuery(UsageError):
     """The directory of Parquet files belongs to another query: target, its query, this query."""
 

@@ -105,7 +105,8 @@ def _insist_on_call(ledger: Any, function: Any) -> None:
         name = getattr(function, "__qualname__", repr(function))
         raise OnceUnusable(
             f"with {type(ledger).__name__} the function is called as function({', '.join(given)}), "
-            f"and it is {name}{signature}"
+            f"and it is {name}{signature}. With a control, write "
+            "once(ledger, control.apply(function))"
         ) from None
 
 

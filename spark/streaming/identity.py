@@ -68,6 +68,18 @@ def prefix_of(query: str) -> str:
     return re.sub(r"[^0-9A-Za-z]", "", query) + "-"
 
 
+def counter_of(query: str) -> str:
+    """The application id by which a Delta log counts the batches that the sink has committed.
+
+    Delta's own sink and `DeltaLedger` use the query's id, and the number of the last batch where
+    the sink has 1 more.
+
+    >>> counter_of("5f0c")
+    '5f0c/batches'
+    """
+    return f"{query}/batches"
+
+
 def is_swept(run: str, query: str, batch: int) -> bool:
     """Whether what this run has staged is of the query, and of this batch or one before.
 

@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from epochgate.runtime import RetryLater
 from epochgate.runtime.objects.client import ObjectStore, open_url
 from epochgate.spark.extras import library
-from epochgate.spark.streaming.errors import TransactionMissing, TransactionTaken
+from epochgate.spark.streaming.errors import (
+    CountedElsewhere,
+    TransactionMissing,
+    TransactionTaken,
+)
+from epochgate.spark.streaming.identity import counter_of
 from epochgate.spark.streaming.notes import DirectoryNotes, NoteStore, ObjectNotes
 
 if TYPE_CHECKING:
@@ -229,7 +234,10 @@ class DeltaLedger(Ledger):
         return DirectoryNotes(f"{self.path}/_epochgate")
 
     def number(self, query: str) -> int:
-        """1 more than the version of the query's last transaction."""
+        """1 more than the version of the query's last transaction. Raises CountedElsewhere."""
+        log = self._log()
+        if log is not None and (number := log.transaction(counter_of(query))) is not None:
+            raise CountedElsewhere(self.path, query, number)
         last = self._last(query)
         return 0 if last is None else last + 1
 

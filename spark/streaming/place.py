@@ -21,6 +21,7 @@ from epochgate.models.query_batch import (
 from epochgate.spark.streaming.errors import (
     BatchesAhead,
     BatchesMissing,
+    CountedElsewhere,
     LocationEmptied,
     LocationMoved,
     OffsetsChanged,
@@ -115,7 +116,10 @@ class QueryPlace:
             return LocationMoved(shown, who.query, before, who.location, who.batch, number)
         if reason == EMPTIED:
             before = self._notes.before(who.query, who.location)
-            there = self._target.number(before)
+            try:
+                there = self._target.number(before)
+            except CountedElsewhere as error:
+                there = error.args[2]
             return LocationEmptied(shown, who.query, before, who.location, there)
         if reason == BEHIND:
             return BatchesMissing(shown, who.query, who.batch, number)

@@ -14,6 +14,8 @@ from epochgate.spark.delta_sink.sink import DeltaSink
 from epochgate.spark.delta_sink.target import DeltaTarget
 from epochgate.spark.parquet_sink.committable import parsed
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
+from epochgate.spark.streaming.errors import CountedElsewhere
+from epochgate.spark.streaming.identity import counter_of
 from epochgate.spark.streaming.notes import DirectoryNotes
 from epochgate.spark.streaming.targets.parquet import sweep_directory
 from epochgate.spark.streaming.targets.target import (
@@ -60,13 +62,18 @@ class DeltaBatches(BatchTarget):
         return DirectoryNotes(self._working, self.files)
 
     def number(self, query: str) -> int:
-        """That of the application."""
+        """That of the application. Raises CountedElsewhere."""
         log = DeltaLog(self.path)
-        return (log.transaction(query) or 0) if log.read() else 0
+        if not log.read():
+            return 0
+        if query != DATAFRAMES and (last := log.transaction(query)) is not None:
+            raise CountedElsewhere(self.path, query, last + 1)
+        return log.transaction(_application(query)) or 0
 
     def commit(self, staged: Staged, own: int) -> bool:
         """Append to the log, or make the table."""
-        target = DeltaTarget(self.path, staged.query, staged.run, files=self.files)
+        application = _application(staged.query)
+        target = DeltaTarget(self.path, application, staged.run, files=self.files)
         target.share(own or None)
         files = parsed(staged.committables)
         target.commit(staged.checkpoint, files)
@@ -88,3 +95,7 @@ class DeltaBatches(BatchTarget):
         """Remove whole runs."""
         files = LocalFileSystem() if self.files is None else self.files
         sweep_directory(files, self._working, query, batch)
+
+
+def _application(query: str) -> str:
+    return query if query == DATAFRAMES else counter_of(query)

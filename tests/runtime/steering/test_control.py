@@ -20,7 +20,7 @@ from epochgate.runtime.steering import (
     UpdatePending,
     ValueRefused,
 )
-from epochgate.spark.streaming import Control, DirectoryLedger, once
+from epochgate.spark.streaming import Control, DirectoryLedger, OnceUnusable, once
 from tests.runtime.objects.stores import Memory
 
 QUERY = "query-1"
@@ -163,7 +163,7 @@ def test_what_a_steered_function_raises_says_who_has_set_the_values(
             assert "limit = 900   as it was initially" in note
         control.update(limit=7 + batch)
     assert re.search(r"limit = 7   update 1, by \S+@\S+:\d+\n", note)
-    assert "mode = 'strict'\n" in note
+    assert "mode = 'strict'   as it was initially\n" in note
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "x" * 101])
@@ -303,5 +303,7 @@ def test_a_function_that_cannot_take_what_it_would_be_given_decides_nothing(
     with pytest.raises(ControlUnusable, match="takes a transaction, and there is none"):
         control.apply(only_with, checkpoint=checkpoint)(FRAME, 0)
     with pytest.raises(ControlUnusable, match=r"once\(ledger, control.apply\(function\)\)"):
+        control.apply(once(DirectoryLedger(checkpoint), lambda frame, batch: None))
+    with pytest.raises(OnceUnusable, match=r"once\(ledger, control.apply\(function\)\)"):
         control.apply(once(DirectoryLedger(checkpoint), without))
     assert control.queries() == []

@@ -83,6 +83,7 @@ def test_a_checkpoint_that_is_not_the_query_s_is_refused_with_the_one_that_is(
     def note(df: Any, batch: int) -> None:
         called.append(batch)
 
+    source.checkpoint = tmp_path / "check point, 10%"
     ledger = DirectoryLedger(str(tmp_path / "ledger"))
     with pytest.raises(StreamingQueryException) as raised:
         run(spark, source, once(ledger, note, checkpoint=str(tmp_path / "elsewhere")))

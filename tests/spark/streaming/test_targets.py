@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -22,10 +23,12 @@ from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem,
 from epochgate.runtime.testing.faulty_objects import FaultyObjects
 from epochgate.spark.parquet_sink.errors import TargetNotEmpty
 from epochgate.spark.parquet_sink.object_target import INITIAL, fold
+from epochgate.spark.streaming import DeltaLedger, once
 from epochgate.spark.streaming.batch_commit import BatchCommit
 from epochgate.spark.streaming.errors import (
     BatchesAhead,
     ColumnsDiffer,
+    CountedElsewhere,
     LocationEmptied,
     LocationMoved,
     TargetOfAnotherQuery,
@@ -238,6 +241,42 @@ def test_a_query_that_replaces_another_writes_its_batches_beside_those_that_are_
         commit(target, part, query="77aa", accepts=code)
         code = 0
     assert delta_replay.rows(tmp_path / "out") == [1, 2]
+
+
+def by_ledger(path: Path, batch: int) -> None:
+    """The same query with a function, as another program of it may have it."""
+    deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+
+    def write(df: Any, batch: int, transaction: Any) -> None:
+        deltalake.write_deltalake(
+            str(path),
+            pa.table({"x": [batch]}),
+            mode="append",
+            commit_properties=transaction.properties(),
+        )
+
+    frame: Any = SimpleNamespace(sparkSession=object())
+    once(DeltaLedger(str(path)), write, query=QUERY, checkpoint=LOCATION)(frame, batch)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_query_that_changes_between_the_sink_and_a_ledger_writes_no_batch_twice(
+    tmp_path: Path, last: int
+) -> None:
+    sink, ledger = of_kind("delta", tmp_path / "sink"), tmp_path / "ledger" / "out"
+    for batch in range(last + 1):
+        commit(sink, staged(sink, batch, [batch], "aa"))
+        by_ledger(ledger, batch)
+    then_sink = of_kind("delta", tmp_path / "ledger")
+    for batch in (last, last + 1):
+        with pytest.raises(CountedElsewhere, match=f"has written {last + 1} batches"):
+            commit(then_sink, staged(then_sink, batch, [batch], "bb"))
+        with pytest.raises(CountedElsewhere, match=f"has written {last + 1} batches"):
+            by_ledger(tmp_path / "sink" / "out", batch)
+    with pytest.raises(LocationEmptied, match=f"{QUERY} has committed {last + 1} batches"):
+        commit(then_sink, staged(then_sink, 0, [9], "cc"), query="77aa")
+    for place in (ledger, tmp_path / "sink" / "out"):
+        assert delta_replay.rows(place) == list(range(last + 1))
 
 
 def columns(target: BatchTarget, **values: list[Any]) -> Any:
