@@ -2,10 +2,14 @@
 successor.
 
 Decides which process speaks for the subtask. A process is known by its `identity`, which grows with
-each new one (in Spark the task attempt id); a newer identity evicts the older, an older one is
-refused, and whatever the evicted one still says is ignored, so a zombie can neither acknowledge nor
-commit. `number` counts the attempts that the job has made and binds the coordinators' gateways. A
-process that arrives before its attempt is scheduled waits.
+each new one (in Spark the task attempt id, then a count); a newer identity evicts the older, an
+older one is refused, and whatever the evicted one still says is ignored, so a zombie can neither
+acknowledge nor commit. `number` counts the attempts that the job has made and binds the
+coordinators' gateways. A process that arrives before its attempt is scheduled waits.
+
+Also decides whether a process whose attempt is over may begin the next one: it may where the
+subtask goes on and no newer process is known, under an identity that is newer again. Whether the
+process is fit for that is decided there (`Resident`).
 
 Leaves to `JobLifecycle` when to restart, to `Checkpoint` what an acknowledgement means, to the
 transport how a process comes to be. Source: Apache Flink's ExecutionState and ExecutionVertex
@@ -21,26 +25,11 @@ from epochgate.fsm import ANY, STAY, Bool, Ignore, Int, Machine, Opaque, Port, R
 if TYPE_CHECKING:
     from epochgate.models.job import Job
 
-CREATED, SCHEDULED, DEPLOYING, INITIALIZING, RUNNING = (
-    "created",
-    "scheduled",
-    "deploying",
-    "initializing",
-    "running",
-)
+CREATED, SCHEDULED, DEPLOYING = "created", "scheduled", "deploying"
+INITIALIZING, RUNNING = "initializing", "running"
 FINISHED, CANCELING, CANCELED, FAILED = "finished", "canceling", "canceled", "failed"
-STATES = (
-    CREATED,
-    SCHEDULED,
-    DEPLOYING,
-    INITIALIZING,
-    RUNNING,
-    FINISHED,
-    CANCELING,
-    CANCELED,
-    FAILED,
-)
 STARTING = (DEPLOYING, INITIALIZING)
+STATES = (CREATED, SCHEDULED, *STARTING, RUNNING, FINISHED, CANCELING, CANCELED, FAILED)
 CONNECTED = (*STARTING, RUNNING)
 REACHABLE = (INITIALIZING, RUNNING)
 GONE = (CREATED, SCHEDULED, FINISHED, CANCELING, CANCELED, FAILED)
@@ -66,6 +55,11 @@ class SchedulerPort(Port):
 
     def starting(self, attempt: int) -> None:
         """Answer with `expire_start` if the attempt does not run after the timeout."""
+
+    def release(self, identity: int) -> None:
+        """The attempt of this process is over; as this identity it will be reported as lost. It may
+        come back under a newer one, and is replaced if it does not.
+        """
 
     def end(self, identity: int) -> None:
         """End this process; that it is gone will be reported as lost."""
@@ -199,9 +193,9 @@ class Attempt(Machine):
                                                           "the attempt has no process, or goes down already"),
 
         Row("fail",    STARTING,  FAILED, "speaks and not is_fatal",
-            "end_process, report_failure",                "the process reports that it cannot go on"),
+            "release_process, report_failure",                "the process reports that it cannot go on"),
         Row("fail",    RUNNING,   FAILED, "speaks and not is_fatal",
-            "end_process, stop_running, report_failure",  "the process reports that it cannot go on"),
+            "release_process, stop_running, report_failure", "the process reports that it cannot go on"),
         Row("fail",    CONNECTED, STAY,   "speaks and is_fatal",
             "give_job_up",                                "the process reports that no attempt could go on"),
         Ignore("fail", CONNECTED,         "not speaks",
@@ -210,14 +204,14 @@ class Attempt(Machine):
                                                           "the attempt has no process, or goes down already"),
 
         Row("fault",    STARTING, FAILED, None,
-            "end_process, break_down",                    "the driver cannot rely on this attempt any more"),
+            "release_process, break_down",                "the driver cannot rely on this attempt any more"),
         Row("fault",    RUNNING,  FAILED, None,
-            "end_process, stop_running, break_down",      "the driver cannot rely on this attempt any more"),
+            "release_process, stop_running, break_down",  "the driver cannot rely on this attempt any more"),
         Ignore("fault", GONE,             None,
                                                           "the attempt has no process, or goes down already"),
 
         Row("expire_start",    STARTING,                   FAILED, "is_current",
-            "end_process, report_slow",                   "the attempt takes too long to restore its state"),
+            "release_process, report_slow",               "the attempt takes too long to restore its state"),
         Ignore("expire_start", STARTING,                           "not is_current",
                                                           "the timer of an earlier attempt"),
         Ignore("expire_start", every_state_but(*STARTING),         None,
@@ -238,8 +232,10 @@ class Attempt(Machine):
 
         Row("cancel",    (CREATED, SCHEDULED),                    CANCELED,  None,
             None,                                         "the attempt has no process yet"),
-        Row("cancel",    CONNECTED,                               CANCELING, None,
-            "announce_cancel, end_process, forget_end",   "all attempts go down together"),
+        Row("cancel",    CONNECTED,                               CANCELING, "restarts",
+            "announce_cancel, release_process, forget_end", "all attempts go down together, and start again"),
+        Row("cancel",    CONNECTED,                               CANCELING, "not restarts",
+            "announce_cancel, end_process, forget_end",   "all attempts go down for good"),
         Ignore("cancel", (FINISHED, CANCELING, CANCELED, FAILED),            None,
                                                           "the attempt goes down, or is over already"),
 
@@ -281,6 +277,10 @@ class Attempt(Machine):
 
     def is_current(self, number: int) -> bool:
         return number == self.number
+
+    def restarts(self) -> bool:
+        """Whether all attempts that go down are to start again."""
+        return self.system.lifecycle.is_restarting()
 
     def may_restart(self) -> bool:
         return self.system.lifecycle.may_restart_one() and not self.system.checkpoint.is_storing()
@@ -330,6 +330,9 @@ class Attempt(Machine):
 
     def refuse(self, identity: int) -> None:
         self.scheduler.refuse(identity)
+
+    def release_process(self) -> None:
+        self.scheduler.release(self.identity)
 
     def end_process(self) -> None:
         self.scheduler.end(self.identity)

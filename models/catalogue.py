@@ -22,6 +22,7 @@ from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
+from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
@@ -35,6 +36,7 @@ from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
+from epochgate.models.resident import Residents
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 
@@ -50,6 +52,7 @@ RUNNING: tuple[type[System], ...] = (
     ControlUpdates,
     BatchPlans,
     Placements,
+    Residents,
 )
 """The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`."""
 
@@ -65,6 +68,7 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "batch": BatchJob,
     "compacting": CompactingJob,
     "placing": PlacedTask,
+    "residing": ResidentTask,
     "streaming": StreamingQuery,
     "recording": RecordedAfterwards,
     "steering": SteeredQuery,
@@ -99,7 +103,7 @@ CONSTANTS: dict[str, str] = {
     "items": "committables of each subtask",
     "said": "events from each operator to its coordinator",
     "asks": "requests of clients to each coordinator",
-    "attempts": "attempts of a subtask over all",
+    "attempts": "attempts of a subtask over all, or of a process",
     "starts": "processes of each subtask over all",
     "places": "attempts of a subtask that may be there at the same time",
     "phases": "how far the job goes: 4 is to its end",
@@ -120,7 +124,7 @@ CONSTANTS: dict[str, str] = {
     "drivers": "drivers of a query, at the same time",
     "batches": "batches of a query",
     "versions": "updates of a control",
-    "tasks": "tasks of a batch",
+    "tasks": "tasks of a batch, or of Spark's for a subtask",
     "retained": "the newest decisions, or versions, that count",
     "plan_retries": "how often a plan without an answer is tried again",
     "decision_retries": "how often a decision without an answer is tried again",

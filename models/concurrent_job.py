@@ -46,6 +46,10 @@ class ConcurrentAttempt(Attempt):
     def vertex(self) -> int:
         return self.subtask // self.system.concurrent
 
+    def release_process(self) -> None:
+        """Spark decides how many tasks of a subtask there are: none begins a second attempt."""
+        self.end_process()
+
     def end_others(self) -> None:
         self.system.vertex[self.vertex()].end(self.subtask)
 

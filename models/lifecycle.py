@@ -249,6 +249,10 @@ class JobLifecycle(Machine):
     def may_restart_one(self) -> bool:
         return self.state == RUNNING or self.state == STOPPING
 
+    def is_restarting(self) -> bool:
+        """Whether all attempts go down in order to start again."""
+        return self.state == RESTARTING
+
     def is_at_end(self) -> bool:
         """Whether all subtasks have reached the end of their input."""
         return self.ended == self.sources()

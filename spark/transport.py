@@ -1,12 +1,13 @@
 """The Spark transport: one Spark job of long-lived tasks that connect back to the driver.
 
-Decides which connection is which process: identity = Spark's task attempt id + 1, which grows over
-the life of a SparkContext. Leaves to the attempts which process speaks for a subtask. Processes are
-brought up by Spark alone: the first with the job, each later one by Spark's retry, so `deploy` only
-notes that one is expected, and by when.
+Decides which connection is which process, by its identity: Spark's task attempt id, which grows
+over the life of a SparkContext, and a count (`identities`). Leaves to the attempts which process
+speaks for a subtask. Processes are brought up by Spark alone: the first with the job, each later
+one by Spark's retry, so `deploy` only notes that one is expected, and by when.
 
-A process is ended by Spark's kill, which does not count as a failure, and 20 ms later by closing
-its connection, which makes it leave at once instead of after Spark's own patience of seconds.
+A process is released by a message: it closes its connection and comes back under the next
+identity, or says that it leaves. One that does neither within a second is ended, by Spark's kill
+and the closing of its connection (`endings`).
 
 Threads: the queue's thread calls the Transport; the wire's thread reports to the inbox; the Spark
 job has a thread; "epochgate-spark-watch" closes, looks for processes that do not come, and nudges
@@ -17,17 +18,18 @@ one that does not answer delays no other work.
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from epochgate.runtime.api.reports import counted
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.runtime.tracing.file_journal import Tracing
 from epochgate.spark.bootstrap import task_function
+from epochgate.spark.endings import CLOSE_AFTER_KILL_S, KILL_PATIENCE_S, Endings, TaskProcess
+from epochgate.spark.identities import task_attempt_of
 from epochgate.spark.placing import Placing, SparkCluster
 from epochgate.spark.resident_job import ResidentJob
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
@@ -37,10 +39,12 @@ from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, WireEr
 if TYPE_CHECKING:
     from epochgate.spark.wire.certificate import Credentials
 
-CLOSE_AFTER_KILL_S: Final = 0.02
-"""For Spark's kill to arrive, which is not confirmed: what leaves before counts as a failure."""
-KILL_PATIENCE_S: Final = 0.5
-NUDGE_AFTER_S: Final = 1.0
+RELEASE: Final[Message] = ["release"]
+LEAVING: Final = "leaving"
+SUCCESSOR_PATIENCE_S: Final = 1.0
+"""For Spark to notice the loss of a process, and to start the next."""
+RETURN_PATIENCE_S: Final = 1.0
+"""For a released process to be done with the work in hand, close its operators, and come back."""
 WATCH_INTERVAL_S: Final = 0.2
 LOOK_INTERVAL_S: Final = 1.0
 LATE_AFTER_S: Final = 2.0
@@ -48,27 +52,6 @@ JVM_PATIENCE_S: Final = 10.0
 LEAVE_PATIENCE_S: Final = 3.0
 CANCEL_PATIENCE_S: Final = 10.0
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TaskProcess:
-    """A connected process: where it runs."""
-
-    subtask: int
-    identity: int
-    host: str
-    pid: int
-
-
-@dataclass
-class _Ending:
-    """An attempt that is being ended."""
-
-    identity: int
-    reason: str
-    connection: Connection | None
-    requested_at_s: float = field(default_factory=time.monotonic)
-    killed: threading.Event = field(default_factory=threading.Event)
 
 
 class SparkTransport(Transport):
@@ -146,7 +129,7 @@ class SparkTransport(Transport):
         self._processes: dict[Connection, TaskProcess] = {}
         self._newest: dict[int, int] = {}
         self._finished: set[int] = set()
-        self._nudges: queue.SimpleQueue[tuple[float, TaskProcess, str]] = queue.SimpleQueue()
+        self._endings = Endings(self._connections.get, self._has_successor)
         # Written on the queue's thread.
         self._unsent: dict[Connection, list[Message]] = {}
         self._told_to_finish: set[int] = set()
@@ -154,8 +137,6 @@ class SparkTransport(Transport):
         """Identities to which nothing more is said, although their connections are still open."""
         self._wanted: dict[int, float] = {}
         """Subtask -> since when a process is expected."""
-        self._endings: queue.SimpleQueue[_Ending | None] = queue.SimpleQueue()
-        self._kills: queue.SimpleQueue[_Ending | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     def open(self, inbox: TaskInbox) -> None:
@@ -222,6 +203,17 @@ class SparkTransport(Transport):
             except WireError as error:
                 self._break(f"a message for the task at {connection.peer} cannot be sent: {error}")
 
+    def release(self, subtask: int, identity: int, reason: str) -> None:
+        """Let the process begin another attempt; end it if it has not come back in time."""
+        connection = self._connections.get(identity)
+        process = None if connection is None else self._processes.get(connection)
+        if process is None or subtask in self._finished:
+            self.end(subtask, identity, reason)
+            return
+        self.send(subtask, identity, RELEASE)
+        self._ended.add(identity)
+        self._endings.expect_successor(process, RETURN_PATIENCE_S, reason)
+
     def end(self, subtask: int, identity: int, reason: str) -> None:
         """Let Spark kill the attempt, and close its connection; returns at once."""
         connection = self._connections.get(identity)
@@ -232,7 +224,7 @@ class SparkTransport(Transport):
             connection.send(["finish"])
             return
         self._ended.add(identity)
-        self._request_end(identity, reason, connection)
+        self._endings.request(identity, reason)
 
     def close(self) -> None:
         """End everything; waits for the Spark job's end, bounded."""
@@ -246,8 +238,7 @@ class SparkTransport(Transport):
             if not (is_finished and self._job.wait(LEAVE_PATIENCE_S)):
                 self._cancel(self._job)
         self._stopped.set()
-        self._endings.put(None)
-        self._kills.put(None)
+        self._endings.stop()
         self._server.close()
         if self._threads:
             self._threads[0].join(CANCEL_PATIENCE_S)
@@ -276,7 +267,7 @@ class SparkTransport(Transport):
         self._connections[process.identity] = connection
         self._processes[connection] = process
         if self._placing is not None:
-            self._placing.note_hello(process.identity - 1)
+            self._placing.note_hello(task_attempt_of(process.identity))
         self._newest[process.subtask] = max(self._newest.get(process.subtask, 0), process.identity)
         # Entered first and looked up then, so that `close` and this cannot both miss it.
         if self._is_closing or (process.subtask in self._finished):
@@ -304,7 +295,19 @@ class SparkTransport(Transport):
             return
         if ["finished"] in messages:
             self._finished.add(process.subtask)
+        if messages[-1][:1] == [LEAVING]:
+            *messages, leaving = messages
+            self._replace(process, " ".join(map(str, leaving[1:])))
         self._inbox.received(process.subtask, process.identity, messages)
+
+    def _replace(self, process: TaskProcess, reason: str) -> None:
+        """Have Spark start another process: one that leaves by itself would count as a failure."""
+        text = (
+            f"the process {process.pid} of subtask {process.subtask} on {process.host} is replaced "
+            f"instead of beginning another attempt: {reason}"
+        )
+        _log.warning("%s", text)
+        self._endings.request(process.identity, text)
 
     def lost(self, connection: Connection, reason: str) -> None:
         """Report that a process is gone."""
@@ -315,7 +318,7 @@ class SparkTransport(Transport):
         self._ended.discard(process.identity)
         if self._is_closing or self._inbox is None:
             return
-        self._nudges.put((time.monotonic() + NUDGE_AFTER_S, process, reason))
+        self._endings.expect_successor(process, SUCCESSOR_PATIENCE_S, reason)
         self._inbox.lost(process.subtask, process.identity, reason)
 
     # The other threads.
@@ -332,45 +335,28 @@ class SparkTransport(Transport):
             self._broken.set()
             self.on_broken(reason)
 
-    def _request_end(self, identity: int, reason: str, connection: Connection | None) -> None:
-        ending = _Ending(identity, reason, connection)
-        self._kills.put(ending)
-        if connection is not None:
-            self._endings.put(ending)
+    def _has_successor(self, process: TaskProcess) -> bool:
+        is_replaced = self._newest.get(process.subtask, 0) > process.identity
+        return is_replaced or process.subtask in self._finished
 
     def _ask_spark(self) -> None:
         look_at_s = 0.0
         while not self._stopped.is_set():
-            try:
-                ending = self._kills.get(timeout=LOOK_INTERVAL_S)
-            except queue.Empty:
-                pass  # nothing to kill, but those that are missing are looked for
-            else:
-                if ending is not None and self._job is not None:
-                    self._job.kill(ending.identity - 1, ending.reason)
-                    ending.killed.set()
+            self._endings.kill_next(self._kill, LOOK_INTERVAL_S)
             now_s = time.monotonic()
             if now_s >= look_at_s:
                 self._look_for_missing(now_s)
                 look_at_s = now_s + LOOK_INTERVAL_S
 
+    def _kill(self, task_attempt_id: int, reason: str) -> None:
+        if self._job is not None:
+            self._job.kill(task_attempt_id, reason)
+
     def _watch(self) -> None:
-        nudges: list[tuple[float, TaskProcess, str]] = []
         while not self._stopped.is_set():
-            try:
-                ending = self._endings.get(timeout=WATCH_INTERVAL_S)
-            except queue.Empty:
-                pass  # nothing to close, but nudges may be due
-            else:
-                if ending is not None and ending.connection is not None:
-                    waited_s = time.monotonic() - ending.requested_at_s
-                    ending.killed.wait(max(0.0, KILL_PATIENCE_S - waited_s))
-                    time.sleep(CLOSE_AFTER_KILL_S)
-                    ending.connection.close(ending.reason)
+            self._endings.close_next(WATCH_INTERVAL_S)
             now_s = time.monotonic()
-            while not self._nudges.empty():
-                nudges.append(self._nudges.get())
-            nudges = [nudge for nudge in nudges if not self._nudged(nudge, now_s)]
+            self._endings.look(now_s)
             if any(
                 now_s - max(since_s, self._looked_at_s) > self._silence_s
                 for since_s in self._wanted.copy().values()
@@ -379,17 +365,6 @@ class SparkTransport(Transport):
                     f"no process has come for {self._silence_s:g} s, and the JVM of the Spark "
                     "driver does not say why: it is stopped or overloaded"
                 )
-
-    def _nudged(self, nudge: tuple[float, TaskProcess, str], now_s: float) -> bool:
-        """Kill a lost attempt that Spark may still take for running: a stopped process, say."""
-        due_s, process, reason = nudge
-        is_replaced = self._newest.get(process.subtask, 0) > process.identity
-        if is_replaced or process.subtask in self._finished:
-            return True
-        if now_s < due_s:
-            return False
-        self._request_end(process.identity, reason, None)
-        return True
 
     def _look_for_missing(self, now_s: float) -> None:
         if self._is_closing or self._broken.is_set() or self._placing is None:

@@ -66,11 +66,10 @@ class LoopbackTransport(Transport):
 
     def deploy(self, subtask: int, attempt: int) -> None:
         """Start a process."""
-        identity = len(self.processes) + 1
         process = multiprocessing.get_context("spawn").Process(
             target=run_task,
             args=(self._settings,),
-            kwargs={"subtask": subtask, "identity": identity},
+            kwargs={"subtask": subtask, "task_attempt_id": len(self.processes)},
             daemon=True,
         )
         process.start()

@@ -1,10 +1,10 @@
-"""How long a subtask is away when its worker, or its executor, is killed.
+"""How long a subtask is away when its worker, or its executor, is killed, and when it fails.
 
 A job of four subtasks on a local cluster of two executors, with a checkpoint every second. Each
 subtask computes on at most 50 Arrow batches a second, which leaves the cores free for recovering.
 Measured from the kill until the successor, restored from the last checkpoint, has processed its
 first batch: the restart delay and Spark's own time are in it. An executor takes two subtasks with
-it, and counts until both are back.
+it, and counts until both are back. What fails without losing a process is measured by `failover`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from epochgate.benchmarks import failover
 from epochgate.benchmarks.figures import Table, number, percentile, spread
 from epochgate.errors import EpochgateError
 from epochgate.runtime import (
@@ -43,6 +44,7 @@ MASTER = "local-cluster[2,2,1024]"
 PARALLELISM = 4
 WORKER_KILLS = 10
 EXECUTOR_KILLS = 5
+FAILURES = 20
 CHECKPOINT_EVERY_S = 1.0
 RESTART_DELAY_S = 0.2
 BATCH_ROWS = 65_536
@@ -189,9 +191,12 @@ def kill_executor(job: JobHandle, victim: int, watcher: Watcher) -> float:
 def measure(
     worker_kills: int = WORKER_KILLS,
     executor_kills: int = EXECUTOR_KILLS,
+    failures: int = FAILURES,
     note: Callable[[str], None] = lambda text: None,
 ) -> Table:
-    """Kill workers and executors in turn, and let the job come to rest before each."""
+    """Kill workers and executors, then let operators and the job fail, and let the job come to rest
+    before each.
+    """
     from epochgate.spark import local_session, run_job
 
     provider = WatcherProvider()
@@ -207,25 +212,26 @@ def measure(
         *[("worker", kill_worker)] * worker_kills,
         *[("executor", kill_executor)] * executor_kills,
     ]
-    with (
-        tempfile.TemporaryDirectory(prefix="epochgate-bench-") as folder,
-        local_session(MASTER, app_name="epochgate bench") as spark,
-        run_job(
-            spark,
-            configuration,
-            compute_program,
-            store=DirectoryCheckpointStore(Path(folder), job_id="bench"),
-        ) as job,
-    ):
-        provider.watcher.wait_for(list(range(PARALLELISM)), 0.0)
-        for done, (kind, kill) in enumerate(kills):
-            # Let the job run undisturbed between kills. A wait for a checkpoint would put every
-            # kill right after one, and the figures would not show its cost at other moments.
-            time.sleep(QUIET_S)
-            note(f"kill {done + 1} of {len(kills)}: {kind}")
-            samples[kind].append(kill(job, done % PARALLELISM, provider.watcher))
-        job.stop()
-        report = job.wait(WAIT_S).report
+    with local_session(MASTER, app_name="epochgate bench") as spark:
+        with (
+            tempfile.TemporaryDirectory(prefix="epochgate-bench-") as folder,
+            run_job(
+                spark,
+                configuration,
+                compute_program,
+                store=DirectoryCheckpointStore(Path(folder), job_id="bench"),
+            ) as job,
+        ):
+            provider.watcher.wait_for(list(range(PARALLELISM)), 0.0)
+            for done, (kind, kill) in enumerate(kills):
+                # Let the job run undisturbed between kills. A wait for a checkpoint would put every
+                # kill right after one, and the figures would not show its cost at other moments.
+                time.sleep(QUIET_S)
+                note(f"kill {done + 1} of {len(kills)}: {kind}")
+                samples[kind].append(kill(job, done % PARALLELISM, provider.watcher))
+            job.stop()
+            report = job.wait(WAIT_S).report
+        failed = failover.rows(spark, failures, note)
     taken_ms = [one.duration_s * 1000 for one in report.checkpoints if one.is_completed]
     return Table(
         question="recovery",
@@ -237,12 +243,14 @@ def measure(
                 "from killing an executor to its successors' first batches, s",
                 spread(samples["executor"]),
             ),
-            ("duration of a checkpoint meanwhile, p50, ms", number(percentile(taken_ms, 50))),
-            ("duration of a checkpoint meanwhile, p99, ms", number(percentile(taken_ms, 99))),
+            *failed,
+            ("duration of a checkpoint between kills, p50, ms", number(percentile(taken_ms, 50))),
+            ("duration of a checkpoint between kills, p99, ms", number(percentile(taken_ms, 99))),
         ),
         notes=(
             f"{worker_kills} workers and {executor_kills} executors, killed with SIGKILL on "
-            f"`{MASTER}`; the restart delay of {RESTART_DELAY_S:g} s is included. "
+            f"`{MASTER}`; the restart delay of {RESTART_DELAY_S:g} s is included. {failures} "
+            "failures of each kind in processes that live, in a job without a restart delay. "
             f"{len(taken_ms)} checkpoints completed."
         ),
     )

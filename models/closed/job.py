@@ -24,10 +24,11 @@ from epochgate.models.closed.surroundings.driver import (
 )
 from epochgate.models.closed.surroundings.names import Names
 from epochgate.models.closed.surroundings.operators import Operators
-from epochgate.models.closed.surroundings.process import HERE, Notices, Process, ProcessTask, Wire
+from epochgate.models.closed.surroundings.process import HERE, Process, ProcessTask
 from epochgate.models.closed.surroundings.stale import Stale
 from epochgate.models.closed.surroundings.store import Store
 from epochgate.models.closed.surroundings.user import Keeper, Sender, User
+from epochgate.models.closed.surroundings.wire import Notices, Wire
 from epochgate.models.holder import BROKEN
 from epochgate.models.job import Job
 from epochgate.models.lifecycle import (
@@ -87,6 +88,7 @@ class ClosedJob(Job, ClosedSystem):
         Step("user", "take_snapshot"),
         Step("store", "finish_save"),
         Step("process", "arrive"),
+        Step("process", "come_back", is_fair=False),
         Step("backoff", "elapse"),
         Step("restarter", "back_off"),
         Step("process", "die", is_fair=False),

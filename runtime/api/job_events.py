@@ -263,8 +263,8 @@ class SubtaskFailed(Failure):
 
 @dataclass(frozen=True)
 class SubtaskRestarted(JobEvent):
-    """A subtask runs again in another process, `down_s` seconds after its failure. host and pid:
-    those of the process, if they are known.
+    """A subtask runs again, `down_s` seconds after its failure, in the same process or in another.
+    host and pid: those of the process, if they are known.
     """
 
     topic: ClassVar[str] = "failover"

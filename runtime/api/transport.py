@@ -17,6 +17,7 @@ barrier, checkpoint                   take a snapshot
 complete, checkpoint                  the checkpoint is durable
 aborted, checkpoint                   the checkpoint will never be
 finish                                leave cleanly
+release                               the attempt is over: begin another, or leave
 ====================================  ==========================================================
 
 ========================================================  ======================================
@@ -32,6 +33,7 @@ decline, checkpoint, reason                               it could not take the 
 ended                                                     the end of its input
 failed, reason, is fatal                                  it cannot go on
 finished                                                  it leaves, as it was told to
+leaving, reason                                           it begins no other attempt
 metrics, counters                                         for the display only
 ========================================================  ======================================
 """
@@ -84,6 +86,12 @@ class Transport(ABC):
         """What was sent so far should go now; called when the queue is empty or a batch of events
         is processed.
         """
+
+    def release(self, subtask: int, identity: int, reason: str) -> None:
+        """The attempt of the process is over; reported as lost. The process may connect again under
+        a newer identity; where each has one attempt, it is ended.
+        """
+        self.end(subtask, identity, reason)
 
     @abstractmethod
     def end(self, subtask: int, identity: int, reason: str) -> None:

@@ -93,6 +93,9 @@ class Tasks:
         expire = self._attempts[subtask].expire_start
         self._post_later(self._start_timeout_s, expire, attempt, self._start_reason)
 
+    def release(self, subtask: int, identity: int) -> None:
+        self._master.transport.release(subtask, identity, "its attempt is over")
+
     def end(self, subtask: int, identity: int) -> None:
         self._transport.end(subtask, identity, "its attempt is over")
 

@@ -54,6 +54,8 @@ class Worker:
         self.coordinators = coordinators
         self.send = send
         self.is_over = False
+        self.completed = 0
+        """The last checkpoint of which the operators were told that it is completed."""
         self._may_work = False
         self._operators = dict(program.operators)
         self._unconfirmed: dict[int, int] = {}
@@ -212,6 +214,7 @@ class Worker:
         self.send(["acknowledge", checkpoint, is_final, states, committables])
 
     def complete(self, checkpoint: int) -> None:
+        self.completed = checkpoint
         for operator in self._operators.values():
             operator.notify_checkpoint_complete(checkpoint)
 

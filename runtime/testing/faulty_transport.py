@@ -40,7 +40,7 @@ FATES: dict[str, tuple[Fate, ...]] = {
 on the way to the driver."""
 
 RELEASE = "release"
-"""As `until` of a fault: the message comes when `release` is called."""
+"""As `until` of a fault: the message comes when `let_arrive` is called."""
 
 HEARD_MAX = 16
 
@@ -107,7 +107,7 @@ class FaultyTransport(Transport):
         self._strikes: list[Strike] = []
         self._inbox: TaskInbox
         self.late: list[Strike] = []
-        """What waits for `release`, oldest first."""
+        """What waits for `let_arrive`, oldest first."""
         self.doomed: dict[str, deque[Fate]] = {tag: deque() for tag in FATES}
         """The fates that no message has met, by tag."""
         self.heard: deque[tuple[int, int, Message]] = deque(maxlen=HEARD_MAX)
@@ -122,7 +122,7 @@ class FaultyTransport(Transport):
 
     def doom(self, tag: str, fate: Fate) -> None:
         """Decide on the next message with `tag`, whatever its subtask; what is late or comes once
-        more waits for `release`. Raises ValueError for what is not in `FATES`.
+        more waits for `let_arrive`. Raises ValueError for what is not in `FATES`.
         """
         if fate not in FATES.get(tag, ()):
             raise ValueError(f"{tag!r} cannot be {fate!r}; possible are {FATES}")
@@ -133,7 +133,7 @@ class FaultyTransport(Transport):
         for fates in self.doomed.values():
             fates.clear()
 
-    def release(self, position: int) -> None:
+    def let_arrive(self, position: int) -> None:
         """Let a message of `late` arrive."""
         self._arrive([self.late.pop(position)])
 
@@ -162,6 +162,10 @@ class FaultyTransport(Transport):
     def flush(self) -> None:
         """As the inner transport does it."""
         self.inner.flush()
+
+    def release(self, subtask: int, identity: int, reason: str) -> None:
+        """As the inner transport does it."""
+        self.inner.release(subtask, identity, reason)
 
     def end(self, subtask: int, identity: int, reason: str) -> None:
         """As the inner transport does it."""

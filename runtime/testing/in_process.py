@@ -104,6 +104,8 @@ class InProcessTransport(Transport):
         self.on_broken = _raise
         self.on_unreadable = _pass
         self.processes: dict[int, Process] = {}
+        self.released: dict[int, int] = {}
+        """Subtask -> the process that was released, until another is brought up or connects."""
 
     @property
     def inbox(self) -> TaskInbox:
@@ -123,6 +125,7 @@ class InProcessTransport(Transport):
     def launch(self, subtask: int) -> int:
         """Bring up a process that may not be wanted, as Spark does after a retry; its identity."""
         self._identity += 1
+        self.released.pop(subtask, None)
         said: list[Message] = []
         worker = Worker(
             self._program(subtask),
@@ -152,6 +155,12 @@ class InProcessTransport(Transport):
 
     def flush(self) -> None:
         """Nothing is buffered here."""
+
+    def release(self, subtask: int, identity: int, reason: str) -> None:
+        """Kill the process, unless it cannot be reached; `launch` lets it come back."""
+        if identity in self.living():
+            self.released[subtask] = identity
+        self.end(subtask, identity, reason)
 
     def end(self, subtask: int, identity: int, reason: str) -> None:
         """Kill the process, unless it cannot be reached."""
@@ -228,6 +237,7 @@ class InProcessTransport(Transport):
         process = self.processes[identity]
         if kind == "connect":
             process.is_connected = True
+            self.released.pop(process.subtask, None)
             self.inbox.connected(process.subtask, identity)
         elif kind == "hear":
             self._hear(process)

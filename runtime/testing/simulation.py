@@ -234,7 +234,7 @@ class SimulatedJob:
         """Move one message, or let one process work; False when nothing happened."""
         kind, identity = step
         if kind == "late":
-            self.faults.release(identity)
+            self.faults.let_arrive(identity)
             return True
         return self.transport.step(kind, identity)
 

@@ -11,6 +11,7 @@ from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWo
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
+from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
@@ -52,6 +53,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     CommitsInDoubt: Size(180436, 497849),
     CompactingJob: Size(461860, 1116729),
     PlacedTask: Size(19914, 70347),
+    ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(38696, 110228),
     RecordedAfterwards: Size(71791, 191825),
     PlannedQuery: Size(762287, 2491135),

@@ -25,6 +25,7 @@ from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
+from epochgate.models.resident import Residents
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 from tests.mutation.mutants import AnyMutant
@@ -75,6 +76,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     BatchPlans: ("tests/runtime/steering/test_planning.py",),
     ControlUpdates: ("tests/runtime/steering/test_updating.py",),
     Placements: ("tests/spark/test_placing.py",),
+    Residents: ("tests/spark/test_task_main.py",),
 }
 """System -> the tests of its machines where they run."""
 

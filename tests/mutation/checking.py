@@ -28,6 +28,7 @@ from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
+from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
@@ -40,6 +41,7 @@ from epochgate.models.control_update import ControlUpdates
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
+from epochgate.models.resident import Residents
 from epochgate.models.split_assignment import SplitAssignments
 from tests.mutation.explored import Explored
 from tests.mutation.mutants import AnyMutant
@@ -121,6 +123,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
     ),
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
     Placements: (bounds(PlacedTask, hosts=2, F=2), bounds(PlacedTask)),
+    Residents: (bounds(ResidentTask),),
     QueryBatches: (
         bounds(StreamingQuery),
         bounds(RecordedAfterwards),

@@ -11,6 +11,7 @@ from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
+from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import StreamingQuery
@@ -22,6 +23,7 @@ from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
+from epochgate.models.resident import Residents
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 
@@ -38,6 +40,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     ControlUpdates,
     BatchPlans,
     Placements,
+    Residents,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
@@ -48,6 +51,7 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     ControlUpdates: UpdatedControl,
     BatchPlans: PlannedQuery,
     Placements: PlacedTask,
+    Residents: ResidentTask,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

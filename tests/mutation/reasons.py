@@ -26,6 +26,7 @@ DECIDED = (
     "a send is confirmed or lost, and not both; what is lost is one of those that the snapshot "
     "waits for"
 )
+WHY_IT_LEAVES = "which of several reasons a process leaves for is told, and changes nothing"
 ALONE = "a subtask of this job has no other attempts; the variant with some overrides this method"
 FIRST_DOWN = (
     "in a job the attempt goes down before this, which aborts the checkpoint; a scenario of the "
@@ -142,6 +143,13 @@ EQUIVALENT: dict[str, str] = {
 REFUSED_ANYWAY = "it is refused either way, and the closed system does not look at the reason"
 
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
+    "resident: cleared from clearing when is_clean and has_room and is_stuck: regardless of "
+    "is_clean": WHY_IT_LEAVES,
+    "resident: cleared from clearing when is_clean and has_room and is_stuck: regardless of "
+    "has_room": WHY_IT_LEAVES,
+    "resident: cleared from clearing when is_clean and not has_room: regardless of is_clean": (
+        WHY_IT_LEAVES
+    ),
     "batch_plan: missing from looking when not is_overtaken and is_current: regardless of "
     "is_overtaken": "the plan is made for nothing, and refused when it is confirmed",
     "lifecycle: cancel from created: without tell_cause": (

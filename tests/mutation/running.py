@@ -29,6 +29,7 @@ from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.resident import Residents
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 from epochgate.runtime import JobConfiguration
@@ -55,6 +56,7 @@ OF_NO_SCENARIO = (
     ControlUpdates,
     BatchPlans,
     Placements,
+    Residents,
 )
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))

@@ -44,7 +44,7 @@ def acknowledged(*faults: Fault, doomed: Fate | None = None) -> list[Any]:
     harness.pump(lambda: False, 1)
     inbox.messages[process].append(["late:"])
     while transport.late:
-        transport.release(0)
+        transport.let_arrive(0)
     assert [strike.identity for strike in transport.strikes] == [process]
     harness.close()
     return [

@@ -209,6 +209,26 @@ class TransportContract:
         self._expect(two, lambda: bool(inbox.losses), "no loss was reported")
         assert self._echoed(inbox, identities[0]) == []
 
+    def test_a_process_that_is_released_is_lost_and_what_comes_next_is_newer_and_runs(
+        self, two: TransportHarness
+    ) -> None:
+        inbox, identities = self._up(two)
+        two.transport.release(0, identities[0], "by order of the test")
+        two.transport.send(0, identities[0], ["event", 0, 1, "late"])
+        two.transport.flush()
+        self._expect(two, lambda: bool(inbox.losses), "no loss was reported")
+        two.transport.deploy(0, 1)
+        two.transport.flush()
+        self._expect(two, lambda: len(inbox.connections) > 2, "no successor connected")
+        subtask, successor = inbox.connections[-1]
+        two.transport.send(0, successor, ["restore", 1, 0, None])
+        two.transport.flush()
+        self._expect(two, lambda: ["run"] in inbox.messages.get(successor, []), "it does not run")
+        assert [(subtask, who) for subtask, who, _ in inbox.losses] == [(0, identities[0])]
+        assert subtask == 0
+        assert successor > identities[0]
+        assert self._echoed(inbox, identities[0]) == []
+
     def test_sending_to_a_process_that_is_gone_is_no_error(self, two: TransportHarness) -> None:
         inbox, identities = self._up(two)
         two.kill(identities[0])

@@ -17,6 +17,7 @@ PHRASES: dict[str, Callable[..., str | None]] = {
     "lifecycle.driver.finish": lambda s, i: f"wire {s}: finish",
     "attempt.scheduler.deploy": lambda s, a: f"processes: wanted for subtask {s}, attempt {a}",
     "attempt.scheduler.starting": lambda s, a: None,
+    "attempt.scheduler.release": lambda s, i: f"processes: release {i}",
     "attempt.scheduler.end": lambda s, i: f"processes: end {i}",
     "attempt.scheduler.refuse": lambda s, i: f"processes: refuse {i}",
     "attempt.scheduler.metrics": lambda s, m: f"subtask {s}: its figures are {m}",

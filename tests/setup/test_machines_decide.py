@@ -20,6 +20,7 @@ from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
+from epochgate.models.resident import Residents
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 
@@ -37,6 +38,7 @@ SYSTEMS: tuple[type[System], ...] = (
     ControlUpdates,
     BatchPlans,
     Placements,
+    Residents,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 

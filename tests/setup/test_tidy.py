@@ -156,7 +156,7 @@ def test_pyspark_is_imported_under_spark_alone() -> None:
 
 def test_what_comes_over_the_network_is_never_unpickled() -> None:
     # The program of a task arrives within the task, by Spark's own channel; a benchmark makes one.
-    allowed = ("tests/", "spark/task_main.py", "epochgate/benchmarks/loopback.py")
+    allowed = ("tests/", "spark/attempt_loop.py", "epochgate/benchmarks/loopback.py")
     assert not {
         name
         for package in ("pickle", "marshal", "shelve", "cloudpickle", "dill")

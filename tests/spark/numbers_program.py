@@ -6,6 +6,7 @@ hands the range since the last completed checkpoint to the committer.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from pathlib import Path
@@ -152,6 +153,25 @@ class FailingProgram(NumberProgram):
 
     def work(self) -> Work:
         raise self.error
+
+
+class StumblingProgram(NumberProgram):
+    """Raises in its first attempts once there is a note; may leave something in its process."""
+
+    def __init__(self, last: int, note: Path, litter: str = "", times: int = 1) -> None:
+        super().__init__(last)
+        self.note, self.litter, self.times = note, litter, times
+
+    def work(self) -> Work:
+        context = self.operator.context
+        if self.note.exists() and context.attempt < self.times:
+            if self.litter == "thread":
+                threading.Thread(target=time.sleep, args=(LINGERS_MAX_S,), daemon=True).start()
+            elif self.litter == "socket":
+                socket.create_server(("127.0.0.1", 0)).detach()
+            raise RuntimeError(f"attempt {context.attempt} cannot go on")
+        context.wake_after(TICK_S)
+        return super().work()
 
 
 class SendingProgram(NumberProgram):

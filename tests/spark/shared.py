@@ -39,6 +39,7 @@ SESSIONS = {
     "tests/spark/test_transport.py": "local[2]",
     "tests/spark/test_unknown_outcome.py": "local[2]",
     "tests/spark/test_wake_up_job.py": "local[2]",
+    "tests/spark/test_in_place.py": "local[4]",
     "tests/spark/test_local_job.py": "local[4]",
     "tests/spark/test_validation.py": "local[4]",
     "tests/spark/test_seen_job.py": "local[4]",

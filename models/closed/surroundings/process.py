@@ -1,8 +1,9 @@
-"""The worker processes, and the wires to and from them.
+"""The worker processes, and what is on its way to and from them.
 
-A process dies, is replaced while it still speaks, or is ended by the driver. Its messages arrive
-late and in order; acknowledgements arrive again at any time, and so does anything that a process
-could say that was replaced.
+A process dies, is replaced while it still speaks, or is ended by the driver. One that the driver has
+released comes back under a newer identity, before its loss is known or after it, and before or
+after it is wanted. Messages arrive late and in order; acknowledgements arrive again at any time, and
+so does anything that a process could say that was replaced.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Ignore, Int, Ro
 from epochgate.fsm.closed import Environment
 from epochgate.models.attempt import DEPLOYING, INITIALIZING
 from epochgate.models.checkpoint import PENDING
+from epochgate.models.lifecycle import CANCELING, FAILING, RESTARTING
 from epochgate.models.task import CREATED, ENDED as TASK_ENDED, RUNNING, Task
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ class Process(Environment):
 
     identity: int = Int("identities")
     is_wanted: bool = Bool()
+    is_released: bool = Bool()
+    """The process may come back before it is wanted; what comes then is the one that is wanted."""
     down: Fifo[int] = Channel("down", "down_length")
     up: Fifo[int] = Channel("up", "up_length")
     handled: list[int] = Array(Int("events"), "coordinators")
@@ -85,6 +89,7 @@ class Process(Environment):
     """Its figures are to be passed on in this step; never so between two steps."""
 
     arrive: Trigger
+    come_back: Trigger
     die: Trigger
     die_silently: Trigger
     usurp: Trigger
@@ -106,6 +111,8 @@ class Process(Environment):
     ROWS = (
         Row("arrive",          AWAY, HERE, "is_awaited",
             "connect",                                  "the process that was asked for"),
+        Row("come_back",       AWAY, HERE, "may_come_back",
+            "connect_again",                            "the process that was released begins again by itself"),
         Row("die",             HERE, AWAY, "may_fail",
             "spend_failure, vanish",                    "killed, or cut off"),
         Row("die_silently",    HERE, AWAY, "may_fail and is_restoring",
@@ -145,6 +152,9 @@ class Process(Environment):
 
     def is_awaited(self) -> bool:
         return self.is_wanted
+
+    def may_come_back(self) -> bool:
+        return self.is_released and (self.up.empty() or self.up.head() == LOST)
 
     def may_fail(self) -> bool:
         return self.system.budget.has_failures()
@@ -207,9 +217,16 @@ class Process(Environment):
 
     def connect(self) -> None:
         self.is_wanted = False
+        self.is_released = False
         self.up.clear()
         self.identity += 1
         self.system.attempt[self.subtask].connect(self.identity)
+
+    def connect_again(self) -> None:
+        is_loss_unknown = not self.up.empty()
+        self.connect()
+        if is_loss_unknown:
+            self.system.attempt[self.subtask].lost(self.identity - 1, "it has begun again")
 
     def replace(self) -> None:
         waiting = self.system.attempt[self.subtask].waiting
@@ -361,12 +378,26 @@ class Process(Environment):
 
     def deploy(self, attempt: int) -> None:
         self.is_wanted = True
+        self.is_released = False
         self.system.restarter.due[self.subtask] = False
 
     def starting(self, attempt: int) -> None:
         pass
 
+    def release(self, identity: int) -> None:
+        assert not self.goes_down_for_good(), "no process begins again in a job that goes down"
+        if identity == self.identity:
+            self.is_released = self.state == HERE
+            self.ended()
+        self.is_unwanted = False
+
+    def goes_down_for_good(self) -> bool:
+        return self.system.lifecycle.state == FAILING or self.system.lifecycle.state == CANCELING
+
     def end(self, identity: int) -> None:
+        assert self.system.lifecycle.state != RESTARTING, (
+            "the processes of a job that starts again may begin again"
+        )
         if identity == self.identity:
             self.ended()
         self.is_unwanted = False
@@ -380,71 +411,3 @@ class Process(Environment):
         if identity == self.identity:
             self.ended()
         self.is_unwanted = False
-
-
-class Wire(Environment):
-    """Takes what the driver tells a process; port `task` of the attempt, port `operators` of the
-    task.
-    """
-
-    INDEX = ("subtask",)
-
-    system: ClosedJob
-    subtask: int
-
-    def put(self, identity: int, message: int) -> None:
-        if self.reaches(identity):
-            self.system.process[self.subtask].down.push(message)
-
-    def reaches(self, identity: int) -> bool:
-        return (
-            self.system.process[self.subtask].state == HERE
-            and self.system.process[self.subtask].identity == identity
-        )
-
-    # port `task` of the attempt
-
-    def restore(self, identity: int, attempt: int, checkpoint: int) -> None:
-        assert attempt >= self.system.restarter.next_numbers[self.subtask], (
-            "an attempt after a restart of all has a number of its own"
-        )
-        self.system.restarter.next_numbers[self.subtask] = 0
-        if self.reaches(identity):
-            self.system.task[self.subtask].restore(attempt, checkpoint, 0)
-        if self.system.renumbered > 0:
-            self.system.names.rename_attempt(self.subtask)
-
-    # what reaches the process through other machines' ports
-
-    def event(self, identity: int, coordinator: int, number: int, event: int) -> None:
-        place = (coordinator * self.system.numbers + number - 1) * self.system.event + event - 1
-        self.put(identity, self.system.checkpoints + 1 + place)
-
-    def barrier(self, identity: int, checkpoint: int) -> None:
-        self.put(identity, checkpoint)
-
-    def complete(self, identity: int, checkpoint: int) -> None:
-        if self.reaches(identity):
-            self.system.task[self.subtask].complete(checkpoint)
-
-    def aborted(self, identity: int, checkpoint: int) -> None:
-        if self.reaches(identity):
-            self.system.task[self.subtask].aborted(checkpoint)
-
-    def finish(self, identity: int) -> None:
-        self.put(identity, 0)
-
-
-class Notices(Environment):
-    """Takes what a checkpoint tells the processes to the wire of each; port `tasks`."""
-
-    system: ClosedJob
-
-    def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self.system.wire[subtask].barrier(identity, checkpoint)
-
-    def complete(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self.system.wire[subtask].complete(identity, checkpoint)
-
-    def aborted(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self.system.wire[subtask].aborted(identity, checkpoint)

@@ -212,6 +212,9 @@ class Wires(Environment):
     def starting(self, attempt: int) -> None:
         pass
 
+    def release(self, identity: int) -> None:
+        assert self.system.concurrent < 2, "a process of concurrent attempts has one alone"
+
     def end(self, identity: int) -> None:
         if self.system.starter[identity - 1].state == HERE:
             self.system.starter[identity - 1].is_doomed = True

@@ -14,9 +14,9 @@ from epochgate.fsm import STAY, Int, Row, Trigger
 from epochgate.models.closed.surroundings.driver import (
     Launch,
 )
-from epochgate.models.closed.surroundings.process import Wire
 from epochgate.models.closed.surroundings.store import Store
 from epochgate.models.closed.surroundings.user import User
+from epochgate.models.closed.surroundings.wire import Wire
 
 if TYPE_CHECKING:
     from epochgate.models.closed.resuming import ResumingJob

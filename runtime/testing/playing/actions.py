@@ -254,6 +254,12 @@ ACTIONS: dict[str, Action] = {
         lambda job, s: job.newcomer(s) and not job.living(s),
         "no process was asked for since the last one came, or that one lives",
     ),
+    "process.come_back": Action(
+        lambda job, s: job.come_back(s),
+        lambda job, s: job.may_come_back(s),
+        "the last process was not released, or another was asked for since, or the driver has not "
+        "heard everything that it said",
+    ),
     "process.tell": Action(
         lambda job, s: job.tell(s),
         lambda job, s: job.may_be_told(s),

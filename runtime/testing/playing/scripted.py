@@ -160,6 +160,18 @@ class ScriptedJob:
         self.identities[subtask].append(identity)
         self.transport.step("connect", identity)
 
+    def may_come_back(self, subtask: int) -> bool:
+        """Whether the driver has released the last process, and has heard all but its loss."""
+        released, words = self.transport.released.get(subtask), self.words(subtask)
+        return released is not None and words in (None, ("lose", released))
+
+    def come_back(self, subtask: int) -> None:
+        """The released process connects again, before the driver hears of its loss or after it."""
+        loss = self.words(subtask)
+        self.connect(subtask)
+        if loss is not None:
+            self.transport.step(*loss)
+
     def restored(self, subtask: int) -> Process | None:
         """The living process, if it has begun to work and has not said that it cannot go on."""
         process = self.living(subtask)

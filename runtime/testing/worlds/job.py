@@ -212,7 +212,7 @@ class WorldJob:
         """Let what was held back, and what is late, go on; False if nothing was."""
         has_released = self.line.release()
         if self.simulated.faults.late and self.simulated.is_steady():
-            self.simulated.faults.release(0)
+            self.simulated.faults.let_arrive(0)
             has_released = True
         return has_released
 
