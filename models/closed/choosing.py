@@ -24,7 +24,7 @@ from epochgate.models.closed.surroundings.choosing import (
 
 
 class ChosenQuery(SteeredQuery):
-    """Two drivers of one query, each with a coordinator, its logs, the store, and its user."""
+    """Two drivers of one query with a coordinator each, its logs, the store, and its user."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {**SteeredQuery.CONSTANTS, "versions": 0}
     UNTAKEN: ClassVar[dict[str, str]] = {

@@ -132,8 +132,8 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
     BatchDecisions: (
         bounds(SteeredQuery, batches=2, F=1),
         bounds(ChosenQuery, batches=2, F=1),
+        bounds(ChosenQuery, F=1),
         bounds(SteeredQuery),
-        bounds(ChosenQuery),
     ),
     BatchPlans: (bounds(PlannedQuery, F=1), bounds(PlannedQuery)),
     ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
