@@ -143,6 +143,11 @@ EQUIVALENT: dict[str, str] = {
 REFUSED_ANYWAY = "it is refused either way, and the closed system does not look at the reason"
 
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
+    "attempt: fail from deploying, initializing when speaks and not is_fatal: regardless of "
+    "is_fatal": (
+        "a process of the closed job reports a fatal error only once it has restored its state; "
+        "a scenario does while the attempt starts"
+    ),
     "resident: cleared from clearing when is_clean and has_room and is_stuck: regardless of "
     "is_clean": WHY_IT_LEAVES,
     "resident: cleared from clearing when is_clean and has_room and is_stuck: regardless of "
@@ -250,6 +255,10 @@ AWAITED_BY_BOTH = (
 UNPLACED = "the number is read while the place is taken: there are only more states"
 
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
+    "attempt: cancel from deploying, initializing, running when not restarts: without "
+    "forget_end": (
+        "a job that goes down for good asks no more who is at the end: there are only more states"
+    ),
     "control_update: update from idle: without begin": (
         "number and tries are set again with the newest version: there are only more states"
     ),
