@@ -255,8 +255,7 @@ AWAITED_BY_BOTH = (
 UNPLACED = "the number is read while the place is taken: there are only more states"
 
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
-    "attempt: cancel from deploying, initializing, running when not restarts: without "
-    "forget_end": (
+    "attempt: cancel from deploying, initializing, running when not restarts: without forget_end": (
         "a job that goes down for good asks no more who is at the end: there are only more states"
     ),
     "control_update: update from idle: without begin": (
