@@ -153,7 +153,7 @@ def _plain(value: Any) -> Any:
 
 def _trigger(cls: type[Machine], trigger: str, steps: Steps) -> Callable[..., Outcome]:
     fire = fired_by(steps, trigger, is_environment=cls.IS_ENVIRONMENT)
-    fire.is_trigger = True  # type: ignore[attr-defined]  # read by Declaration
+    fire.is_trigger = True  # type: ignore[attr-defined]  # `Declaration` and `symmetry` read it
     fire.__module__ = __name__  # like all that is not written in the machine's own class
     fire.__qualname__ = f"{cls.__qualname__}.{trigger}"
     fire.__doc__ = f"Fire {trigger!r}: " + "; ".join(

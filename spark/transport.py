@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from epochgate.runtime.api.reports import counted
+from epochgate.runtime.api.reports import counted, shortened
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.runtime.tracing.file_journal import Tracing
 from epochgate.spark.bootstrap import task_function
@@ -297,7 +297,7 @@ class SparkTransport(Transport):
             self._finished.add(process.subtask)
         if messages[-1][:1] == [LEAVING]:
             *messages, leaving = messages
-            self._replace(process, " ".join(map(str, leaving[1:])))
+            self._replace(process, shortened(" ".join(map(str, leaving[1:]))))
         self._inbox.received(process.subtask, process.identity, messages)
 
     def _replace(self, process: TaskProcess, reason: str) -> None:

@@ -10,21 +10,17 @@ an event.
 from __future__ import annotations
 
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from epochgate.benchmarks.figures import spread
-from epochgate.errors import EpochgateError
+from epochgate.benchmarks.watching import OPERATOR, WAIT_S, Watcher, WatcherProvider
 from epochgate.runtime import (
     CoordinatorContext,
-    CoordinatorProvider,
     JobConfiguration,
     Operator,
-    OperatorCoordinator,
     Program,
     SubtaskGateway,
     Work,
@@ -36,13 +32,7 @@ PARALLELISM = 4
 CHECKPOINT_EVERY_S = 0.5
 QUIET_S = 0.8
 """Before each failure: longer than a checkpoint's interval, and no multiple of it."""
-WAIT_S = 60.0
-OPERATOR = "answer"
 GREETING, ORDER = "greeting", "raise"
-
-
-class NotAnswered(EpochgateError):
-    """A successor has not answered in time."""
 
 
 class Ordered(Exception):
@@ -84,35 +74,17 @@ def answer_program(subtask: int) -> Program:
     return AnswerProgram()
 
 
-class Greeter(OperatorCoordinator):
+class Greeter(Watcher):
     """Greets each attempt, and notes when it has answered."""
 
     def __init__(self, context: CoordinatorContext) -> None:
-        self._context = context
-        self._changed = threading.Condition()
+        super().__init__(context)
         self._gateways: dict[int, SubtaskGateway] = {}
-        self._answered_s: dict[int, float] = {}
-
-    def start(self) -> None:
-        """Nothing to begin."""
-
-    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        """Nothing to keep."""
-        result.set_result(b"")
-
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        """Nothing to take back."""
 
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
         """Greet it."""
         self._gateways[subtask] = gateway
         gateway.send_event(GREETING)
-
-    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        """Note the moment."""
-        with self._changed:
-            self._answered_s[subtask] = time.perf_counter()
-            self._changed.notify_all()
 
     def raise_in(self, subtask: int) -> float:
         """Return the seconds until the successor of an operator that raises has answered."""
@@ -123,36 +95,15 @@ class Greeter(OperatorCoordinator):
     def fail_all(self, subtask: int) -> float:
         """Return the seconds until all successors have answered after the job was taken back."""
         begun_s = time.perf_counter()
-        self._context.fail_job("the benchmark takes the job back")
+        self.context.fail_job("the benchmark takes the job back")
         return self.wait_for(list(range(PARALLELISM)), begun_s) - begun_s
-
-    def wait_for(self, subtasks: list[int], since_s: float) -> float:
-        """Return when the last of `subtasks` has answered after `since_s`."""
-        with self._changed:
-            if not self._changed.wait_for(
-                lambda: all(self._answered_s.get(s, 0.0) > since_s for s in subtasks), WAIT_S
-            ):
-                raise NotAnswered(f"subtasks {subtasks} did not all answer within {WAIT_S} s")
-            return max(self._answered_s[s] for s in subtasks)
-
-
-class GreeterProvider(CoordinatorProvider):
-    """Makes the greeter, and keeps it for the benchmark."""
-
-    operator_id = OPERATOR
-    greeter: Greeter
-
-    def create(self, context: CoordinatorContext) -> Greeter:
-        """Make it."""
-        self.greeter = Greeter(context)
-        return self.greeter
 
 
 def rows(spark: Any, failures: int, note: Callable[[str], None]) -> list[tuple[str, str]]:
     """Let operators raise and the job fail in turn; the rows of the table, in milliseconds."""
     from epochgate.spark import run_job
 
-    provider = GreeterProvider()
+    provider = WatcherProvider(Greeter)
     configuration = JobConfiguration(
         "bench-failover",
         PARALLELISM,
@@ -171,13 +122,14 @@ def rows(spark: Any, failures: int, note: Callable[[str], None]) -> list[tuple[s
             store=DirectoryCheckpointStore(Path(folder), job_id="bench-failover"),
         ) as job,
     ):
-        provider.greeter.wait_for(list(range(PARALLELISM)), 0.0)
+        provider.watcher.wait_for(list(range(PARALLELISM)), 0.0)
         for done in range(failures):
             for kind, fail, samples in (
-                ("one operator raises", provider.greeter.raise_in, raised_ms),
-                ("the job is taken back", provider.greeter.fail_all, failed_ms),
+                ("one operator raises", provider.watcher.raise_in, raised_ms),
+                ("the job is taken back", provider.watcher.fail_all, failed_ms),
             ):
-                # A successor in the same process after a completed checkpoint, as in a long job.
+                # A checkpoint completes: a process in which two attempts fail without one between
+                # them is replaced, and that is not what is measured.
                 time.sleep(QUIET_S)
                 note(f"failure {done + 1} of {failures}: {kind}")
                 samples.append(1000 * fail(done % PARALLELISM))

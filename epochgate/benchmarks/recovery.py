@@ -10,10 +10,8 @@ it, and counts until both are back. What fails without losing a process is measu
 from __future__ import annotations
 
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,17 +21,8 @@ import pyarrow.compute as pc
 
 from epochgate.benchmarks import failover
 from epochgate.benchmarks.figures import Table, number, percentile, spread
-from epochgate.errors import EpochgateError
-from epochgate.runtime import (
-    CoordinatorContext,
-    CoordinatorProvider,
-    JobConfiguration,
-    Operator,
-    OperatorCoordinator,
-    Program,
-    SubtaskGateway,
-    Work,
-)
+from epochgate.benchmarks.watching import OPERATOR, WAIT_S, NotRecovered, Watcher, WatcherProvider
+from epochgate.runtime import JobConfiguration, Operator, Program, Work
 from epochgate.runtime.api.restart_strategies import FailureRate
 from epochgate.runtime.store import DirectoryCheckpointStore
 
@@ -54,13 +43,7 @@ QUIET_S = 1.5
 """Before each kill: longer than a checkpoint's interval, so that there is a new one to restore, and
 no multiple of it, so that kills meet the interval at different moments.
 """
-WAIT_S = 60.0
 EXECUTOR_MARK = "CoarseGrainedExecutorBackend"
-OPERATOR = "compute"
-
-
-class NotRecovered(EpochgateError):
-    """A subtask did not come back in time, or there was nothing to kill."""
 
 
 class ComputeOperator(Operator):
@@ -113,55 +96,6 @@ def compute_program(subtask: int) -> Program:
     return ComputeProgram()
 
 
-class Watcher(OperatorCoordinator):
-    """Notes when each attempt has processed its first batch."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._first_batch_s: dict[int, float] = {}
-
-    def start(self) -> None:
-        """Nothing to begin."""
-
-    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        """Nothing to keep."""
-        result.set_result(b"")
-
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        """Nothing to take back."""
-
-    def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:
-        """Nothing to send."""
-
-    def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        """Note the moment."""
-        with self._changed:
-            self._first_batch_s[subtask] = time.perf_counter()
-            self._changed.notify_all()
-
-    def wait_for(self, subtasks: list[int], since_s: float) -> float:
-        """Return when the last of `subtasks` has processed a first batch after `since_s`."""
-        with self._changed:
-            if not self._changed.wait_for(
-                lambda: all(self._first_batch_s.get(s, 0.0) > since_s for s in subtasks), WAIT_S
-            ):
-                raise NotRecovered(f"subtasks {subtasks} did not all come back within {WAIT_S} s")
-            return max(self._first_batch_s[s] for s in subtasks)
-
-
-class WatcherProvider(CoordinatorProvider):
-    """Hands over one watcher."""
-
-    operator_id = OPERATOR
-
-    def __init__(self) -> None:
-        self.watcher = Watcher()
-
-    def create(self, context: CoordinatorContext) -> Watcher:
-        """Return it."""
-        return self.watcher
-
-
 def executor_above(pid: int) -> psutil.Process:
     """Return the executor JVM that a Python worker belongs to."""
     for parent in psutil.Process(pid).parents():
@@ -199,7 +133,7 @@ def measure(
     """
     from epochgate.spark import local_session, run_job
 
-    provider = WatcherProvider()
+    provider = WatcherProvider(Watcher)
     configuration = JobConfiguration(
         "bench",
         PARALLELISM,

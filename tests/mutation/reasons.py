@@ -53,6 +53,8 @@ NONE_LOST = "the surroundings do not count what is lost; a scenario shows that 0
 IN_ORDER = "the rows ask in order where the number lies, and a number lies in one place"
 
 EQUIVALENT: dict[str, str] = {
+    "batch_decision.forget_old: `self.batch > self.system.retained` -> "
+    "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
     "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
     "regardless of is_behind": IN_ORDER,
     "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "

@@ -15,7 +15,6 @@ from epochgate.models.closed.surroundings.steering import (
     DECIDING,
     GONE,
     LOOK,
-    READ,
     WRITE,
     Client,
     Driver,
@@ -110,25 +109,13 @@ class CoordinatorClient(Client):
         self.end()
         self.take_choice(batch, True)
 
-    def answer_it(self) -> None:
-        asked = self.asked
-        batch = self.batch
-        version = self.version
-        since = self.since
-        self.end()
+    def answer_more(self, asked: int, batch: int) -> None:
         if asked == LOOK:
             self.given = self.system.query.choice[batch]
-            self.tell_found(batch)
         if asked == RESTORE:
             self.tell_restored(batch)
-        if asked == READ:
-            self.tell_newest()
         if asked == CHOOSE:
             self.take_choice(batch, False)
-        if asked == WRITE:
-            self.tell_written(batch, version, since)
-        if asked == CONFIRM:
-            self.system.batch_decision[self.driver].confirmed(self.behind(batch))
 
     def tell_restored(self, batch: int) -> None:
         if batch == 0 or self.system.query.is_decided[batch]:
@@ -167,12 +154,11 @@ class CoordinatorClient(Client):
             self.system.query.choice[batch] = choice
         self.system.query.create_unheard(batch, version, since)
 
-    def leave_it(self) -> None:
+    def send_late(self) -> None:
         self.late = self.batch
         self.late_version = self.version
         self.late_since = self.since
         self.late_choice = self.choice
-        self.end()
 
     def answer_broken(self) -> None:
         if self.asked == CHOOSE:  # what it has chosen until it failed is in no decision
@@ -180,17 +166,10 @@ class CoordinatorClient(Client):
         self.end()
         self.system.batch_decision[self.driver].broken()
 
-    def cut(self) -> None:
-        """The process is gone; what it has sent to the store is under way."""
-        if self.asked == WRITE and self.late == 0:
-            self.late = self.batch
-            self.late_version = self.version
-            self.late_since = self.since
-            self.late_choice = self.choice
+    def forget_all(self) -> None:
         self.choice = False
         self.complete_to = 0
         self.given = False
-        self.end()
 
     # port `store` of the machine
 

@@ -298,6 +298,7 @@ class Client(Environment):
         version = self.version
         since = self.since
         self.end()
+        self.answer_more(asked, batch)
         if asked == LOOK:
             self.tell_found(batch)
         if asked == READ:
@@ -306,6 +307,9 @@ class Client(Environment):
             self.tell_written(batch, version, since)
         if asked == CONFIRM:
             self.system.batch_decision[self.driver].confirmed(self.behind(batch))
+
+    def answer_more(self, asked: int, batch: int) -> None:
+        """What a client with a coordinator answers besides."""
 
     def tell_found(self, batch: int) -> None:
         if self.system.query.is_decided[batch]:
@@ -350,10 +354,14 @@ class Client(Environment):
         self.system.query.create_unheard(batch, version, since)
 
     def leave_it(self) -> None:
+        self.send_late()
+        self.end()
+
+    def send_late(self) -> None:
+        """The decision is under way, and the client hears no answer."""
         self.late = self.batch
         self.late_version = self.version
         self.late_since = self.since
-        self.end()
 
     def answer_unknown(self) -> None:
         self.system.batch_decision[self.driver].unknown()
@@ -368,10 +376,12 @@ class Client(Environment):
     def cut(self) -> None:
         """The process is gone; what it has sent to the store is under way."""
         if self.asked == WRITE and self.late == 0:
-            self.late = self.batch
-            self.late_version = self.version
-            self.late_since = self.since
+            self.send_late()
+        self.forget_all()
         self.end()
+
+    def forget_all(self) -> None:
+        """What the memory of a coordinator's process held is gone."""
 
     # port `store` of the machine
 

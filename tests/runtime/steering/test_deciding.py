@@ -122,6 +122,33 @@ def test_a_store_that_does_not_answer_is_asked_four_times_and_nothing_runs(tmp_p
     assert len(tries) == 4
 
 
+def test_each_batch_has_all_tries_whatever_the_one_before_it_took(tmp_path: Path) -> None:
+    store, tries = Watched(entries_in(tmp_path)), []
+
+    def lose_three_of_four(kind: str, key: str) -> None:
+        if kind == "create":
+            tries.append(key)
+            if len(tries) % 4:
+                raise OSError(errno.ETIMEDOUT, "no answer")
+
+    store.before = lose_three_of_four
+    one = driver(store)
+    assert [one.decide(batch).batch for batch in (0, 1)] == [0, 1]
+    assert len(tries) == 8
+
+
+def test_a_batch_without_a_decision_runs_nothing_once_the_next_one_is_decided(
+    tmp_path: Path,
+) -> None:
+    entries = entries_in(tmp_path)
+    one = driver(entries)
+    one.decide(0)
+    one.decide(1)
+    (tmp_path / CONTROL / "queries" / QUERY / "000000000000000.json").unlink()
+    with pytest.raises(BatchOvertaken, match=r"batch 0 of query query-1, while batch 1 is"):
+        driver(entries).decide(0)
+
+
 @pytest.mark.parametrize("kind", ["list", "create"])
 def test_a_store_that_refuses_is_not_asked_again(tmp_path: Path, kind: str) -> None:
     store, tries = Watched(entries_in(tmp_path)), []
