@@ -9,10 +9,15 @@ and the enumerator's state behind them, and Spark's offset is its number::
     enumerator   a b c found | plan 1: a b   rest: c | d found | plan 2: c d   rest: nothing
     Spark        offset 1, run, commit                          | offset 2, run, replay: c d again
 
+Decides too that the splits of a plan are pruned by one version of the filter, the newest one when
+the plan is begun; that the plan holds this version and the splits that were pruned by it, for good;
+and that there is a plan also where all splits were pruned. A source without a filter has one that
+prunes none.
+
 Plans that are `retained` numbers behind the newest one, and more, are forgotten by their number, as
 decisions are (`batch_decision`). Leaves to the user's enumerator which splits there are, to the
-shell how many are taken, and to Spark when a batch is run. Runs in the process in which Spark asks
-for offsets, one batch of a query at a time.
+source which of them may have rows that match, to the shell how many are taken, and to Spark when a
+batch is run. Runs in the process in which Spark asks for offsets, one batch of a query at a time.
 """
 
 from __future__ import annotations
@@ -21,8 +26,8 @@ from typing import ClassVar
 
 from epochgate.fsm import STAY, Bool, Int, Machine, Port, Row, System, Trigger, machines, output
 
-IDLE, LOOKING, RESTORING, CHOOSING = "idle", "looking", "restoring", "choosing"
-WRITING, CONFIRMING = "writing", "confirming"
+IDLE, LOOKING, RESTORING, CONSULTING = "idle", "looking", "restoring", "consulting"
+CHOOSING, WRITING, CONFIRMING = "choosing", "writing", "confirming"
 
 
 class PlanPort(Port):
@@ -38,11 +43,18 @@ class PlanPort(Port):
     def restore(self, batch: int) -> None:
         """Make an enumerator of the state behind this batch, 0 for none: `restored`."""
 
-    def choose(self, batch: int) -> None:
-        """Take splits from the enumerator: `chosen`, or `nothing` if none waits."""
+    def consult(self, batch: int) -> None:
+        """Ask for the newest version of the filter, 0 for none: `newest`."""
 
-    def write(self, batch: int) -> None:
-        """Create the plan unless there is one: `written`, `taken`, or `unknown`."""
+    def choose(self, batch: int, version: int) -> None:
+        """Take splits from the enumerator, without those that this version prunes: `chosen`,
+        `pruned` if it prunes all that were taken, or `nothing` if none waits.
+        """
+
+    def write(self, batch: int, version: int) -> None:
+        """Create the plan, with the version, unless there is one: `written`, `taken`, or
+        `unknown`.
+        """
 
     def confirm(self, batch: int) -> None:
         """Look for plans of later batches: `confirmed`."""
@@ -56,7 +68,7 @@ class PlanPort(Port):
         """
 
     def give(self, batch: int) -> None:
-        """Read the splits of this batch, if its plan is there."""
+        """Read the splits of this batch by the filter in its plan, if that is there."""
 
     def withhold(self, batch: int) -> None:
         """Read none: the plan is forgotten."""
@@ -78,7 +90,7 @@ class BatchPlan(Machine):
     """What a driver does when Spark asks whether there is another batch."""
 
     INDEX = ("driver",)
-    STATES = (IDLE, LOOKING, RESTORING, CHOOSING, WRITING, CONFIRMING)
+    STATES = (IDLE, LOOKING, RESTORING, CONSULTING, CHOOSING, WRITING, CONFIRMING)
     INITIAL = IDLE
 
     system: BatchPlans
@@ -89,6 +101,8 @@ class BatchPlan(Machine):
     has_enumerator: bool = Bool()
     behind: int = Int("batches")
     """The enumerator has what the plan of this batch has left."""
+    version: int = Int("versions")
+    """Of the filter by which the plan that is being made is pruned."""
     tries: int = Int("plan_retries")
     """How many answers to writing the plan were lost."""
 
@@ -97,7 +111,9 @@ class BatchPlan(Machine):
     found: Trigger
     missing: Trigger
     restored: Trigger
+    newest: Trigger
     chosen: Trigger
+    pruned: Trigger
     nothing: Trigger
     written: Trigger
     taken: Trigger
@@ -120,18 +136,23 @@ class BatchPlan(Machine):
         Row("found",     LOOKING,    IDLE,       "is_forgotten",
             "refuse",                        "it may be one that came after the batch was forgotten"),
 
-        Row("missing",   LOOKING,    CHOOSING,   "not is_overtaken and is_current",
-            "ask_choice",                    "the enumerator has what the batch before has left"),
+        Row("missing",   LOOKING,    CONSULTING, "not is_overtaken and is_current",
+            "ask_filter",                    "the enumerator has what the batch before has left"),
         Row("missing",   LOOKING,    RESTORING,  "not is_overtaken and not is_current",
             "ask_restore",                   "what the batch before has left is in its plan"),
         Row("missing",   LOOKING,    IDLE,       "is_overtaken",
             "refuse",                        "another driver has gone on, or the plan is forgotten"),
 
-        Row("restored",  RESTORING,  CHOOSING,   None,
-            "note_restored, ask_choice",     "splits that were planned are not given out again"),
+        Row("restored",  RESTORING,  CONSULTING, None,
+            "note_restored, ask_filter",     "splits that were planned are not given out again"),
+
+        Row("newest",    CONSULTING, CHOOSING,   None,
+            "note_version, ask_choice",      "all splits of a plan are pruned by one filter"),
 
         Row("chosen",    CHOOSING,   WRITING,    None,
             "give_up_enumerator, ask_write", "until the plan counts, its splits are in no batch"),
+        Row("pruned",    CHOOSING,   WRITING,    None,
+            "give_up_enumerator, ask_write", "until the plan counts, its splits may yet be read"),
         Row("nothing",   CHOOSING,   IDLE,       None,
             "tell_none",                     "no split waits"),
 
@@ -149,7 +170,7 @@ class BatchPlan(Machine):
         Row("confirmed", CONFIRMING, IDLE,       "is_overtaken",
             "refuse",                        "the batch was run and forgotten by another driver"),
 
-        Row("broken",    (LOOKING, RESTORING, CHOOSING, WRITING, CONFIRMING), IDLE, None,
+        Row("broken",    (LOOKING, RESTORING, CONSULTING, CHOOSING, WRITING, CONFIRMING), IDLE, None,
             "give_up_enumerator, report_failure", "Spark is told of no batch, and asks again"),
     )
     # fmt: on
@@ -195,8 +216,14 @@ class BatchPlan(Machine):
         self.has_enumerator = True
         self.behind = self.batch - 1
 
+    def ask_filter(self) -> None:
+        self.store.consult(self.batch)
+
+    def note_version(self, version: int) -> None:
+        self.version = version
+
     def ask_choice(self) -> None:
-        self.store.choose(self.batch)
+        self.store.choose(self.batch, self.version)
 
     def give_up_enumerator(self) -> None:
         self.has_enumerator = False
@@ -207,7 +234,7 @@ class BatchPlan(Machine):
         self.behind = self.batch
 
     def ask_write(self) -> None:
-        self.store.write(self.batch)
+        self.store.write(self.batch, self.version)
 
     def ask_confirm(self) -> None:
         self.store.confirm(self.batch)

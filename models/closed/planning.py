@@ -1,8 +1,10 @@
-"""A closed system around the plans of batches: each split is in one batch, and stays in it.
+"""A closed system around the plans of batches: each split is in one batch, and stays in it, to be
+read there, or pruned.
 
-A source finds its splits in one order, some of them at any moment. Two drivers of one query, either
-of which may have been taken for dead, ask for batches, log them as Spark does, run and commit them;
-requests to write a plan may take effect late, or be answered by silence::
+A source finds its splits in one order, some of them at any moment, and a user changes the filter at
+any moment. Two drivers of one query, either of which may have been taken for dead, ask for batches,
+log them as Spark does, run and commit them; requests to write a plan may take effect late, or be
+answered by silence::
 
     driver 1    ask 2 | found a b | chosen b | suspended ......... | write 2: taken | found: a' b'
     driver 2           ask 2 | chosen b c | write 2 | log 2 | run | commit
@@ -34,7 +36,8 @@ class PlannedQuery(ClosedSystem):
     CONSTANTS: ClassVar[dict[str, int]] = {
         "drivers": 2,
         "batches": 2,
-        "S": 3,
+        "S": 2,
+        "versions": 1,
         "retained": 1,
         "plan_retries": 1,
         "R": 2,
@@ -43,6 +46,7 @@ class PlannedQuery(ClosedSystem):
     DERIVED: ClassVar[dict[str, str]] = {"slots": "batches + 1"}
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("stream", "appear", is_fair=False),
+        Step("stream", "update", is_fair=False),
         Step("driver", "start", is_fair=False),
         Step("driver", "ask", is_fair=False),
         Step("driver", "log"),
@@ -60,6 +64,7 @@ class PlannedQuery(ClosedSystem):
     batches: int
     slots: int
     S: int
+    versions: int
     retained: int
     plan_retries: int
     R: int
@@ -77,7 +82,7 @@ class PlannedQuery(ClosedSystem):
     def has_logged(self) -> bool:
         return self.stream.logged > self.stream.committed
 
-    @always("the batches that were run have each split once, in its order")
+    @always("the batches that were run have each split once, in its order, read or pruned")
     def runs_each_split_once(self) -> bool:
         return all(
             b == 0
@@ -93,6 +98,20 @@ class PlannedQuery(ClosedSystem):
     @sometimes("a batch that was planned is run again")
     def runs_again(self) -> bool:
         return self.stream.replays > 0
+
+    @sometimes("a batch is run again after the filter was changed")
+    def runs_again_behind_a_change(self) -> bool:
+        return self.stream.replays == 2
+
+    @sometimes("all splits of a batch are pruned")
+    def prunes_all(self) -> bool:
+        return any(
+            self.stream.is_seen[b]
+            and not self.stream.is_matched(
+                self.stream.seen_first[b], self.stream.seen_last[b], self.stream.seen_version[b]
+            )
+            for b in range(self.slots)
+        )
 
     @sometimes("a driver that was suspended plans a batch that is forgotten")
     def plans_late(self) -> bool:

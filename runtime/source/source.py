@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -106,6 +106,14 @@ class Source(ABC):
     @abstractmethod
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """Make the reader of one attempt; called in the task."""
+
+    def may_match(self, split: SourceSplit, values: Mapping[str, Any]) -> bool:
+        """Whether rows of the split may matter under these values of a control, by what the split
+        says. False prunes it: no batch of a streaming query reads it. True, unless it is
+        overridden. Called where Spark asks for offsets, once for each split; raising fails the
+        query, and the split is judged again at the next start.
+        """
+        return True
 
     def upgrade_state(self, version: int, state: Any) -> Any:
         """The state of another version in the form of `state_version`.

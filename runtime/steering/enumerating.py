@@ -1,10 +1,11 @@
 """A user's enumerator asked for one batch after the other, instead of by readers that run.
 
 Decides when work that the enumerator has asked for is done: before splits are taken, on the same
-thread; and that a batch has as many splits as its limit allows, and at least one. To the enumerator
-it looks like a job with one reader that asks again whenever it was given something. What is given
-out belongs to a plan; nothing ever comes back, because an enumerator whose plan did not come about
-is closed, and another made of the state before.
+thread; and that a batch has as many splits as its limit allows, and at least one, without those
+that its filter prunes: splits whose rows cannot match, by what the source knows of them. To the
+enumerator it looks like a job with one reader that asks again whenever it was given something. What
+is given out belongs to a plan; nothing ever comes back, because an enumerator whose plan did not
+come about is closed, and another made of the state before.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ from epochgate.runtime.source.errors import (
 )
 from epochgate.runtime.source.source import Source
 from epochgate.runtime.source.split import SourceSplit, pack_splits
+from epochgate.runtime.steering.planned import SplitFilter
+from epochgate.runtime.steering.planning import Taken
 
 READER: Final = 0
+PRUNED_MAX: Final = 10_000
+"""Splits that are pruned by one plan, which names them; those behind are for the next plan."""
 
 
 class _Work:
@@ -58,7 +63,7 @@ class BatchEnumerator:
     """Runs the enumerator of a source, which implements `Choosing` for `Planning`.
 
     `begun`: version and state of a plan, none for nothing. `limit`: how many splits a batch may
-    have; it is asked before each.
+    have; it is asked before each. `may_match`: whether a split may have rows that match a filter.
     """
 
     def __init__(
@@ -66,9 +71,10 @@ class BatchEnumerator:
         source: Source,
         begun: tuple[int, Any] | None,
         limit: Callable[[Sequence[SourceSplit]], bool],
+        may_match: Callable[[SourceSplit, SplitFilter], bool] = lambda split, by: True,
         operator_id: str = "source",
     ) -> None:
-        self._source, self._is_full = source, limit
+        self._source, self._is_full, self._may_match = source, limit, may_match
         self.operator_id, self.parallelism = operator_id, 1
         self.metrics = CoordinatorMetrics()
         self.looks = True
@@ -89,16 +95,20 @@ class BatchEnumerator:
 
     # what `Planning` asks
 
-    def take(self) -> list[SourceSplit]:
-        """The splits of the next batch."""
+    def take(self, by: SplitFilter | None) -> Taken:
+        """The splits of the next batch, and the ids of those that the filter prunes."""
         self.look()
-        taken: list[SourceSplit] = []
-        while not self._is_full(taken):
+        taken = Taken()
+        while not self._is_full(taken.splits) and len(taken.pruned) < PRUNED_MAX:
             if not self._given and not self._has_asked:
                 self._ask()
             if not self._given:
                 break
-            taken.append(self._given.popleft())
+            split = self._given.popleft()
+            if by is None or self._may_match(split, by):
+                taken.splits.append(split)
+            else:
+                taken.pruned.append(split.split_id)
         return taken
 
     def _ask(self) -> None:

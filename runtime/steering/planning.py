@@ -1,33 +1,42 @@
 """The plans of a query's batches: the machine says what to ask store and enumerator, and this asks.
 
 Decides nothing: an answer is a trigger of the machine, an error `broken`, or `unknown` where a plan
-may have been created. A plan holds the splits of its batch and the enumerator's state behind them.
-Machine, plans and Spark's offsets count batches from 1. Runs where Spark asks for offsets, on one
-thread at a time.
+may have been created. A plan holds the splits of its batch, the filter by which others were pruned,
+and the enumerator's state behind them. Machine, plans and Spark's offsets count batches from 1.
+Runs where Spark asks for offsets, on one thread at a time.
 """
 
 from __future__ import annotations
 
-import base64
 import bisect
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.models.batch_plan import BatchPlan, BatchPlans
-from epochgate.runtime.source.split import SourceSplit, pack, pack_splits, unpack, unpack_splits
+from epochgate.runtime.source.split import SourceSplit, pack
 from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOvertaken
 from epochgate.runtime.steering.place import Entries, NotCreated, Numbered, plans_of
+from epochgate.runtime.steering.planned import PlannedBatch, SplitFilter, state_in
 
 NO_OUTCOME: Final = InvariantBroken("the machine has not told what it decided")
+
+
+@dataclass
+class Taken:
+    """The splits of a batch, and the ids of those that its filter has pruned."""
+
+    splits: list[SourceSplit] = field(default_factory=list)
+    pruned: list[str] = field(default_factory=list)
 
 
 class Choosing(Protocol):
     """An enumerator from which splits are taken; each method may raise what its code raises."""
 
-    def take(self) -> list[SourceSplit]:
-        """The splits of the next batch; none if none waits."""
+    def take(self, by: SplitFilter | None) -> Taken:
+        """The splits of the next batch, pruned by the filter; none of either if none waits."""
 
     def state(self, batch: int) -> tuple[int, Any]:
         """The version of the state behind what was taken, and the state, a plain value."""
@@ -39,12 +48,17 @@ class Choosing(Protocol):
         """Another takes over."""
 
 
+def no_filter() -> None:
+    """Of a source whose splits are all read."""
+
+
 class Planning:
     """The plans of one stream: the handler of the machine's port.
 
     `make`: an enumerator that begins from the version and the plain state of a plan, or from
     nothing. `remove_left`: removes what earlier processes have left behind, if none of these states
-    refers to it; it gets version and state behind each batch whose plan is kept.
+    refers to it; it gets version and state behind each batch whose plan is kept. `newest_filter`:
+    the filter that is in force now.
     """
 
     def __init__(
@@ -54,17 +68,20 @@ class Planning:
         stream: str,
         make: Callable[[tuple[int, Any] | None], Choosing],
         remove_left: Callable[[Iterator[tuple[int, Any]]], None] | None = None,
+        newest_filter: Callable[[], SplitFilter | None] = no_filter,
     ) -> None:
         self._place, self._make, self._remove_left = place, make, remove_left
+        self._newest_filter = newest_filter
         self._plans: Numbered = plans_of(entries, stream)
         self._system = BatchPlans()
         self._system.bind("batch_plan", "store", self)
         self._enumerator: Choosing | None = None
         self._listed: list[int] = []
-        self._splits: list[SourceSplit] = []
-        """What was taken for the plan that is being made."""
-        self._found: list[SourceSplit] = []
-        """Of the batches that are being read."""
+        self._filter: SplitFilter | None = None
+        self._taken = Taken()
+        """For the plan that is being made, by the filter."""
+        self._found: list[PlannedBatch] = []
+        """The batches that are being read."""
         self._outcome: bool | EpochgateError = NO_OUTCOME
         self._error: BaseException | None = None
         with contextlib.suppress(OSError):  # what is left there harms nothing
@@ -79,8 +96,8 @@ class Planning:
         self._machine.ask(batch)
         return self._settled()
 
-    def splits(self, after: int, through: int) -> list[SourceSplit]:
-        """The splits of these batches, in their order. Raises PlanForgotten, PlanNotMade."""
+    def batches(self, after: int, through: int) -> list[PlannedBatch]:
+        """The plans of these batches, in their order. Raises PlanForgotten, PlanNotMade."""
         self._error, self._found = None, []
         for batch in range(after + 1, through + 1):
             try:
@@ -124,26 +141,29 @@ class Planning:
             self._enumerator = self._make(self._state_behind(batch) if batch > 0 else None)
             machine.restored()
 
-    def choose(self, _: int, batch: int) -> None:
+    def consult(self, _: int, batch: int) -> None:
+        with self._answered() as machine:
+            self._filter = self._newest_filter()
+            machine.newest(0 if self._filter is None else self._filter.version)
+
+    def choose(self, _: int, batch: int, version: int) -> None:
         assert self._enumerator is not None, "an enumerator was made"
         with self._answered() as machine:
-            self._splits = self._enumerator.take()
-            if self._splits:
+            self._taken = self._enumerator.take(self._filter)
+            if self._taken.splits:
                 machine.chosen()
+            elif self._taken.pruned:
+                machine.pruned()
             else:
                 machine.nothing()
 
-    def write(self, _: int, batch: int) -> None:
+    def write(self, _: int, batch: int, version: int) -> None:
         assert self._enumerator is not None, "an enumerator was made"
         try:
-            version, state = self._enumerator.state(batch)
+            state_version, state = self._enumerator.state(batch)
             packed = pack(state, "the state of the enumerator")
-            entry = {
-                "batch": batch,
-                "splits": base64.b64encode(pack_splits(self._splits)).decode(),
-                "version": version,
-                "state": base64.b64encode(packed).decode(),
-            }
+            made = PlannedBatch(batch, self._taken.splits, self._filter, self._taken.pruned)
+            entry = made.to_entry(state_version, packed)
         except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
             self._error = error
             self._machine.broken()
@@ -179,7 +199,7 @@ class Planning:
 
     def give(self, _: int, batch: int) -> None:
         try:
-            self._found += unpack_splits(base64.b64decode(self._plans.get(batch)["splits"]))
+            self._found.append(PlannedBatch.from_entry(self._plans.get(batch)))
             self._outcome = True
         except FileNotFoundError as error:
             self._error, self._outcome = error, PlanForgotten(self._place, batch)
@@ -210,8 +230,7 @@ class Planning:
             self._machine.broken()
 
     def _state_behind(self, batch: int) -> tuple[int, Any]:
-        entry = self._plans.get(batch)
-        return entry["version"], unpack(base64.b64decode(entry["state"]))
+        return state_in(self._plans.get(batch))
 
     def _states(self) -> Iterator[tuple[int, Any]]:
         for number in self._plans.numbers():

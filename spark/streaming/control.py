@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from epochgate.runtime.api.coordinator import CoordinatorProvider
-from epochgate.runtime.objects.client import ObjectStore, open_url
+from epochgate.runtime.objects.client import ObjectStore, is_remote, open_url
 from epochgate.runtime.steering.accepting import author, in_force, insist_on_fit
 from epochgate.runtime.steering.coordinated import Coordinated
 from epochgate.runtime.steering.deciding import Deciding, Decision
@@ -149,6 +150,34 @@ class Control:
                 "once(ledger, control.apply(function))"
             )
         return Steered(self, function, takes=_taken(function), checkpoint=checkpoint)
+
+    def source_options(self, where: str = "") -> dict[str, str]:
+        """Return options for `spark.readStream.format("epochgate")`: the splits of the source, and
+        the rows of its files, are those that match the values of the control when a batch is
+        planned.
+
+        where: a condition on rows of files, such as `"region IN :regions AND amount >= :limit"`, in
+        which `:limit` is a value of the control, and None matches every row; empty for a `Source`
+        of your own with `may_match`. Raises ControlUnusable, ConditionWrong.
+        """
+        # Reading files takes pyarrow, and those that only update a control do not read.
+        from epochgate.spark.files.condition import parse_condition
+        from epochgate.spark.streaming.source_filter import source_options
+
+        if self._initial is None:
+            raise ControlUnusable(
+                f"control {self.name!r} has no initial values, by which splits are pruned before "
+                'the first update; write Control(name, initial={"limit": 900}, store=...)'
+            )
+        if self._coordinator is not None:
+            raise ControlUnusable(
+                f"the coordinator of control {self.name!r} chooses values when a batch runs, and "
+                "its splits were pruned before; give a control without a coordinator"
+            )
+        if where:
+            parse_condition(where).bound(self._initial)
+        store = self.store if is_remote(self.store) else os.path.abspath(self.store)
+        return source_options(where, self.name, store, self._initial)
 
     def update(self, changes: Mapping[str, Any] | None = None, /, **named: Any) -> int:
         """Change some values, from the next planned batch on; the other values stay as they are.

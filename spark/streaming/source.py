@@ -3,7 +3,8 @@
 Decides what Spark is told, and leaves which splits belong to which batch to the machine
 `batch_plan`. An offset names a stream and the number of a batch; the splits of the batch, and what
 the enumerator keeps, are in the plan of that number, in the directory that the option `state`
-names. Spark keeps the offsets in its checkpoint location and gives them back.
+names, with the filter by which splits were pruned and by which rows are left out. Spark keeps the
+offsets in its checkpoint location and gives them back.
 
 Spark makes one reader in a process beside the driver, asks it for offsets and partitions, and sends
 it to the tasks, where `read` reads the splits of a partition.
@@ -22,8 +23,10 @@ from pyspark.sql import datasource
 from epochgate.runtime.source import ReaderContext, SourceSplit
 from epochgate.runtime.steering.enumerating import BatchEnumerator
 from epochgate.runtime.steering.place import open_entries
-from epochgate.runtime.steering.planning import Planning
+from epochgate.runtime.steering.planned import SplitFilter
+from epochgate.runtime.steering.planning import Planning, no_filter
 from epochgate.spark.streaming.errors import OptionsWrong
+from epochgate.spark.streaming.source_filter import matching_rows
 from epochgate.spark.streaming.source_options import SourceOptions, parse_source
 from epochgate.spark.streaming.source_rows import rows_of
 
@@ -57,7 +60,8 @@ STREAM, BATCH = "stream", "batch"
 class SplitsPartition(datasource.InputPartition):
     """What one task reads."""
 
-    splits: list[SourceSplit]
+    splits: list[tuple[SourceSplit, SplitFilter | None]]
+    """Each with the filter in the plan of its batch."""
 
 
 class ReadsStreams:
@@ -123,7 +127,8 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         """The splits of the batches behind `start` up to `end`, in a task each or in as many as the
         option says. Raises PlanForgotten, PlanNotMade.
         """
-        splits = self._planned(end[STREAM]).splits(int(start[BATCH]), int(end[BATCH]))
+        batches = self._planned(end[STREAM]).batches(int(start[BATCH]), int(end[BATCH]))
+        splits = [(split, batch.filter) for batch in batches for split in batch.splits]
         tasks = min(len(splits), self._options.partitions or len(splits))
         return [SplitsPartition(splits[task::tasks]) for task in range(tasks)]
 
@@ -134,8 +139,8 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         context = ReaderContext("source", 0, 0, 1, _no_events)
         reader = self._options.read().create_reader(context)
         try:
-            for split in partition.splits:
-                yield from rows_of(reader, split, self._schema)
+            for split, by in partition.splits:
+                yield from rows_of(reader, split, self._schema, matching_rows(by))
         finally:
             reader.close()
 
@@ -157,13 +162,16 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
             entries, state = open_entries(self._options.state), self._options.state
             self._stream = stream
             self._planning = Planning(
-                entries, state, stream, self._enumerator, None if left is None else left.remove
+                *(entries, state, stream, self._enumerator),
+                None if left is None else left.remove,
+                no_filter if self._options.filter is None else self._options.filter.newest(),
             )
         return self._planning
 
     def _enumerator(self, begun: tuple[int, Any] | None) -> BatchEnumerator:
         source = self._options.enumerated(self._stream)
-        enumerator = BatchEnumerator(source, begun, self._is_full)
+        pruning = self._options.pruning(source)
+        enumerator = BatchEnumerator(source, begun, self._is_full, pruning)
         enumerator.looks = self._looks_again
         return enumerator
 

@@ -10,6 +10,7 @@
 | partitions | | in how many tasks a batch is read; one for each split otherwise |
 | settle | 5 | of files: seconds that one must have been unmodified before it is taken |
 | format, batchRows | | of files: csv, jsonl or parquet; rows of a batch of Arrow |
+| filter, control, ... | | what prunes splits: `source_filter` |
 
 Decides which are known, and what a value has to be. Runs wherever Spark makes its objects.
 """
@@ -20,7 +21,7 @@ import importlib
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
@@ -29,8 +30,17 @@ from epochgate.runtime.objects.client import is_remote, is_url, open_url
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.source import Source, SourceSplit
 from epochgate.runtime.source.split import pack_splits
+from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.spark.files.split import Format
 from epochgate.spark.streaming.errors import OptionsWrong
+from epochgate.spark.streaming.source_filter import (
+    KNOWN as FILTERING,
+    FilePruning,
+    SourceFilter,
+    insist_on_judging,
+    judged,
+    parse_filter,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +55,7 @@ BATCH_ROWS: Final = 65_536
 KNOWN: Final = (
     *("source", "state", "maxSplitsPerBatch", "maxBytesPerBatch", "partitions"),
     *("settle", "format", "batchRows"),
+    *FILTERING,
 )
 ARGUMENT: Final = "source."
 _NAMED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -63,6 +74,7 @@ class SourceOptions:
     format: Any
     batch_rows: int
     arguments: Mapping[str, str]
+    filter: SourceFilter | None = None
 
     @property
     def is_named(self) -> bool:
@@ -72,6 +84,14 @@ class SourceOptions:
     def enumerated(self, stream: str) -> Source:
         """The source as the process beside the driver needs it. Raises OptionsWrong."""
         return self._named() if self.is_named else self._enumerated(stream)
+
+    def pruning(self, source: Source) -> Callable[[SourceSplit, SplitFilter], bool]:
+        """Which splits of the source may have rows that match. Raises OptionsWrong."""
+        if not self.is_named:
+            return FilePruning().may_match
+        if self.filter is not None:
+            insist_on_judging(source, self.place)
+        return judged(source)
 
     def left(self, stream: str) -> LeftSegments | None:
         """What processes before this one have left of the stream; none of a source of a user's.
@@ -207,6 +227,7 @@ def parse_source(options: Mapping[str, str]) -> SourceOptions:
         cast("Any", of),
         _number(given, "batchRows", BATCH_ROWS) or BATCH_ROWS,
         arguments,
+        parse_filter(given, is_named=named),
     )
 
 

@@ -5,7 +5,7 @@ Runs in a task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -40,8 +40,15 @@ class RowUnfit(EpochgateError):
         )
 
 
-def rows_of(reader: SourceReader, split: SourceSplit, schema: StructType) -> Iterator[Any]:
-    """All rows of a split. Raises SplitWithoutEnd, RowUnfit, and what the reader raises."""
+def rows_of(
+    reader: SourceReader,
+    split: SourceSplit,
+    schema: StructType,
+    matching: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+) -> Iterator[Any]:
+    """All rows of a split, or those of its batches that match. Raises SplitWithoutEnd, RowUnfit,
+    and what the reader raises.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
     arrow = to_arrow_schema(schema)
@@ -51,6 +58,8 @@ def rows_of(reader: SourceReader, split: SourceSplit, schema: StructType) -> Ite
         for record in fetched.records:
             if isinstance(record, ReadBatch | pa.RecordBatch):
                 batch = record.batch if isinstance(record, ReadBatch) else record
+                if matching is not None:
+                    batch = matching(batch)
                 if batch.num_rows:
                     yield _conformed(batch, arrow)
             else:

@@ -56,7 +56,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(38696, 110228),
     RecordedAfterwards: Size(71791, 191825),
-    PlannedQuery: Size(762287, 2491135),
+    PlannedQuery: Size(1879826, 6386526),
     SteeredQuery: Size(931056, 3153787),
     ChosenQuery: Size(1399828, 3863470),
     UpdatedControl: Size(140101, 347224),
@@ -120,8 +120,11 @@ def test_the_table_grows_between_two_levels_too(engine: str) -> None:
 
 LARGE = (
     "commit.work_in_the_way",
+    "planning.filter_looked_up",
+    "planning.filter_of_an_earlier_batch",
     "planning.forgotten_batch_planned",
     "planning.forgotten_batch_read",
+    "planning.pruned_unrecorded",
     "planning.swept_too_early",
     "streaming.notes_overwritten",
     "streaming.one_note",

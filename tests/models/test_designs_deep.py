@@ -27,7 +27,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "flink_with_two_events": (Flink(E=2), 7_331_400, 14_350_766),
     "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
     "commit": (CommitJob(items=2, F=3), 8_816_984, 34_940_647),
-    "planning": (PlannedQuery(batches=3, S=4), 4_424_302, 14_560_841),
+    "planning": (PlannedQuery(S=3), 7_554_786, 26_068_924),
     "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 1_582_680, 5_664_311),
     "choosing": (ChosenQuery(batches=2, versions=1), 3_404_731, 10_893_110),
     "updating": (UpdatedControl(updates=5), 744_485, 1_835_956),

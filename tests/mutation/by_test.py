@@ -73,7 +73,10 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         "tests/runtime/steering/test_control.py",
         "tests/runtime/steering/test_coordinated.py",
     ),
-    BatchPlans: ("tests/runtime/steering/test_planning.py",),
+    BatchPlans: (
+        "tests/runtime/steering/test_planning.py",
+        "tests/runtime/steering/test_pruning.py",
+    ),
     ControlUpdates: ("tests/runtime/steering/test_updating.py",),
     Placements: ("tests/spark/test_placing.py",),
     Residents: ("tests/spark/test_task_main.py",),

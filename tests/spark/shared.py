@@ -28,6 +28,7 @@ SESSIONS = {
     "tests/spark/streaming/test_sink.py": "local[2]",
     "tests/spark/streaming/test_control.py": "local[2]",
     "tests/spark/streaming/test_control_killed.py": "local[2]",
+    "tests/spark/streaming/test_pruned_source.py": "local[2]",
     "tests/spark/streaming/test_source.py": "local[2]",
     "tests/spark/streaming/test_three_runtimes.py": "local[2]",
     "tests/spark/test_batch_snapshot_job.py": "local[2]",

@@ -12,7 +12,7 @@ from epochgate.fsm.closed import Environment
 if TYPE_CHECKING:
     from epochgate.models.closed.planning import PlannedQuery
 
-NOTHING, LOOK, RESTORE, CHOOSE, WRITE, CONFIRM = range(6)
+NOTHING, LOOK, RESTORE, CONSULT, CHOOSE, WRITE, CONFIRM = range(7)
 
 
 class Client(Environment):
@@ -31,11 +31,14 @@ class Client(Environment):
     """How many splits the enumerator has given out."""
     first: int = Int("S")
     """How many it had given out before the plan that is being written."""
+    version: int = Int("versions")
+    """Of the filter in what it is asked for."""
     has_read: bool = Bool()
     late: int = Int("batches")
     """A plan that was sent and not answered may be written yet; 0 for none."""
     late_first: int = Int("S")
     late_last: int = Int("S")
+    late_version: int = Int("versions")
     is_old: bool = Bool()
     """What its enumerator keeps beside the plans, and no plan names, was there when another process
     began.
@@ -76,8 +79,10 @@ class Client(Environment):
     def answer_it(self) -> None:
         asked = self.asked
         batch = self.batch
+        version = self.version
         self.asked = NOTHING
         self.batch = 0
+        self.version = 0
         if asked == LOOK:
             self.tell_found(batch)
         if asked == RESTORE:
@@ -85,10 +90,12 @@ class Client(Environment):
             self.is_old = False
             self.is_swept = False
             self.system.batch_plan[self.driver].restored()
+        if asked == CONSULT:
+            self.system.batch_plan[self.driver].newest(self.system.stream.version)
         if asked == CHOOSE:
-            self.tell_chosen()
+            self.tell_chosen(version)
         if asked == WRITE:
-            self.tell_written(batch)
+            self.tell_written(batch, version)
         if asked == CONFIRM:
             self.system.batch_plan[self.driver].confirmed(self.behind(batch))
 
@@ -98,16 +105,22 @@ class Client(Environment):
         else:
             self.system.batch_plan[self.driver].missing(self.behind(batch))
 
-    def tell_chosen(self) -> None:
+    def tell_chosen(self, version: int) -> None:
         if self.given < self.system.stream.there:
             self.first = self.given
             self.given = self.system.stream.there
-            self.system.batch_plan[self.driver].chosen()
+            if self.system.stream.is_matched(self.first, self.given, version):
+                self.system.batch_plan[self.driver].chosen()
+            else:
+                self.system.batch_plan[self.driver].pruned()
         else:
             self.system.batch_plan[self.driver].nothing()
 
-    def tell_written(self, batch: int) -> None:
-        if self.system.stream.create(batch, self.first, self.given, self.is_swept):
+    def tell_written(self, batch: int, version: int) -> None:
+        assert version >= self.system.driver[self.driver].version, (
+            "a batch is pruned by the newest filter of when it was asked for, or by a newer one"
+        )
+        if self.system.stream.create(batch, self.first, self.given, version, self.is_swept):
             self.is_old = False
             self.system.batch_plan[self.driver].written()
         else:
@@ -122,22 +135,26 @@ class Client(Environment):
         batch = self.late
         first = self.late_first
         last = self.late_last
+        version = self.late_version
         is_swept = self.is_late_swept
         self.late = 0
         self.late_first = 0
         self.late_last = 0
+        self.late_version = 0
         self.is_late_old = False
         self.is_late_swept = False
-        self.system.stream.create_unheard(batch, first, last, is_swept)
+        self.system.stream.create_unheard(batch, first, last, version, is_swept)
 
     def leave_it(self) -> None:
         self.late = self.batch
         self.late_first = self.first
         self.late_last = self.given
+        self.late_version = self.version
         self.is_late_old = self.is_old
         self.is_late_swept = self.is_swept
         self.asked = NOTHING
         self.batch = 0
+        self.version = 0
 
     def answer_unknown(self) -> None:
         self.system.batch_plan[self.driver].unknown()
@@ -147,6 +164,7 @@ class Client(Environment):
             self.given = self.system.stream.there
         self.asked = NOTHING
         self.batch = 0
+        self.version = 0
         self.system.batch_plan[self.driver].broken()
 
     def spend_failure(self) -> None:
@@ -158,12 +176,14 @@ class Client(Environment):
             self.late = self.batch
             self.late_first = self.first
             self.late_last = self.given
+            self.late_version = self.version
             self.is_late_old = self.is_old
             self.is_late_swept = self.is_swept
         self.asked = NOTHING
         self.batch = 0
         self.given = 0
         self.first = 0
+        self.version = 0
         self.is_old = False
         self.is_swept = False
         self.has_read = False
@@ -190,13 +210,19 @@ class Client(Environment):
         self.asked = RESTORE
         self.batch = batch
 
-    def choose(self, batch: int) -> None:
-        self.asked = CHOOSE
+    def consult(self, batch: int) -> None:
+        self.asked = CONSULT
         self.batch = batch
 
-    def write(self, batch: int) -> None:
+    def choose(self, batch: int, version: int) -> None:
+        self.asked = CHOOSE
+        self.batch = batch
+        self.version = version
+
+    def write(self, batch: int, version: int) -> None:
         self.asked = WRITE
         self.batch = batch
+        self.version = version
 
     def confirm(self, batch: int) -> None:
         self.asked = CONFIRM

@@ -32,6 +32,7 @@ class Planner(BatchPlan):
         self.batch = 0
         self.has_enumerator = False
         self.behind = 0
+        self.version = 0
         self.tries = 0
 
 
@@ -39,7 +40,8 @@ class Stream(Environment):
     """The splits of the source, counted; the plans in the store; Spark's logs; and what was run.
 
     The splits of a plan are those behind `first` up to `last`, and the state that it holds is
-    `last`: how many were given out.
+    `last`: how many were given out. The filter that the plan holds prunes the first split of the
+    source from its first version on, and no other: version 0 prunes none.
     """
 
     STATES = ("up",)
@@ -52,6 +54,10 @@ class Stream(Environment):
     is_planned: list[bool] = Array(Bool(), "slots")
     first: list[int] = Array(Int("S"), "slots")
     last: list[int] = Array(Int("S"), "slots")
+    filtered: list[int] = Array(Int("versions"), "slots")
+    """The version of the filter in the plan."""
+    version: int = Int("versions")
+    """The newest version of the filter."""
     newest: int = Int("batches")
     """The newest batch with a plan: it is never removed."""
     is_stray: list[bool] = Array(Bool(), "slots")
@@ -61,16 +67,20 @@ class Stream(Environment):
     is_seen: list[bool] = Array(Bool(), "slots")
     seen_first: list[int] = Array(Int("S"), "slots")
     seen_last: list[int] = Array(Int("S"), "slots")
-    replays: int = Int(1)
+    seen_version: list[int] = Array(Int("versions"), "slots")
+    replays: int = Int(2)
+    """1: a batch was run again; 2: one behind a change of the filter."""
     starts: int = Int("R")
     failures: int = Int("F")
 
     appear: Trigger
+    update: Trigger
     note: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("appear", "up", STAY, "has_more", "count_split", "the source has another split"),
+        Row("update", "up", STAY, "may_update", "count_version", "the filter is changed"),
         Row("note",   "up", STAY, None,       "note_logged", "the offset of a batch is durable"),
     )
     # fmt: on
@@ -81,25 +91,38 @@ class Stream(Environment):
     def count_split(self) -> None:
         self.there += 1
 
+    def may_update(self) -> bool:
+        return self.version < self.system.versions
+
+    def count_version(self) -> None:
+        self.version += 1
+
+    def is_matched(self, first: int, last: int, version: int) -> bool:
+        """Whether the filter leaves one of these splits."""
+        return first > 0 or last > 1 or version == 0
+
     def note_logged(self, batch: int) -> None:
         self.logged = batch
 
-    def create(self, batch: int, first: int, last: int, is_swept: bool) -> bool:
+    def create(self, batch: int, first: int, last: int, version: int, is_swept: bool) -> bool:
         """Whether there was none: then there is this one."""
         if self.is_planned[batch]:
             return False
         self.is_planned[batch] = True
         self.first[batch] = first
         self.last[batch] = last
+        self.filtered[batch] = version
         self.is_stray[batch] = self.newest >= batch + self.system.retained
         assert self.is_stray[batch] or not is_swept, "no plan refers to what was swept"
         if self.newest < batch:
             self.newest = batch
         return True
 
-    def create_unheard(self, batch: int, first: int, last: int, is_swept: bool) -> None:
+    def create_unheard(
+        self, batch: int, first: int, last: int, version: int, is_swept: bool
+    ) -> None:
         if not self.is_planned[batch]:
-            is_new = self.create(batch, first, last, is_swept)
+            is_new = self.create(batch, first, last, version, is_swept)
             assert is_new, "there was none"
 
     def remove(self, batch: int) -> None:
@@ -108,6 +131,7 @@ class Stream(Environment):
                 self.is_planned[b] = False
                 self.first[b] = 0
                 self.last[b] = 0
+                self.filtered[b] = 0
                 self.is_stray[b] = False
 
     def see(self, batch: int) -> None:
@@ -119,10 +143,24 @@ class Stream(Environment):
             assert self.seen_last[batch] == self.last[batch], (
                 "two runs of one batch end with the same split"
             )
-            self.replays = 1
+            assert self.seen_version[batch] == self.version_for(batch), (
+                "two runs of one batch are pruned by one filter"
+            )
+            self.count_replay(batch)
         self.is_seen[batch] = True
         self.seen_first[batch] = self.first[batch]
         self.seen_last[batch] = self.last[batch]
+        self.seen_version[batch] = self.version_for(batch)
+
+    def version_for(self, batch: int) -> int:
+        """Of the filter by which the tasks of a batch read: that of its plan."""
+        return self.filtered[batch]
+
+    def count_replay(self, batch: int) -> None:
+        if self.replays == 0:
+            self.replays = 1
+        if self.version > self.filtered[batch]:
+            self.replays = 2
 
 
 class Driver(Environment):
@@ -137,6 +175,8 @@ class Driver(Environment):
 
     batch: int = Int("batches")
     """The batch that it runs, or that it has committed."""
+    version: int = Int("versions")
+    """The newest version of the filter when Spark asked for the batch."""
 
     start: Trigger
     ask: Trigger
@@ -160,13 +200,13 @@ class Driver(Environment):
         Row("ask",       UP,      ASKING,  "has_more",
             "ask_plan",                    "the trigger fires"),
         Row("tell",      ASKING,  TOLD,    None,
-            None,                          "there is a batch"),
+            "end_question",                "there is a batch"),
         Row("tell_none", ASKING,  UP,      None,
-            None,                          "there is none now"),
+            "end_question",                "there is none now"),
         Row("refuse",    ASKING,  GONE,    None,
             "restart",                     "the query fails"),
         Row("fail",      ASKING,  UP,      None,
-            None,                          "nothing was planned: Spark asks again, or the query fails"),
+            "end_question",                "nothing was planned: Spark asks again, or the query fails"),
 
         Row("log",       TOLD,    RUNNING, "is_next",
             "log_next",                    "its offset is made durable"),
@@ -224,7 +264,11 @@ class Driver(Environment):
         self.batch = self.system.stream.committed
 
     def ask_plan(self) -> None:
+        self.version = self.system.stream.version
         self.system.batch_plan[self.driver].ask(self.batch + 1)
+
+    def end_question(self) -> None:
+        self.version = 0
 
     def log_next(self) -> None:
         self.batch += 1
@@ -247,6 +291,7 @@ class Driver(Environment):
 
     def restart(self) -> None:
         self.batch = 0
+        self.version = 0
         self.system.client[self.driver].cut()
         self.system.batch_plan[self.driver].restart()
 

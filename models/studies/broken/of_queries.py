@@ -51,29 +51,47 @@ OF_QUERIES: dict[str, Broken] = {
     "planning.nothing_written": Broken(
         planning.NothingWritten,
         "what Spark is told of can be read",
-        6,
+        7,
         "stream.appear driver.ask client.answer client.answer",
     ),
     "planning.splits_forgotten": Broken(
         planning.SplitsForgotten,
-        "the batches that were run have each split once, in its order",
-        14,
+        "the batches that were run have each split once, in its order, read or pruned",
+        16,
         "driver.ask client.lose client.answer driver.log driver.work",
     ),
     "planning.forgotten_batch_read": Broken(
         planning.ForgottenBatchRead,
         "what tasks read is not forgotten",
-        25,
+        28,
         "client.lose driver.log driver.commit driver.ask client.arrive driver.work",
     ),
     "planning.swept_too_early": Broken(
-        planning.SweptTooEarly, "no plan refers to what was swept", 19, "driver.start driver.start"
+        planning.SweptTooEarly, "no plan refers to what was swept", 21, "driver.start driver.start"
     ),
     "planning.forgotten_batch_planned": Broken(
         planning.ForgottenBatchPlanned,
         "what Spark is told of can be read",
-        21,
+        23,
         "driver.ask driver.ask driver.commit driver.ask client.answer",
+    ),
+    "planning.pruned_unrecorded": Broken(
+        planning.PrunedUnrecorded,
+        "the batches that were run have each split once, in its order, read or pruned",
+        17,
+        "stream.appear stream.update driver.ask stream.appear driver.ask driver.work",
+    ),
+    "planning.filter_of_an_earlier_batch": Broken(
+        planning.FilterOfAnEarlierBatch,
+        "a batch is pruned by the newest filter of when it was asked for, or by a newer one",
+        12,
+        "driver.ask stream.update driver.ask client.answer client.answer client.answer",
+    ),
+    "planning.filter_looked_up": Broken(
+        planning.FilterLookedUp,
+        "two runs of one batch are pruned by one filter",
+        15,
+        "driver.work stream.update driver.work",
     ),
     "steering.nothing_durable": Broken(
         steering.NothingDurable,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import STAY, Row, machines
-from epochgate.models.batch_plan import CONFIRMING, IDLE, LOOKING
+from epochgate.models.batch_plan import CHOOSING, CONFIRMING, IDLE, LOOKING, RESTORING
 from epochgate.models.closed.planning import PlannedQuery
-from epochgate.models.closed.surroundings.planning import Planner
+from epochgate.models.closed.surroundings.planning import Planner, Stream
+
+UNFILTERED = {**PlannedQuery.CONSTANTS, "versions": 0}
 
 
 class UnwrittenPlanner(Planner):
@@ -33,7 +35,7 @@ class CarelessPlanner(Planner):
 class SplitsForgotten(PlannedQuery):
     """Splits that were taken for a plan which did not come about are read by no batch."""
 
-    CONSTANTS: ClassVar[dict[str, int]] = {**PlannedQuery.CONSTANTS, "drivers": 1, "retained": 2}
+    CONSTANTS: ClassVar[dict[str, int]] = {**UNFILTERED, "drivers": 1, "retained": 2}
 
     batch_plan: list[Planner] = machines(CarelessPlanner)
 
@@ -66,6 +68,8 @@ class CredulousPlanner(Planner):
 class ForgottenBatchRead(PlannedQuery):
     """A plan is read that came after the batch was committed and forgotten."""
 
+    CONSTANTS: ClassVar[dict[str, int]] = UNFILTERED
+
     batch_plan: list[Planner] = machines(CredulousPlanner)
 
 
@@ -84,12 +88,63 @@ class HastyPlanner(Planner):
 class SweptTooEarly(PlannedQuery):
     """The driver whose plan was found plans the next batch, with what was removed meanwhile."""
 
+    CONSTANTS: ClassVar[dict[str, int]] = UNFILTERED
+
     batch_plan: list[Planner] = machines(HastyPlanner)
 
 
 class ForgottenBatchPlanned(PlannedQuery):
     """A driver that was suspended is told of a batch that was committed and forgotten."""
 
-    CONSTANTS: ClassVar[dict[str, int]] = {**PlannedQuery.CONSTANTS, "F": 0}
+    CONSTANTS: ClassVar[dict[str, int]] = {**UNFILTERED, "F": 0}
 
     batch_plan: list[Planner] = machines(TrustingPlanner)
+
+
+class SilentPlanner(Planner):
+    """Says that there is nothing where all splits were pruned, and goes on behind them."""
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *(row for row in Planner.ROWS if row.trigger != "pruned"),
+        Row("pruned", CHOOSING, IDLE, None, "tell_none", "nothing is left to read"),
+    )
+    # fmt: on
+
+
+class PrunedUnrecorded(PlannedQuery):
+    """Splits are pruned that no plan names: another driver, and another filter, may read them."""
+
+    batch_plan: list[Planner] = machines(SilentPlanner)
+
+
+class SettledPlanner(Planner):
+    """Asks for the filter when it makes an enumerator, and keeps both."""
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *(row for row in Planner.ROWS if row.trigger != "missing"),
+        Row("missing", LOOKING, CHOOSING,  "not is_overtaken and is_current",     "ask_choice",  "it has splits"),
+        Row("missing", LOOKING, RESTORING, "not is_overtaken and not is_current", "ask_restore", "it has none"),
+        Row("missing", LOOKING, IDLE,      "is_overtaken",                        "refuse",      "others went on"),
+    )
+    # fmt: on
+
+
+class FilterOfAnEarlierBatch(PlannedQuery):
+    """A change of the filter is seen by no batch until the next start."""
+
+    batch_plan: list[Planner] = machines(SettledPlanner)
+
+
+class PolledStream(Stream):
+    """Its tasks look the filter up: each sees what is newest when it runs."""
+
+    def version_for(self, batch: int) -> int:
+        return self.version
+
+
+class FilterLookedUp(PlannedQuery):
+    """A batch that is run again is pruned by a filter that came after its first run."""
+
+    stream: Stream = machines(PolledStream)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,6 @@ import pytest
 from epochgate.models.batch_plan import BatchPlans
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.source import (
-    ReaderContext,
-    Source,
-    SourceReader,
     SourceSplit,
     SplitEnumerator,
     SplitEnumeratorContext,
@@ -24,47 +20,10 @@ from epochgate.runtime.steering import PlanForgotten, Planning, PlanNotMade, Pla
 from epochgate.runtime.steering.enumerating import BatchEnumerator
 from epochgate.runtime.steering.place import DirectoryEntries, Entries, NotCreated, plans_of
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
+from tests.runtime.steering.numbered import STREAM, Numbers, at_most, driver, numbers
 from tests.runtime.steering.steered import Watched, entries_in, once
 
-STREAM = "stream-1"
 RETAINED = BatchPlans.CONSTANTS["retained"]
-
-
-class Numbers(Source):
-    """Its splits are numbers, in the order in which they come; `there` grows."""
-
-    def __init__(self, there: int) -> None:
-        self.there = there
-        self.fails = False
-
-    def look(self) -> list[SourceSplit]:
-        if self.fails:
-            raise RuntimeError("the catalogue does not answer")
-        return [SourceSplit(str(number), number) for number in range(self.there)]
-
-    def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
-        return SplitQueueEnumerator(context, state, self.look, every_s=1.0)
-
-    def create_reader(self, context: ReaderContext) -> SourceReader:
-        raise NotImplementedError
-
-
-def at_most(splits: int) -> Any:
-    def is_full(taken: Sequence[SourceSplit]) -> bool:
-        return len(taken) >= splits
-
-    return is_full
-
-
-def driver(entries: Entries, source: Source, *, most: int = 2) -> Planning:
-    """A process that plans the batches of the stream."""
-    return Planning(
-        entries, "the place", STREAM, lambda begun: BatchEnumerator(source, begun, at_most(most))
-    )
-
-
-def numbers(planning: Planning, batch: int) -> list[int]:
-    return [split.value for split in planning.splits(batch - 1, batch)]
 
 
 def all_planned(entries: Entries, source: Numbers) -> list[list[int]]:
@@ -84,7 +43,7 @@ def test_a_batch_has_as_many_splits_as_it_may_and_the_next_goes_on(tmp_path: Pat
     source.there = 6
     assert one.has_batch(4)
     assert numbers(one, 4) == [5]
-    assert [split.value for split in one.splits(1, 4)] == [2, 3, 4, 5]
+    assert [split.value for of in one.batches(1, 4) for split in of.splits] == [2, 3, 4, 5]
 
 
 def test_a_driver_that_starts_finds_what_was_planned_and_goes_on_behind_it(tmp_path: Path) -> None:
@@ -222,7 +181,7 @@ def test_a_driver_that_was_suspended_is_told_of_no_batch_that_is_forgotten(tmp_p
     with pytest.raises(PlanOvertaken, match="batch 1 has no plan in the place, and batch 101 has"):
         late.has_batch(1)
     with pytest.raises(PlanForgotten, match="the plan of batch 1 is not in the place any more"):
-        planned.splits(0, 1)
+        planned.batches(0, 1)
 
 
 @pytest.mark.parametrize("begins", [True, False])
@@ -256,7 +215,7 @@ def test_a_forgotten_plan_that_could_not_be_removed_is_neither_told_nor_read(
         assert one.has_batch(batch)
     assert plans_of(store, STREAM).numbers()[0] == 1
     with pytest.raises(PlanForgotten, match="the plan of batch 1 is not in the place any more"):
-        one.splits(0, 1)
+        one.batches(0, 1)
     with pytest.raises(PlanOvertaken, match="batch 1 has no plan in the place, and batch 101 has"):
         driver(store, source).has_batch(1)
     assert numbers(one, 2) == [1]

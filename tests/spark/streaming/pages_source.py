@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +40,10 @@ class PageReader(SourceReader):
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
         lines = Path(split.value).read_text(encoding="utf-8").split()
         yield Fetched([(int(line), split.split_id) for line in lines], len(lines))
+
+
+class ChosenPages(Pages):
+    """Reads the pages that a control names."""
+
+    def may_match(self, split: SourceSplit, values: Mapping[str, Any]) -> bool:
+        return split.split_id in values["pages"]

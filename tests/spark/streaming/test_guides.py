@@ -17,7 +17,7 @@ from epochgate.spark.java import ensure_java
 from tests.spark.tables import delta_replay
 from tests.test_readme import ROOT, block_with
 
-PLACE = re.compile(r'"((?:landing|checkpoints?|lake|out|controls)(?:/[^"]*)?)"')
+PLACE = re.compile(r'"((?:landing|checkpoints?|lake|out|controls|orders\.state)(?:/[^"]*)?)"')
 OF_THE_READER = {"KIND", "df", "dsn"}
 """Names that stand for what a reader has."""
 
@@ -62,6 +62,15 @@ def test_the_sink_of_the_guide_writes_what_it_shows_and_a_batch_that_runs_again_
     query = run(program, page, tmp_path)["query"]
     assert [progress["batchId"] for progress in query.recentProgress] == [0]
     assert capsys.readouterr().out == shown
+
+
+@pytest.mark.spark
+def test_the_control_of_the_guide_prunes_a_source(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, program = "docs/reading.md", "control.source_options"
+    run(program, page, tmp_path)
+    assert capsys.readouterr().out == shown_after(program, page)
 
 
 @pytest.mark.spark
@@ -170,7 +179,7 @@ def test_the_output_modes_that_the_guide_says_are_refused_are_refused(
         writer.start(str(tmp_path / "out")).awaitTermination()
 
 
-@pytest.mark.parametrize("page", ["docs/streaming.md", "docs/steering.md"])
+@pytest.mark.parametrize("page", ["docs/streaming.md", "docs/steering.md", "docs/reading.md"])
 def test_every_program_of_a_page_imports_what_it_uses_or_goes_on_from_one_that_does(
     page: str,
 ) -> None:

@@ -1,0 +1,144 @@
+"""What prunes the splits of a streaming source: the options `filter` and `control`.
+
+| option | what it says |
+|---|---|
+| filter | of files: the condition that a row has to fulfil |
+| control, controlStore, controlInitial | the control whose values the condition names |
+
+Decides what goes together, and that a filter is the newest values of its control; which splits it
+prunes is left to the condition, or to the user's `Source.may_match`. `Control.source_options` makes
+the options. Runs where Spark asks for offsets, and in tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from epochgate.runtime.source import Source, SourceSplit
+from epochgate.runtime.steering.place import open_entries
+from epochgate.runtime.steering.planned import SplitFilter
+from epochgate.runtime.steering.values import Value, from_bytes, to_bytes
+from epochgate.runtime.steering.versions import Versions
+from epochgate.spark.files.access import FileAccess
+from epochgate.spark.files.condition import parse_condition
+from epochgate.spark.files.row_filter import RowFilter
+from epochgate.spark.files.split import SourceLayout
+from epochgate.spark.ingest.file_source import to_file_split
+from epochgate.spark.streaming.errors import OptionsWrong
+
+FILTER: Final = "filter"
+CONTROL, STORE, INITIAL = "control", "controlStore", "controlInitial"
+KNOWN: Final = (FILTER, CONTROL, STORE, INITIAL)
+
+
+@dataclass(frozen=True)
+class SourceFilter:
+    """What the options say; `is_named`: of a source that is a class of the user's."""
+
+    where: str
+    control: str
+    store: str
+    initial: Value = field(default_factory=dict)
+    is_named: bool = False
+
+    def newest(self) -> Callable[[], SplitFilter]:
+        """What gives the filter in force now, of a store that is opened once. It raises OSError,
+        ValueError, ConditionWrong.
+        """
+        if not self.control:
+            constant = SplitFilter(0, self.where, {})
+            return lambda: constant
+        versions = Versions(open_entries(self.store), self.control)
+
+        def look() -> SplitFilter:
+            version, values = versions.newest()
+            found = {**self.initial, **values}
+            if not self.is_named:
+                condition = parse_condition(self.where)
+                condition.bound(found)
+                found = {name: found[name] for name in sorted(condition.names)}
+            return SplitFilter(version, self.where, found)
+
+        return look
+
+
+def source_options(where: str, control: str, store: str, initial: Value) -> dict[str, str]:
+    """The options of a source that a control prunes."""
+    options = {CONTROL: control, STORE: store, INITIAL: to_bytes(initial).decode()}
+    return options | ({FILTER: where} if where else {})
+
+
+def parse_filter(given: Mapping[str, str], *, is_named: bool) -> SourceFilter | None:
+    """The filter of a source; none without the options. Raises OptionsWrong, ConditionWrong."""
+    where, control, store = (given.get(name, "") for name in (FILTER, CONTROL, STORE))
+    if not where and not control:
+        return None
+    if bool(control) != bool(store):
+        raise OptionsWrong(
+            f"{CONTROL}={control!r} and {STORE}={store!r} go together: the name of a control, and "
+            "the directory or URL that has it; control.source_options(...) gives both"
+        )
+    if is_named and where:
+        raise OptionsWrong(
+            f"{FILTER}={where!r} is for files, whose columns are known; a Source of your own "
+            "judges its splits in may_match(split, values): leave the option out, and name a "
+            "control"
+        )
+    if not is_named:
+        if not where:
+            raise OptionsWrong(
+                f"control {control!r} prunes no files without a condition: "
+                'control.source_options("region IN :regions")'
+            )
+        if (names := parse_condition(where).names) and not control:
+            raise OptionsWrong(
+                f"{FILTER}={where!r} names {', '.join(sorted(names))}, and no control has their "
+                f"values: .options(**control.source_options({where!r}))"
+            )
+    initial = from_bytes(given[INITIAL].encode()) if INITIAL in given else {}
+    return SourceFilter(where, control, store, initial, is_named)
+
+
+def insist_on_judging(source: Source, named: str) -> None:
+    """Raise OptionsWrong for a source of the user's that prunes nothing."""
+    if type(source).may_match is Source.may_match:
+        raise OptionsWrong(
+            f"{named} has a control and does not look at its values: override "
+            f"{type(source).__name__}.may_match(split, values), or leave the option {CONTROL} out"
+        )
+
+
+class FilePruning:
+    """Which shares of files may have rows that match, by the condition of their plan."""
+
+    def __init__(self) -> None:
+        self._access = FileAccess()
+
+    def may_match(self, split: SourceSplit, by: SplitFilter) -> bool:
+        """Raises ConditionWrong, PartitionValueInvalid, ObjectStoreError."""
+        layout = SourceLayout.from_bytes(split.value[1])
+        return row_filter(by).may_match(to_file_split(split), layout, self._access)
+
+
+def row_filter(by: SplitFilter) -> RowFilter:
+    """The comparisons of a filter with its values. Raises ConditionWrong."""
+    return RowFilter(by.where, parse_condition(by.where).bound(by.values))
+
+
+def matching_rows(by: SplitFilter | None) -> Callable[[pa.RecordBatch], pa.RecordBatch] | None:
+    """What leaves out the rows of a file that a filter excludes; none where no row is judged."""
+    return row_filter(by).matching if by is not None and by.where else None
+
+
+def judged(source: Source) -> Callable[[SourceSplit, SplitFilter], bool]:
+    """By the user's source, from the values alone."""
+
+    def may_match(split: SourceSplit, by: SplitFilter) -> bool:
+        verdict: Any = source.may_match(split, by.values)
+        return bool(verdict)
+
+    return may_match

@@ -1,0 +1,86 @@
+"""The options that prune a source: which go together, and what they come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochgate.runtime.steering import ControlUnusable, SplitFilter
+from epochgate.spark.streaming import ConditionWrong, Control, OptionsWrong
+from epochgate.spark.streaming.source_options import SourceOptions, parse_source
+from tests.runtime.steering.coordinators import Provider
+
+WHERE = "region IN :regions AND amount >= :limit"
+PAGES = "tests.spark.streaming.pages_source:Pages"
+CHOSEN = "tests.spark.streaming.pages_source:ChosenPages"
+
+
+def parsed(folder: Path, options: dict[str, str], source: str = "landing") -> SourceOptions:
+    return parse_source({"source": source, "state": str(folder / "state"), **options})
+
+
+def control_in(folder: Path, **others: Any) -> Control:
+    values = {"limit": 900, "regions": None, "unused": 1}
+    return Control("pricing", values, store=str(folder / "controls"), **others)
+
+
+def newest(options: SourceOptions) -> SplitFilter:
+    assert options.filter is not None
+    return options.filter.newest()()
+
+
+def test_a_filter_has_those_values_of_the_control_that_its_condition_names(tmp_path: Path) -> None:
+    control = control_in(tmp_path)
+    options = parsed(tmp_path, control.source_options(WHERE))
+    assert newest(options) == SplitFilter(0, WHERE, {"limit": 900, "regions": None})
+    control.update(limit=700, unused=2)
+    assert newest(options) == SplitFilter(1, WHERE, {"limit": 700, "regions": None})
+
+
+def test_a_source_of_the_users_is_given_all_values(tmp_path: Path) -> None:
+    options = parsed(tmp_path, control_in(tmp_path).source_options(), CHOSEN)
+    assert newest(options) == SplitFilter(0, "", {"limit": 900, "regions": None, "unused": 1})
+
+
+def test_a_condition_without_parameters_needs_no_control(tmp_path: Path) -> None:
+    assert newest(parsed(tmp_path, {"filter": "region = 'north'"})) == SplitFilter(
+        0, "region = 'north'", {}
+    )
+    assert parsed(tmp_path, {}).filter is None
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "told"),
+    [
+        ("in", {"control": "c"}, "control='c' and controlStore='' go together"),
+        ("in", {"control": "c", "controlStore": "s"}, "'c' prunes no files without a condition"),
+        ("in", {"filter": WHERE}, "names limit, regions, and no control has their values"),
+        ("in", {"filter": "a !"}, "'!' stands where an operator should be"),
+        (CHOSEN, {"filter": "a = 1"}, r"judges its splits in may_match\(split, values\)"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_with_what_to_write(
+    tmp_path: Path, source: str, options: dict[str, str], told: str
+) -> None:
+    with pytest.raises((OptionsWrong, ConditionWrong), match=told):
+        parsed(tmp_path, options, source)
+
+
+def test_a_source_that_does_not_look_at_the_values_is_refused(tmp_path: Path) -> None:
+    options = parsed(
+        tmp_path, {**control_in(tmp_path).source_options(), "source.folder": "pages"}, PAGES
+    )
+    with pytest.raises(OptionsWrong, match=r"override Pages\.may_match\(split, values\)"):
+        options.pruning(options.enumerated("stream"))
+
+
+def test_a_control_gives_no_options_for_values_that_it_does_not_have(tmp_path: Path) -> None:
+    store = str(tmp_path / "controls")
+    with pytest.raises(ControlUnusable, match="'pricing' has no initial values"):
+        Control("pricing", store=store).source_options("amount >= :limit")
+    with pytest.raises(ConditionWrong, match="no value 'least' among limit, regions, unused"):
+        control_in(tmp_path).source_options("amount >= :least")
+    with pytest.raises(ControlUnusable, match="its splits were pruned before"):
+        control_in(tmp_path, coordinator=Provider()).source_options(WHERE)
