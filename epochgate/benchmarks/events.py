@@ -92,6 +92,7 @@ class EventSource(OperatorCoordinator):
         self.gateways: dict[int, SubtaskGateway] = {}
         self.is_ready, self.is_over = threading.Event(), threading.Event()
         self._unsent = self._unconfirmed = 0
+        self.send_portion = send_portion
 
     def start(self) -> None:
         """Nothing to begin."""
@@ -119,7 +120,7 @@ class EventSource(OperatorCoordinator):
     def _send_portion(self, gateway: SubtaskGateway) -> None:
         if self._unsent > 0:
             self._unsent -= 1
-            last = send_portion(gateway)
+            last = self.send_portion(gateway)
             last.add_done_callback(lambda done: self._confirmed(gateway, done))
 
     def _confirmed(self, gateway: SubtaskGateway, done: SendFuture) -> None:
@@ -147,6 +148,11 @@ def send_portion(gateway: SubtaskGateway) -> SendFuture:
     for _ in range(EVENTS_PER_PORTION - 1):
         gateway.send_event(EVENT)
     return gateway.send_event(EVENT)
+
+
+def send_together(gateway: SubtaskGateway) -> SendFuture:
+    """Send one portion of events as one."""
+    return gateway.send_events([EVENT] * EVENTS_PER_PORTION)
 
 
 class EventSourceProvider(CoordinatorProvider):
@@ -205,6 +211,14 @@ class LoopbackJob:
         wait_for(self.source.is_over)
         return time.perf_counter() - started_s
 
+    def stream_together(self, events: int) -> float:
+        """Return the seconds that as many events took, sent by the coordinator a portion as one."""
+        self.source.send_portion = send_together
+        try:
+            return self.stream_from_coordinator(events)
+        finally:
+            self.source.send_portion = send_portion
+
     def stream_from_thread(self, events: int) -> float:
         """Return the seconds that as many events took, sent by this thread."""
         gateways = list(self.source.gateways.values())
@@ -255,7 +269,7 @@ def measure(
     note: Callable[[str], None] = lambda text: None,
 ) -> Table:
     """Measure throughput and round trips in turn, `runs` times, on one job."""
-    coordinator, thread, halves, tails = [], [], [], []
+    coordinator, together, thread, halves, tails = [], [], [], [], []
     driver_us, tasks_us = [], []
     with loopback_job() as job:
         job.stream_from_coordinator(events // 4)
@@ -265,6 +279,7 @@ def measure(
             coordinator.append(events / job.stream_from_coordinator(events))
             driver_us.append((time.process_time() - driver_s) / events * 1e6)
             tasks_us.append((job.task_processor_s() - tasks_s) / events * 1e6)
+            together.append(events / job.stream_together(events))
             thread.append(events / job.stream_from_thread(events))
             trips_us = job.round_trips_us(round_trips)
             halves.append(percentile(trips_us, 50))
@@ -275,6 +290,7 @@ def measure(
         header=("", "median (least to greatest)", "aim"),
         rows=(
             ("events/s, sent by a coordinator in its calls", spread(coordinator), "200,000"),
+            (f"events/s, {EVENTS_PER_PORTION} sent as one", spread(together), "500,000"),
             ("events/s, sent by a thread of its own", spread(thread), ""),
             ("driver's processor time per event, µs", spread(driver_us), ""),
             ("tasks' processor time per event, µs", spread(tasks_us), ""),

@@ -10,7 +10,7 @@ calls is: ready, failed, reset of the subtask or of the whole job, ready again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
@@ -55,6 +55,17 @@ class SubtaskGateway(Protocol):
         confirmed the event. It fails if the attempt does not run; nothing else fails then. Raises
         ValueNotPlain if `event` is of another type. A value inside it of another type fails the
         job when the event is packed.
+        """
+        ...
+
+    def send_events(self, events: Iterable[Any]) -> SendFuture:
+        """Send several plain values as one: they keep their order, all of them belong to the
+        subtask's state of a checkpoint or none does, and one future completes when the task has
+        handled all. If the operator raises in one of them, the attempt fails and the future fails.
+
+        A hundred events cost little more than one, but form one message: together they must fit
+        into a frame of the wire. Without events the future is done at once. Otherwise as
+        `send_event`.
         """
         ...
 

@@ -1,5 +1,5 @@
-"""The future of one sent event. It is completed on the queue's thread, in the order of the sends,
-and may be awaited from any other thread.
+"""The future of what was sent at once, one event or several. It is completed on the queue's thread,
+in the order of the sends, and may be awaited from any other thread.
 
 A sent event is the most frequent thing in a job, so its future and its envelope are one small
 object, without the lock that a general future carries.
@@ -23,8 +23,17 @@ class EventLost(EpochgateError):
 _PENDING = object()
 
 
+class Together(tuple[Any, ...]):
+    """Events that `SubtaskGateway.send_events` sends as one."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{self[0]!r} and {len(self) - 1} after it"
+
+
 class SendFuture:
-    """Says whether one event was handled by its subtask.
+    """Says whether one event was handled by its subtask, or all that were sent together.
 
     Completes exactly once: with None, or with EventLost. Callbacks run on the queue's thread.
     """

@@ -6,14 +6,14 @@ calls raise there fails the job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from epochgate.runtime.api.coordinator import RunningCoroutine
 from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.api.plain_values import PLAIN_TYPES, insist_on_plain_type
-from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.user_code import load
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Then = Callable[[Any, BaseException | None], None]
 
 
 class BoundGateway:
-    """The SubtaskGateway of one attempt; `send_event` enqueues the gateway machine's `send`."""
+    """The SubtaskGateway of one attempt, whose methods enqueue the gateway machine's `send`."""
 
     __slots__ = ("_post", "_send", "attempt", "subtask")
 
@@ -41,6 +41,19 @@ class BoundGateway:
             insist_on_plain_type(f"the event for subtask {self.subtask}", event)
         future = SendFuture(event)
         self._post(self._send, self.attempt, future)
+        return future
+
+    def send_events(self, events: Iterable[Any]) -> SendFuture:
+        """Enqueue the events as one; any thread."""
+        together = Together(events)
+        for event in together:
+            if type(event) not in PLAIN_TYPES:
+                insist_on_plain_type(f"an event for subtask {self.subtask}", event)
+        future = SendFuture(together)
+        if together:
+            self._post(self._send, self.attempt, future)
+        else:
+            future.complete()
         return future
 
 

@@ -11,7 +11,7 @@ RecreateOnResetOperatorCoordinator, which fences `failJob` alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from typing import Any
 
@@ -22,7 +22,7 @@ from epochgate.runtime.api.coordinator import (
     RunningCoroutine,
     SubtaskGateway,
 )
-from epochgate.runtime.api.send_future import EventLost, SendFuture
+from epochgate.runtime.api.send_future import EventLost, SendFuture, Together
 
 Then = Callable[[Any, BaseException | None], None]
 
@@ -142,6 +142,15 @@ class _FencedGateway:
         """
         if not self._context.is_quiesced:
             return self._gateway.send_event(event)
+        return self._unsent(event)
+
+    def send_events(self, events: Iterable[Any]) -> SendFuture:
+        """Send them as one, as `send_event` does."""
+        if not self._context.is_quiesced:
+            return self._gateway.send_events(events)
+        return self._unsent(Together(events))
+
+    def _unsent(self, event: Any) -> SendFuture:
         future = SendFuture(event)
         future.complete(
             EventLost(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from epochgate.runtime.api.receipts import Receipt
 from epochgate.runtime.api.reports import shortened
-from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.task_messages import MessageMalformed, MessageReader
 
@@ -68,6 +68,8 @@ class Tasks:
         message = ["event", coordinator, number, future.event]
         if isinstance(future.event, Receipt):
             message = ["receipt", coordinator, number, future.event.number]
+        elif isinstance(future.event, Together):
+            message = ["events", coordinator, number, future.event]
         self._transport.send(subtask, identity, message)
 
     def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:

@@ -18,7 +18,7 @@ from epochgate.runtime.api.dropped_state import insist_on_operators
 from epochgate.runtime.api.operator import FatalTaskError, OperatorContext, Program, Work
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
-from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, upgraded
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.closing import close_all
@@ -65,6 +65,7 @@ class Worker:
         self._queue = EventQueue(self._system, clock, self._journal)
         self._triggers = {tag: getattr(self._system.task, tag) for tag in DRIVER_TAGS}
         self._triggers["receipt"] = self._receive
+        self._triggers["events"] = self._receive_together
         self._receipts = [AwaitedReceipts() for _ in coordinators]
 
     @property
@@ -196,9 +197,16 @@ class Worker:
     def _receive(self, coordinator: int, number: int, receipt: int) -> None:
         self._system.task.event(coordinator, number, Receipt(receipt))
 
+    def _receive_together(self, coordinator: int, number: int, events: list[Any]) -> None:
+        self._system.task.event(coordinator, number, Together(events))
+
     def event(self, coordinator: int, number: int, event: Any) -> None:
         if isinstance(event, Receipt):
             self._receipts[coordinator].arrived(event)
+        elif isinstance(event, Together):
+            handle_event = self._operators[self.coordinators[coordinator]].handle_event
+            for one in event:
+                handle_event(one)
         else:
             self._operators[self.coordinators[coordinator]].handle_event(event)
         self._unconfirmed[coordinator] = number

@@ -244,5 +244,8 @@ class FaultyTransport(Transport):
 
 
 def _tag(message: Any) -> str:
-    """What a message begins with; what a task sends may have no form at all."""
-    return str(message[0]) if isinstance(message, list) and message else ""
+    """What a message begins with; what a task sends may have no form at all. Events that are sent
+    as one are struck as one event is.
+    """
+    tag = str(message[0]) if isinstance(message, list) and message else ""
+    return "event" if tag == "events" else tag

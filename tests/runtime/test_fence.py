@@ -156,6 +156,13 @@ def _send(replaced: Replaced) -> None:
         assert isinstance(sent.exception(), EventLost)
 
 
+def _send_several(replaced: Replaced) -> None:
+    if replaced.gateway is not None:
+        sent = replaced.gateway.send_events(["from the past", "this too"])
+        replaced.job.settle()
+        assert isinstance(sent.exception(), EventLost)
+
+
 EXPECTED: dict[type, dict[str, Callable[[Replaced], Any]]] = {
     CoordinatorContext: {
         "operator_id": shows("op", lambda it: it.old.operator_id),
@@ -213,6 +220,7 @@ EXPECTED: dict[type, dict[str, Callable[[Replaced], Any]]] = {
         "subtask": lambda it: it.gateway and it.gateway.subtask,
         "attempt": lambda it: it.gateway and it.gateway.attempt,
         "send_event": _send,
+        "send_events": _send_several,
     },
 }
 """What a member comes to for a coordinator that was replaced, beside reaching nothing."""

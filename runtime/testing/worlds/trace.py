@@ -188,6 +188,7 @@ def message(one: Any) -> str:
     tag, *arguments = one
     words: dict[str, Callable[[], str]] = {
         "event": lambda: f"event {_event(arguments[-1])}",
+        "events": lambda: f"{len(arguments[-1])} events, the first {_event(arguments[-1][0])}",
         "registered_event": lambda: f"event {_event(arguments[-1])}",
         "barrier": lambda: f"the barrier of checkpoint {arguments[0]}",
         "acknowledge": lambda: f"the acknowledgement of checkpoint {arguments[0]}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, cast
 
@@ -34,6 +34,11 @@ class HandGateway:
     def send_event(self, event: Any) -> SendFuture:
         self.sent.append(event)
         return SendFuture(event)
+
+    def send_events(self, events: Iterable[Any]) -> SendFuture:
+        together = list(events)
+        self.sent += together
+        return SendFuture(together)
 
     @property
     def splits(self) -> list[str]:
