@@ -37,7 +37,7 @@ def test_a_stopped_driver_whose_locks_were_forgotten_is_overtaken_and_ends(
     campaign: Campaign,
 ) -> None:
     lab = campaign.lab
-    campaign.failures += ["CheckpointStoreLost", "TargetTakenOver"]
+    campaign.failures += ["has lost the checkpoint directory", "TargetTakenOver"]
     lab.start_workers(*lab.workers, kind=MORE)  # the first driver has all executors there are
     [stopped] = lab.driver.signal(signal.SIGSTOP, DRIVER)
     lab.record("fault", name="locks_forgotten", host=lab.driver.name)
