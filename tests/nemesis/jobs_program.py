@@ -94,23 +94,24 @@ def _watched(spark: Any, settings: Settings) -> int:
             is_stopping = True
             for job in jobs.values():
                 job.stop()
-        _write_status(folder / "status.json", run_id, jobs)
         for name, job in jobs.items():
             if job.is_over and name not in over:
                 over.add(name)
                 result = job.wait()
                 record("ended", job=name, state=result.state, reason=result.reason)
+        # Afterwards: this process may be killed as soon as it has told that a job is over.
+        _write_status(folder / "status.json", run_id, jobs, over)
         time.sleep(LOOK_S)
     return 0
 
 
-def _write_status(path: Path, run_id: str, jobs: dict[str, Any]) -> None:
+def _write_status(path: Path, run_id: str, jobs: dict[str, Any], over: set[str]) -> None:
     told: dict[str, Any] = {"t": time.monotonic(), "run": run_id, "pid": os.getpid()}
     for name, job in jobs.items():
         status = job.status()
         tasks = [[task.state, task.host, task.pid, task.attempt] for task in status.tasks]
         last = status.last_checkpoint_id
-        told[name] = {"state": status.state, "last": last, "over": job.is_over, "tasks": tasks}
+        told[name] = {"state": status.state, "last": last, "over": name in over, "tasks": tasks}
     temporary = path.with_suffix(f".{os.getpid()}")
     temporary.write_text(json.dumps(told))
     temporary.rename(path)

@@ -38,6 +38,7 @@ def test_a_stopped_driver_whose_locks_were_forgotten_is_overtaken_and_ends(
 ) -> None:
     lab = campaign.lab
     campaign.failures += ["has lost the checkpoint directory", "TargetTakenOver"]
+    *_, last_commit = campaign.history.of("job:Committed")
     lab.start_workers(*lab.workers, kind=MORE)  # the first driver has all executors there are
     [stopped] = lab.driver.signal(signal.SIGSTOP, DRIVER)
     lab.record("fault", name="locks_forgotten", host=lab.driver.name)
@@ -53,9 +54,9 @@ def test_a_stopped_driver_whose_locks_were_forgotten_is_overtaken_and_ends(
     )
     campaign.make_well()
     campaign.judge()
-    history = campaign.history
-    overtaken = history.runs()[-2]
-    ended = {line["job"]: line["state"] for line in history.of("ended", run=overtaken)}
+    ended = {
+        line["job"]: line["state"] for line in campaign.history.of("ended", run=last_commit["run"])
+    }
     assert ended == {"ingest": "failed", "updates": "failed"}
     lab.kill_driver()  # the next test wants the usual ports, and the usual workers
     for host in lab.workers:
