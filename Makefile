@@ -23,7 +23,7 @@ UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-deep conformance venv bench bench-checker soak fuzz draw format lock
+.PHONY: help run test check lint mutants check-deep conformance venv bench bench-checker soak fuzz draw format lock
 .PHONY: versions clean postgres nemesis netfilter
 
 help: ## say what each target does
@@ -32,15 +32,20 @@ help: ## say what each target does
 run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
 	@$(RUN) -m epochgate demo
 
-test: $(STAMP) $(CLASSES) postgres ## run the tests (about ten minutes on two cores)
+test: $(STAMP) $(CLASSES) postgres ## run the tests (about eight minutes on two cores)
 	@$(IN_MEMORY) $(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
-check: $(STAMP) ## formatting, lint, types, import order, stale diagrams
+check: lint mutants ## both of the following
+
+lint: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -m ruff format --check
 	$(RUN) -m ruff check
 	$(RUN) -m mypy
 	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
 	$(RUN) -m epochgate draw --check
+
+mutants: $(STAMP) ## break rows and bodies of the machines: checker and tests must find each (a sample)
+	@$(IN_MEMORY) $(RUN) -m pytest -m mutants --timeout 600 $(SHARED) tests/mutation
 
 venv: $(STAMP) ## make .venv and install everything into it, once
 

@@ -119,6 +119,9 @@ def test_the_table_grows_between_two_levels_too(engine: str) -> None:
 
 
 LARGE = (
+    "choosing.chosen_twice",
+    "choosing.earlier_state",
+    "choosing.nothing_restored",
     "commit.work_in_the_way",
     "planning.filter_looked_up",
     "planning.filter_of_an_earlier_batch",

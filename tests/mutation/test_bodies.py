@@ -36,7 +36,7 @@ def sample() -> list[BodyMutant]:
     return [next(some) for some in left]
 
 
-@pytest.mark.slow
+@pytest.mark.mutants
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_broken_body_is_found_by_the_checker_and_by_the_runtime(

@@ -18,7 +18,7 @@ Record = Callable[[str, object], None]
 PARTS = 2
 """Into which each machine's mutants are dealt, so that processes can share them."""
 SAMPLE = 5
-"""Of each machine, in `make test`."""
+"""Of each machine, in `make mutants`."""
 SAID_OTHERWISE = (
     "lifecycle: attempt_left from restarting, finishing, failing, canceling when "
     "is_last_leaving: without settle_down",
@@ -48,7 +48,7 @@ def sample(machine: str) -> list[Mutant]:
     return list(islice((m for m in chain(apart, others) if not m.refusal), SAMPLE))
 
 
-@pytest.mark.slow
+@pytest.mark.mutants
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_broken_row_is_found_by_the_checker_and_by_the_runtime(
     machine: str, record_property: Record
