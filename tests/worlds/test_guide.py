@@ -48,6 +48,29 @@ def test_the_first_example_without_its_line_fails_with_the_report_of_the_guide()
     assert f"```text\n{failed.value}\n```" in GUIDE
 
 
+TICKETS = "def test_each_ticket_is_printed_once("
+
+
+def test_the_coordinator_that_takes_back_what_it_gave_passes() -> None:
+    shown(TICKETS)["test_each_ticket_is_printed_once"]()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        ("self.free += [one[0] for one in self.given if is_lost(*one)]", "pass"),
+        ("epoch >= checkpoint_id\n", "epoch > checkpoint_id\n"),
+        ("self.epoch = checkpoint_id    #", "pass    #"),
+        ("del self.printed[: self.handed_over[checkpoint_id]]", "self.printed.clear()"),
+    ],
+    ids=["taken back", "given since", "the epoch", "handed over again"],
+)
+def test_without_one_of_its_lines_a_ticket_is_lost(changed: tuple[str, str]) -> None:
+    wrong = shown(TICKETS, changed=changed)
+    with pytest.raises(SimulationFailed, match="AssertionError"):
+        wrong["test_each_ticket_is_printed_once"]()
+
+
 def test_the_suites_of_the_guide_pass_for_what_is_right() -> None:
     known = {**shown(FIRST), "Numbers": Numbers}
     for test in ("test_rules_agree", "test_numbers_are_read_once", "test_every_number_is_doubled"):
