@@ -24,7 +24,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-h
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint mutants check-deep conformance venv bench bench-checker soak fuzz draw format lock
-.PHONY: versions clean postgres nemesis netfilter
+.PHONY: versions clean postgres nemesis netfilter bench-flink
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -55,12 +55,15 @@ bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it in
 bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed if it is missing
 	@$(RUN) -m epochgate bench checker --write
 
+bench-flink: $(STAMP) $(FLINK_STAMP) ## measure beside Flink 2.3.0, and write it into docs/flink.md (needs a JDK)
+	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) $(RUN) -m epochgate.benchmarks.flink --write
+
 check-deep: $(STAMP) $(CLASSES) postgres ## every system at its full bounds, and whatever else takes a while
 	@$(RUN) -m pytest -m deep --timeout 1800 $(SHARED)
 
 conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2.3.0 (needs a JDK)
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) \
-		$(RUN) -m pytest -m conformance --timeout 900 tests/conformance
+		$(RUN) -m pytest -m conformance --timeout 900 tests/conformance tests/benchmarks
 
 versions: ## start jobs on every version of Spark and Python that there is (half an hour, 12 GB)
 	@$(PYTHON) -m tests.versions.environments

@@ -2,14 +2,20 @@
 
 Everything but Spark is the real thing: the server and its frames, the queue's thread, and in each
 process the same `run_task` that a Spark worker runs. A process that dies is not replaced.
+Processes are started a few at a time: hundreds that start at once on a few cores do not come
+through the handshake in time. With `preloaded` modules they are forked from a process that has
+them, as the workers of Spark are.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import pickle
-from collections.abc import Callable
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from multiprocessing.context import ForkServerContext, SpawnContext
 from typing import Any
 
 from epochgate.runtime import Program, TaskInbox, Transport
@@ -21,6 +27,7 @@ from epochgate.spark.wire.certificate import new_credentials
 
 HOST = "127.0.0.1"
 LEAVE_TIMEOUT_S = 5.0
+STARTING_MAX = 8
 
 
 class LoopbackTransport(Transport):
@@ -35,6 +42,7 @@ class LoopbackTransport(Transport):
         run_id: str,
         tracing: Tracing | None = None,
         is_private: bool = False,
+        preloaded: Sequence[str] = (),
     ) -> None:
         key, credentials = new_key(), new_credentials() if is_private else None
         self._server = TaskServer(key=key, credentials=credentials, host=HOST, listener=self)
@@ -54,6 +62,13 @@ class LoopbackTransport(Transport):
         self._inbox: TaskInbox | None = None
         self._connections: dict[int, Connection] = {}
         self._unsent: dict[int, list[Message]] = {}
+        self._context: ForkServerContext | SpawnContext = multiprocessing.get_context("spawn")
+        if preloaded:
+            self._context = multiprocessing.get_context("forkserver")
+            self._context.set_forkserver_preload(["__main__", *preloaded])
+        self._starting = threading.Lock()
+        self._not_started: deque[int] = deque()
+        self._not_connected = 0
         self.processes: list[multiprocessing.process.BaseProcess] = []
 
     # the transport, on the queue's thread
@@ -65,15 +80,26 @@ class LoopbackTransport(Transport):
         self._settings["port"] = self._server.address[1]
 
     def deploy(self, subtask: int, attempt: int) -> None:
-        """Start a process."""
-        process = multiprocessing.get_context("spawn").Process(
-            target=run_task,
-            args=(self._settings,),
-            kwargs={"subtask": subtask, "task_attempt_id": len(self.processes)},
-            daemon=True,
-        )
-        process.start()
-        self.processes.append(process)
+        """Start a process, behind those that have not connected yet."""
+        with self._starting:
+            self._not_started.append(subtask)
+        self._start_some()
+
+    def _start_some(self) -> None:
+        with self._starting:
+            while self._not_started and self._not_connected < STARTING_MAX:
+                self._not_connected += 1
+                process = self._context.Process(
+                    target=run_task,
+                    args=(self._settings,),
+                    kwargs={
+                        "subtask": self._not_started.popleft(),
+                        "task_attempt_id": len(self.processes),
+                    },
+                    daemon=True,
+                )
+                process.start()
+                self.processes.append(process)
 
     def send(self, subtask: int, identity: int, message: Message) -> None:
         """Keep the message for the next frame."""
@@ -106,6 +132,9 @@ class LoopbackTransport(Transport):
         """Pass on that a process is there."""
         self._connections[hello["identity"]] = connection
         self._told().connected(hello["subtask"], hello["identity"])
+        with self._starting:
+            self._not_connected = max(0, self._not_connected - 1)
+        self._start_some()
 
     def received(self, connection: Connection, messages: list[Message]) -> None:
         """Pass on what it says."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
@@ -54,13 +54,20 @@ class Watcher(OperatorCoordinator):
             self._heard_s[subtask] = time.perf_counter()
             self._changed.notify_all()
 
-    def wait_for(self, subtasks: list[int], since_s: float) -> float:
+    def wait_for(
+        self, subtasks: Collection[int], since_s: float, timeout_s: float = WAIT_S
+    ) -> float:
         """Return when the last of `subtasks` was heard of after `since_s`. Raises NotRecovered."""
+
+        def missing() -> list[int]:
+            return [s for s in subtasks if self._heard_s.get(s, 0.0) <= since_s]
+
         with self._changed:
-            if not self._changed.wait_for(
-                lambda: all(self._heard_s.get(s, 0.0) > since_s for s in subtasks), WAIT_S
-            ):
-                raise NotRecovered(f"subtasks {subtasks} did not all come back within {WAIT_S} s")
+            if not self._changed.wait_for(lambda: not missing(), timeout_s):
+                raise NotRecovered(
+                    f"{len(missing())} of {len(subtasks)} subtasks did not come back within "
+                    f"{timeout_s:g} s, the first of them {missing()[0]}"
+                )
             return max(self._heard_s[s] for s in subtasks)
 
 

@@ -172,7 +172,7 @@ def conversation(program: Sequence[str], text: str, side: str) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """Print a hazard's conversation, as the module's docstring says; the exit code.
 
-    Raises UsageError and OracleUnavailable for what is missing or unreadable.
+    Raises UsageError and FlinkUnavailable for what is missing or unreadable.
     """
     mine, program = list(arguments), []
     if "--" in mine:

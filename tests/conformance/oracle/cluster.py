@@ -11,20 +11,20 @@ import os
 import subprocess
 import tempfile
 
-from tests.conformance.oracle.oracle import HERE, VENV, OracleEnded, command
+from epochgate.benchmarks.flink.installation import logging_jars
+from tests.conformance.oracle.oracle import HERE, OracleEnded, command
 
 CLUSTER_TIMEOUT_S = 100
-LOGGING = "lib/python*/site-packages/pyflink/lib/log4j-*.jar"
 
 
 def cluster_lines(hazard: str) -> list[str]:
     """The lines that the hazard's program prints, and `exit code N` if the process ends so.
 
     `log ERROR` with the class of an exception is what Flink logs. Flink's fatal exit is code 239.
-    Raises OracleUnavailable, and OracleEnded if the program takes longer than CLUSTER_TIMEOUT_S.
+    Raises FlinkUnavailable, and OracleEnded if the program takes longer than CLUSTER_TIMEOUT_S.
     """
     java, *options, _, class_path, program = command(exits=True, program="JobOracle")
-    jars = [class_path, *map(str, sorted(VENV.glob(LOGGING)))]
+    jars = [class_path, *map(str, logging_jars())]
     parts = [*options, "-cp", os.pathsep.join(jars), program, hazard]
     try:
         with tempfile.TemporaryDirectory() as folder:  # for the savepoints, and what Flink unpacks

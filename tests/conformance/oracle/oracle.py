@@ -1,7 +1,8 @@
 """Flink's real holder and gateways behind a line protocol, as a child process.
 
-Decides where the jar and the compiler are, and how lines and answers pair up. What the classes do
-is theirs; how they are driven, and what stands around them, is in HolderOracle.java beside this.
+Decides how lines and answers pair up, and where compiled classes are kept; where the jar and the
+compiler are is in `epochgate.benchmarks.flink.installation`. What the classes do is theirs; how
+they are driven, and what stands around them, is in HolderOracle.java beside this.
 Runs in the process of the tests, with one JVM as its child; the child ends with the context.
 
     with FlinkOracle() as oracle:
@@ -21,63 +22,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Self
 
+from epochgate.benchmarks.flink.installation import (
+    VENV,
+    compile_java,
+    flink_jar,
+    java,
+    java_compiler,
+)
 from epochgate.errors import EpochgateError
 
 HERE = Path(__file__).parent
-VENV = Path(os.environ.get("EPOCHGATE_CONFORMANCE_VENV", HERE.parents[2] / ".venv-conformance"))
-JAR_PATTERN = "lib/python*/site-packages/pyflink/lib/flink-dist-2.3.0.jar"
 PACKAGE = "org.apache.flink.runtime.operators.coordination"
 # A batch is written whole before its answers are read, so it has to fit into a pipe.
 BATCH_BYTES_MAX = 16_384
-COMPILE_TIMEOUT_S = 120
 ANSWER_TIMEOUT_S = 100.0
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx512m")
-
-
-class OracleUnavailable(EpochgateError):
-    """The jar or a JDK is missing, or the oracle does not compile."""
 
 
 class OracleEnded(EpochgateError):
     """The oracle's process ended, or was ended for taking too long, before it had answered."""
 
 
-def flink_jar() -> Path:
-    """The one jar that is the oracle's class path.
-
-    Raises OracleUnavailable if `make conformance` has not installed it.
-    """
-    found = sorted(VENV.glob(JAR_PATTERN))
-    if not found:
-        raise OracleUnavailable(
-            f"there is no {JAR_PATTERN} in {VENV}, which the package apache-flink-libraries==2.3.0 "
-            f"brings: `make conformance` makes that environment (the package has 329 MB)"
-        )
-    return found[0]
-
-
-def java_compiler() -> str:
-    """The path of `javac`: that of JAVA_HOME before that on PATH.
-
-    Raises OracleUnavailable if there is none.
-    """
-    home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "javac").is_file():
-        return str(Path(home) / "bin" / "javac")
-    found = shutil.which("javac")
-    if found is None:
-        raise OracleUnavailable(
-            f"no javac under JAVA_HOME ({home or 'not set'}) and none on PATH: the oracle is "
-            f"compiled on the spot, so a JDK of 17 or newer is needed (a Java runtime is not "
-            f"enough); install one, on Debian and Ubuntu openjdk-17-jdk-headless, or set JAVA_HOME"
-        )
-    return found
-
-
 def compiled() -> Path:
     """The folder of compiled classes: `oracle` and `without_exit`; compiles them if they changed.
 
-    Raises OracleUnavailable with the compiler's words.
+    Raises FlinkUnavailable with the compiler's words.
     """
     jar, compiler = flink_jar(), java_compiler()
     sources = sorted(HERE.rglob("*.java"))
@@ -91,8 +60,8 @@ def compiled() -> Path:
     aside = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         classes, replaced = aside / "oracle", aside / "without_exit"
-        _compile(compiler, str(jar), classes, [s for s in sources if s.parent == HERE])
-        _compile(compiler, str(classes), replaced, [s for s in sources if s.parent != HERE])
+        compile_java(str(jar), classes, [s for s in sources if s.parent == HERE])
+        compile_java(str(classes), replaced, [s for s in sources if s.parent != HERE])
         try:
             aside.rename(folder)
         except OSError:
@@ -103,41 +72,24 @@ def compiled() -> Path:
     return folder
 
 
-def _compile(compiler: str, class_path: str, target: Path, sources: Sequence[Path]) -> None:
-    command = [compiler, "-nowarn", "-XDignore.symbol.file", "-encoding", "UTF-8"]
-    command += ["-cp", class_path, "-d", str(target), *map(str, sources)]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as problem:
-        raise OracleUnavailable(f"{compiler} did not run: {problem}") from problem
-    if done.returncode != 0:
-        raise OracleUnavailable(
-            f"{compiler} refused the oracle, which is written for Java 17 and Flink 2.3.0:\n"
-            f"{done.stdout}{done.stderr}"
-        )
-
-
 def command(*, exits: bool = False, program: str = "HolderOracle") -> list[str]:
     """The command that starts the oracle: lines in, for each its answer and a line `.` out.
 
     With `exits`, the process ends where Flink's does (exit code 239, -17 in Flink); without, it
     answers `EXC exit -17` and then waits for `new`.
-    Raises OracleUnavailable.
+    Raises FlinkUnavailable.
     """
     folder = compiled()
     parts = [] if exits else [folder / "without_exit"]
     class_path = os.pathsep.join(map(str, [*parts, folder / "oracle", flink_jar()]))
-    java = Path(java_compiler()).with_name("java")  # not another one, which may be older
-    return [str(java), *JVM_OPTIONS, "-cp", class_path, f"{PACKAGE}.{program}"]
+    return [java(), *JVM_OPTIONS, "-cp", class_path, f"{PACKAGE}.{program}"]
 
 
 class FlinkOracle:
     """A running oracle; as a context manager it starts and ends the process. `program` is one of
     the classes beside this that answer lines.
 
-    Raises OracleUnavailable when it is entered and something is missing.
+    Raises FlinkUnavailable when it is entered and something is missing.
     """
 
     def __init__(self, program: str = "HolderOracle") -> None:

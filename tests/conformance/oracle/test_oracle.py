@@ -37,7 +37,7 @@ def said_with(environment: dict[str, str]) -> str:
 
 def test_without_the_jar_it_says_which_command_brings_it() -> None:
     said = said_with({"EPOCHGATE_CONFORMANCE_VENV": os.devnull})
-    assert "OracleUnavailable" in said
+    assert "FlinkUnavailable" in said
     assert "`make conformance`" in said
 
 
