@@ -218,7 +218,9 @@ def jvm(classes: Path, program: list[str]) -> list[str]:
     opened = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in OPENED]
     class_path = os.pathsep.join(map(str, [classes, flink_jar(), *logging_jars()]))
     log_settings = f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}"
-    return [java(), HEAP, *opened, log_settings, "-cp", class_path, *program]
+    folder_of_temporaries = f"-Djava.io.tmpdir={classes.parent / 'tmp'}"
+    options = [HEAP, *opened, log_settings, folder_of_temporaries]
+    return [java(), *options, "-cp", class_path, *program]
 
 
 @contextmanager

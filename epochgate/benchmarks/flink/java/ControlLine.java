@@ -42,11 +42,10 @@ final class ControlLine extends Thread {
     @Override
     public void run() {
         try (Socket connected = new Socket(InetAddress.getLoopbackAddress(), port);
-                BufferedReader lines =
-                        new BufferedReader(
-                                new InputStreamReader(connected.getInputStream(), StandardCharsets.UTF_8));
-                PrintWriter answers =
-                        new PrintWriter(connected.getOutputStream(), true, StandardCharsets.UTF_8)) {
+                BufferedReader lines = new BufferedReader(new InputStreamReader(
+                        connected.getInputStream(), StandardCharsets.UTF_8));
+                PrintWriter answers = new PrintWriter(
+                        connected.getOutputStream(), true, StandardCharsets.UTF_8)) {
             socket = connected;
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 answers.println(answer(line));

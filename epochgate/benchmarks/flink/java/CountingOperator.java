@@ -93,7 +93,8 @@ final class CountingOperator extends AbstractStreamOperator<Long>
         }
 
         @Override
-        public OperatorCoordinator.Provider getCoordinatorProvider(String name, OperatorID operator) {
+        public OperatorCoordinator.Provider getCoordinatorProvider(
+                String name, OperatorID operator) {
             return new MeasuringCoordinator.Provider(operator, controlPort, inFlight);
         }
     }

@@ -5,7 +5,7 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.GlobalConfiguration;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
-import org.apache.flink.streaming.api.functions.source.legacy.SourceFunction;
+import org.apache.flink.streaming.api.functions.source.legacy.ParallelSourceFunction;
 
 /**
  * The job that is measured: a source that emits nothing, chained to an operator with a coordinator.
@@ -35,14 +35,12 @@ public final class EventJob {
     }
 
     /** Emits nothing until it is canceled. */
-    public static final class SilentSource
-            implements org.apache.flink.streaming.api.functions.source.legacy
-                    .ParallelSourceFunction<Long> {
+    public static final class SilentSource implements ParallelSourceFunction<Long> {
         private transient CountDownLatch end;
         private volatile boolean isCanceled;
 
         @Override
-        public void run(SourceFunction.SourceContext<Long> context) throws Exception {
+        public void run(SourceContext<Long> context) throws Exception {
             synchronized (this) {
                 end = new CountDownLatch(1);
             }

@@ -36,7 +36,8 @@ final class Heard {
             while (moments[subtask] <= begun) {
                 long left = deadline - System.nanoTime();
                 if (left <= 0) {
-                    throw new TimeoutException("subtask " + subtask + " did not answer in " + WAIT_S + " s");
+                    throw new TimeoutException(
+                            "subtask " + subtask + " did not answer within " + WAIT_S + " s");
                 }
                 TimeUnit.NANOSECONDS.timedWait(this, left);
             }

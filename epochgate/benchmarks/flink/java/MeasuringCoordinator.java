@@ -32,9 +32,6 @@ final class MeasuringCoordinator implements OperatorCoordinator {
     private final Map<Integer, SubtaskGateway> gateways = new ConcurrentHashMap<>();
     private final Heard heard;
 
-    /** Reads of the main thread alone, while a load runs. */
-    private volatile boolean isLoaded;
-
     private volatile Runnable onAnswer = () -> {};
     private Stream load;
 
@@ -99,8 +96,8 @@ final class MeasuringCoordinator implements OperatorCoordinator {
     }
 
     /**
-     * Sends events in the coordinator's calls, on the main thread, and returns the seconds until all
-     * were confirmed and until all were handled.
+     * Sends events in the coordinator's calls, on the main thread, and returns the seconds until
+     * all were confirmed and until all were handled.
      */
     double[] streamInCalls(long events) throws Exception {
         long begun = System.nanoTime();
@@ -277,7 +274,9 @@ final class MeasuringCoordinator implements OperatorCoordinator {
             int target = order == ANSWER ? (int) unsent - 1 : subtask;
             unsent--;
             underWay++;
-            gateways.get(target).sendEvent(order).whenComplete((done, error) -> next(subtask, error));
+            gateways.get(target)
+                    .sendEvent(order)
+                    .whenComplete((done, error) -> next(subtask, error));
         }
 
         private void next(int subtask, Throwable error) {

@@ -1,5 +1,6 @@
 package headtohead;
 
+import java.util.Arrays;
 import org.apache.flink.runtime.operators.coordination.OperatorEvent;
 
 /** What the coordinator sends and the operator answers with, of the same content as epochgate's. */
@@ -13,7 +14,7 @@ record Order(String kind, String path, int rowGroup, int rows, byte[] payload)
 
     static Order of(String kind) {
         byte[] payload = new byte[PAYLOAD_BYTES];
-        java.util.Arrays.fill(payload, (byte) 'x');
+        Arrays.fill(payload, (byte) 'x');
         return new Order(kind, "/data/part-00017.parquet", 12, 65_536, payload);
     }
 }
