@@ -77,9 +77,10 @@ class Planning:
         self._system.bind("batch_plan", "store", self)
         self._enumerator: Choosing | None = None
         self._listed: list[int] = []
-        self._filter: SplitFilter | None = None
+        self._filters: dict[int, SplitFilter | None] = {}
+        """The filter that was read last, by its version; the machine says which one prunes."""
         self._taken = Taken()
-        """For the plan that is being made, by the filter."""
+        """For the plan that is being made."""
         self._found: list[PlannedBatch] = []
         """The batches that are being read."""
         self._outcome: bool | EpochgateError = NO_OUTCOME
@@ -143,13 +144,15 @@ class Planning:
 
     def consult(self, _: int, batch: int) -> None:
         with self._answered() as machine:
-            self._filter = self._newest_filter()
-            machine.newest(0 if self._filter is None else self._filter.version)
+            newest = self._newest_filter()
+            version = 0 if newest is None else newest.version
+            self._filters = {version: newest}
+            machine.newest(version)
 
     def choose(self, _: int, batch: int, version: int) -> None:
         assert self._enumerator is not None, "an enumerator was made"
         with self._answered() as machine:
-            self._taken = self._enumerator.take(self._filter)
+            self._taken = self._enumerator.take(self._filters[version])
             if self._taken.splits:
                 machine.chosen()
             elif self._taken.pruned:
@@ -162,7 +165,8 @@ class Planning:
         try:
             state_version, state = self._enumerator.state(batch)
             packed = pack(state, "the state of the enumerator")
-            made = PlannedBatch(batch, self._taken.splits, self._filter, self._taken.pruned)
+            by, taken = self._filters[version], self._taken
+            made = PlannedBatch(batch, taken.splits, by, taken.pruned)
             entry = made.to_entry(state_version, packed)
         except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
             self._error = error

@@ -22,7 +22,12 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".venv-versions"
 TOOLS = ("hypothesis>=6.150", "pytest>=9", "pytest-timeout>=2.4")
-CONNECT = ("googleapis-common-protos>=1.71", "grpcio>=1.76", "grpcio-status>=1.76")
+CONNECT = (
+    "googleapis-common-protos>=1.71",
+    "grpcio>=1.76",
+    "grpcio-status>=1.76",
+    "zstandard>=0.25",
+)
 TEST_TIMEOUT_S = 180
 
 

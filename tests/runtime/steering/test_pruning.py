@@ -111,6 +111,21 @@ def test_of_two_drivers_that_prune_one_batch_differently_the_first_counts(tmp_pa
     assert kept(tmp_path) == [([2, 3], ["0", "1"])]
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_what_a_plan_has_pruned_whose_answer_was_lost_is_pruned_by_one_plan(
+    tmp_path: Path, moment: str
+) -> None:
+    store, source, least = Watched(entries_in(tmp_path)), Numbers(2), Least(9)
+
+    def lose() -> None:
+        raise OSError(errno.ETIMEDOUT, "no answer")
+
+    setattr(store, moment, once(lose, "create"))
+    one = driver(store, source, newest=least)
+    assert [one.has_batch(batch) for batch in (1, 2)] == [True, False]
+    assert kept(tmp_path) == [([], ["0", "1"])]
+
+
 def test_while_the_filter_cannot_be_read_nothing_is_planned_and_no_split_is_lost(
     tmp_path: Path,
 ) -> None:

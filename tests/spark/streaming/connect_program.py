@@ -1,5 +1,5 @@
-"""The sink, frames, `once` and a control through a server of Spark Connect, which pyspark brings:
-`python connect_program.py ROOT`. Writes what it has seen as JSON.
+"""The sink, frames, `once`, a control and one with a coordinator through a server of Spark Connect,
+which pyspark brings: `python connect_program.py ROOT`. Writes what it has seen as JSON.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from epochgate.runtime.steering import QueryUnknown
 from epochgate.spark.streaming import Control, DirectoryLedger, NoQuery, once, register
+from tests.spark.streaming.coordinated_program import control_in
 from tests.spark.streaming.queries import Numbers
 
 STARTS = 6
@@ -38,6 +39,7 @@ def main(root: Path) -> None:
 
     seen |= guarded_calls(root, spark, query)
     seen |= steered_batches(root, spark, query)
+    seen |= chosen_batches(root / "coordinated", spark)
     (root / "seen.json").write_text(json.dumps(seen))
     spark.stop()
 
@@ -76,10 +78,7 @@ def steered_batches(root: Path, spark: Any, query: Numbers) -> dict[str, Any]:
     forget_end(checkpoint, last)
     query.add_files(1)
     batches.append(run(query, spark, steered, checkpoint))
-    limits = [
-        sorted({json.loads(line)["of"] for f in of.glob("*.json") for line in f.open()})
-        for of in sorted(out.iterdir())
-    ]
+    limits = limits_in(out)
     query.add_files(1)
     told = refusal(query, spark, control.apply(write), checkpoint)
     metrics = control.metrics()
@@ -90,6 +89,44 @@ def steered_batches(root: Path, spark: Any, query: Numbers) -> dict[str, Any]:
         "metrics": {name: metrics[name] for name in ("decisions_kept", "pending", "updated")},
         "without a checkpoint": QueryUnknown.__name__ in told,
     }
+
+
+def chosen_batches(folder: Path, spark: Any) -> dict[str, Any]:
+    """What a coordinator, which lives in the server's worker, chooses for batches of which one runs
+    again in another worker.
+    """
+    query, control = Numbers(folder, "delta"), control_in(folder)
+    query.add_files(2)
+
+    def write(df: Any, batch: int, values: dict[str, Any]) -> int:
+        marked = df.selectExpr("id", f"{values['limit']} as of")
+        marked.write.mode("overwrite").json(str(query.target / str(batch)))
+        rows: int = df.count()
+        return rows
+
+    chosen = control.apply(write, checkpoint=str(query.checkpoint))
+    batches = [run(query, spark, chosen, query.checkpoint)]
+    query.forget_end(1)
+    query.add_files(1)
+    batches.append(run(query, spark, chosen, query.checkpoint))
+    return {
+        "chosen": batches,
+        "chosen limits": limits_in(query.target),
+        "decided limits": [one.value["limit"] for one in control.history()],
+        "calls of the coordinator": [
+            call
+            for call, _ in map(json.loads, (folder / "calls").read_text().splitlines())
+            if call[0] in ("start", "choose")
+        ],
+    }
+
+
+def limits_in(out: Path) -> list[list[int]]:
+    """Those of the rows of each batch, in the order of batches."""
+    return [
+        sorted({json.loads(line)["of"] for file in of.glob("*.json") for line in file.open()})
+        for of in sorted(out.iterdir())
+    ]
 
 
 def run(query: Numbers, spark: Any, function: Any, checkpoint: Path) -> list[int]:

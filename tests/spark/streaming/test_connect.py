@@ -12,6 +12,7 @@ import pytest
 
 from epochgate.spark.home import make_spark_home
 from epochgate.spark.java import use_java
+from tests.spark.streaming.queries import ROWS_PER_FILE
 
 pytestmark = [
     pytest.mark.spark,
@@ -53,4 +54,14 @@ def test_each_batch_is_there_once_through_a_server_of_spark_connect(tmp_path: Pa
         "in force from": 4,
         "metrics": {"decisions_kept": 5, "pending": 0, "updated": 1},
         "without a checkpoint": True,
+        "chosen": [[0, 1], [1, 2]],
+        "chosen limits": [[899], [898], [897]],
+        "decided limits": [899, 898, 897],
+        "calls of the coordinator": [
+            ["start", 0],
+            ["choose", 0, None],
+            ["choose", 1, ROWS_PER_FILE],
+            ["start", 2],
+            ["choose", 2, ROWS_PER_FILE],
+        ],
     }

@@ -92,6 +92,8 @@ def test_a_batch_whose_driver_is_killed_before_it_runs_has_what_was_decided(
     assert control.effective_from() == 2
 
 
+@pytest.mark.versions
+@pytest.mark.timeout(300)
 def test_a_coordinator_chooses_once_for_each_batch_though_its_driver_is_killed_in_one(
     spark: Any, tmp_path: Path
 ) -> None:

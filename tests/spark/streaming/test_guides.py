@@ -74,6 +74,7 @@ def test_the_control_of_the_guide_prunes_a_source(
 
 
 @pytest.mark.spark
+@pytest.mark.versions
 def test_the_coordinator_of_the_guide_chooses(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
