@@ -1,11 +1,14 @@
-"""Where the tasks of a job may run: hosts from which the driver cannot be reached are avoided.
+"""Where the tasks of a job may run: hosts that cannot reach the driver, or fall silent, are avoided.
 
 Spark gives a task that has failed the next free slot, which may be on the same host again. Decides
 that an attempt on a host that is suspect is turned away, before it has tried, while another host
 has a free slot; that it may try where none has; that a host is trusted again once a process from
 there has spoken; and what a process that does not come means: where the subtask has never had one the
 job is given up, since the set-up is at fault, and else the restart strategy is asked, once for each
-time limit that passes::
+time limit that passes. A process that falls silent is ended, and its host is suspect: Python may be
+stopped on all of it. Where Spark's executor does not answer to that either, and no other process is
+heard from the host, the host is lost: Spark is to give the executor up, and not to wait for its own
+time limits::
 
     host 1    attempt 4  missed          attempt 6  turned away
     host 2                                                        attempt 7  reached
@@ -45,6 +48,9 @@ class PlacementPort(Port):
     def turn_away(self, host: int, attempt: Opaque) -> None:
         """End this attempt at once: Spark gives its successor another slot, or this one again."""
 
+    def remove_executor(self, host: int, attempt: Opaque) -> None:
+        """Take the executor of this attempt for lost: Spark runs its tasks again elsewhere."""
+
     def avoid(self, host: int) -> None:
         """The host is suspect from now on."""
 
@@ -81,6 +87,8 @@ class Placement(Machine):
     landed: Trigger
     missed: Trigger
     reached: Trigger
+    silenced: Trigger
+    unanswered: Trigger
     failing: Trigger
     overdue: Trigger
 
@@ -110,6 +118,16 @@ class Placement(Machine):
         Row("reached",    GOING_ON, PLACING,  "is_suspect",
             "note_process, trust", "the driver can be reached from there again"),
 
+        Row("silenced",   GOING_ON, STAY,     "not is_suspect",
+            "suspect, turn_away", "a process there is silent: it is ended, and its successor goes elsewhere"),
+        Row("silenced",   GOING_ON, STAY,     "is_suspect",
+            "turn_away",          "one more process there is silent: it is ended"),
+
+        Row("unanswered", GOING_ON, STAY,     "not is_heard",
+            "remove_executor",    "neither processes nor executor answer: the host is lost"),
+        Ignore("unanswered", GOING_ON,        "is_heard",
+                                  "another process of the host is heard: its executor may be slow"),
+
         Row("failing",    GOING_ON, GIVEN_UP, "not has_had_processes",
             "give_up",            "no process has ever come, and tasks fail: the set-up is at fault"),
         Ignore("failing", GOING_ON,           "has_had_processes",
@@ -130,6 +148,9 @@ class Placement(Machine):
             h != host and self.rooms[h] and not self.suspects[h] for h in range(self.system.hosts)
         )
 
+    def is_heard(self, host: int, attempt: Opaque, is_heard: bool) -> bool:
+        return is_heard
+
     def has_had_processes(self) -> bool:
         return self.has_come
 
@@ -141,6 +162,9 @@ class Placement(Machine):
 
     def turn_away(self, host: int, attempt: Opaque) -> None:
         self.spark.turn_away(host, attempt)
+
+    def remove_executor(self, host: int, attempt: Opaque) -> None:
+        self.spark.remove_executor(host, attempt)
 
     def tell_stranded(self, host: int) -> None:
         self.spark.strand(host)

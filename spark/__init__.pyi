@@ -8,3 +8,4 @@ from epochgate.spark.session import (
     local_session as local_session,
     validate_session as validate_session,
 )
+from epochgate.spark.wire import Detection as Detection

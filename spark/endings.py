@@ -85,6 +85,10 @@ class Endings:
         """End a process unless another has come in its place by then."""
         self._expected.put(_Succession(process, time.monotonic() + within_s, reason))
 
+    def nudge(self) -> None:
+        """Let the thread that makes the calls into the JVM look at what else there is to do."""
+        self._kills.put(None)
+
     def stop(self) -> None:
         """Let the threads that wait for something to do go on."""
         self._kills.put(None)

@@ -44,6 +44,7 @@ from epochgate.spark.program_pickling import pickled
 from epochgate.spark.session import validate_session
 from epochgate.spark.slots import task_slots, too_few_slots
 from epochgate.spark.transport import SparkTransport
+from epochgate.spark.wire import DETECTION, Detection
 
 LEAVE_PATIENCE_S: Final = 60.0
 SLOTS_PATIENCE_S: Final = 30.0
@@ -216,8 +217,9 @@ def run_job(
     by_value: Sequence[ModuleType] = (),
     port: int = 0,
     wire: Wire = "auto",
-    heartbeat_interval_s: float = 1.0,
+    heartbeat_interval_s: float = 0.5,
     heartbeat_timeout_s: float = 10.0,
+    detection: Detection = DETECTION,
     process_timeout_s: float = 60.0,
     listeners: Sequence[JobListener] = (),
     has_history: bool = True,
@@ -232,17 +234,16 @@ def run_job(
     store, committer: closed at the end of the job. after_commit: called for visible checkpoints.
     batch_states: operator id -> `JobHandle.request_batch_snapshot` of an earlier job, from which
     its coordinator starts if no checkpoint is restored. from_savepoint: a savepoint of this job,
-    for an empty `store` or one begun with it. port: of the driver, at spark.driver.bindAddress,
-    0 for any; tasks connect to spark.driver.host; with a local master both are the loopback
-    address. wire: see docs/security.md. heartbeat_timeout_s: replaces a silent worker.
-    process_timeout_s: a subtask without a worker process for this time counts as failed. listeners,
-    has_history: receive the job's events; the history lies beside checkpoints in a directory.
-    metrics_port: for Prometheus, 0 for any; see `JobHandle.metrics_url`. journal: a directory for
-    traces (docs/traces.md). in_front: a transport in front of Spark's, for tests.
+    for an empty `store` or one begun with it. port: of the driver, at spark.driver.bindAddress, 0
+    for any; tasks connect to spark.driver.host; with a local master both are the loopback address.
+    wire: see docs/security.md. heartbeat_timeout_s, detection: see docs/hosts.md.
+    process_timeout_s: a subtask without a worker for this time has failed. listeners, has_history:
+    receive the job's events; the history lies beside checkpoints in a directory. metrics_port: for
+    Prometheus, 0 for any. journal: for traces (docs/traces.md). in_front: a transport, for tests.
 
     Raises the errors of `validate_session`, `begin_from`, MetricsPage and `committer.open`,
-    ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind. `store` is then not closed,
-    unless the job had begun to start.
+    ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind, WireSettingInvalid. `store` is
+    not closed then, unless the job had begun.
     """
     warned = _warned(spark, configuration, wire)
     tracing = tracing_of(journal, configuration)
@@ -252,6 +253,7 @@ def run_job(
         pickled(program_factory, by_value),
         (port, wire),
         (heartbeat_interval_s, heartbeat_timeout_s),
+        detection=detection,
         process_timeout_s=process_timeout_s,
         tracing=tracing,
     )

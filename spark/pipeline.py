@@ -55,6 +55,7 @@ RUN_OPTIONS = (
     "has_history",
     "heartbeat_interval_s",
     "heartbeat_timeout_s",
+    "detection",
     "in_front",
     "journal",
     "listeners",
@@ -232,7 +233,7 @@ class Pipeline:
         job id is then that of the savepoint. retained: the number of checkpoints that are kept.
         options: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and of
         `run_job` (`by_value`, `listeners`, `port`, `wire`, `metrics_port`, `has_history`,
-        `journal`, heartbeats).
+        `journal`, `detection`, heartbeats).
 
         Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, ValueError for
         `retained` below 1, and the errors of `run_job`, `begin_from`, the sink's `create_committer`

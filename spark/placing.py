@@ -1,33 +1,38 @@
 """The shell around the placement of tasks: looks who runs where, and does what the machine says.
 
 Tells `Placement` of each attempt of a task once what came of it before it spoke to the driver, and,
-while a process is missing, where attempts run that have not spoken yet, and which hosts have room.
+while a process is missing, where attempts run that have not spoken yet, and which hosts have room;
+of a process that has fallen silent where it runs, and whether Spark has ended it in time.
 Carries out: attempts that are turned away are killed, which Spark does not count as a failure.
 Decides nothing but how many failures in a row, and how much time, are told.
 
-Runs on the thread that asks Spark; `note_hello` on the wire's.
+Runs on the thread that asks Spark; `note_hello` and `note_silence` on the wire's.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
 
 from epochgate.models.placement import Placements
-from epochgate.spark.resident_job import ResidentJob, TaskRun
-from epochgate.spark.slots import Executor, executors
+from epochgate.spark.resident_job import RUNS_MAX, ResidentJob, TaskRun
+from epochgate.spark.slots import Executor, asked, executors, remove_executor
 
 HOSTS_MAX: Final = 1024
 """Hosts that are told apart; those that come later count as one."""
 FAILURES_BEFORE_HELLO_MAX: Final = 5
+ANSWER_S: Final = 1.5
+"""For an executor to answer, while none of its processes is heard."""
 _log = logging.getLogger(__name__)
 
 
 class Cluster(Protocol):
     """What is asked of Spark."""
 
-    def runs(self, skipped: int) -> list[TaskRun] | None:
+    def runs(self, skipped: int, most: int = RUNS_MAX) -> list[TaskRun] | None:
         """Attempts, oldest first, without the first ones; None: not known."""
 
     def executors(self) -> dict[str, Executor] | None:
@@ -36,6 +41,12 @@ class Cluster(Protocol):
     def kill(self, task_attempt_id: int, reason: str) -> None:
         """End this attempt; Spark starts the next."""
 
+    def remove(self, executor: str, reason: str) -> None:
+        """Take an executor for lost; Spark starts its tasks again elsewhere."""
+
+    def ask(self, executor: str) -> Callable[[], bool]:
+        """Ask an executor for a sign of life; returns whether it has given one by now."""
+
 
 class SparkCluster(Cluster):
     """The Spark of a job that runs."""
@@ -43,9 +54,9 @@ class SparkCluster(Cluster):
     def __init__(self, context: Any, job: ResidentJob) -> None:
         self._context, self._job = context, job
 
-    def runs(self, skipped: int) -> list[TaskRun] | None:
+    def runs(self, skipped: int, most: int = RUNS_MAX) -> list[TaskRun] | None:
         """Ask the status store."""
-        return self._job.runs(skipped)
+        return self._job.runs(skipped, most)
 
     def executors(self) -> dict[str, Executor] | None:
         """Ask the status store."""
@@ -55,11 +66,41 @@ class SparkCluster(Cluster):
         """Ask the scheduler; blocks for a call into the JVM."""
         self._job.kill(task_attempt_id, reason)
 
+    def remove(self, executor: str, reason: str) -> None:
+        """Tell the scheduler what its own time limit would tell it."""
+        remove_executor(self._context, executor, reason)
+
+    def ask(self, executor: str) -> Callable[[], bool]:
+        """Ask on a thread of its own, since Spark waits for the answer."""
+        return asked(self._context, executor)
+
+
+class _Run(NamedTuple):
+    """The newest attempt of a subtask that is known, and where it runs."""
+
+    attempt: int
+    host: int
+    executor: str
+    place: int
+    """Among all attempts of the job, oldest first."""
+
+
+@dataclass
+class _Silent:
+    """An attempt whose process has fallen silent, and that Spark is to end; since when its executor
+    was asked for a sign of life.
+    """
+
+    run: _Run
+    since_s: float
+    has_answered: Callable[[], bool]
+
 
 class Placing:
     """Where the tasks of one job run, as far as that hinders them.
 
-    `driver`: where tasks look for it. `on_warning(text)`, `on_overdue(subtask, reason)`: the
+    `driver`: where tasks look for it. `speaking()`: the task attempts whose processes are heard.
+    `on_warning(text)`, `on_overdue(subtask, reason)`: the
     restart strategy is to decide; `on_given_up(reason)`: the job must end as failed.
     """
 
@@ -69,6 +110,7 @@ class Placing:
         *,
         driver: str,
         process_timeout_s: float,
+        speaking: Callable[[], Iterable[int]],
         why_missing: Callable[[list[int]], str],
         on_warning: Callable[[str], None],
         on_overdue: Callable[[int, str], None],
@@ -76,6 +118,7 @@ class Placing:
     ) -> None:
         self._cluster, self._driver = cluster, driver
         self._process_timeout_s, self._why_missing = process_timeout_s, why_missing
+        self._speaking = speaking
         self._on_warning, self._on_overdue = on_warning, on_overdue
         self._on_given_up = on_given_up
         self._system = Placements(hosts=HOSTS_MAX)
@@ -93,11 +136,28 @@ class Placing:
         self._asked_at_s: dict[int, float] = {}
         self._have_run: set[int] = set()
         """Subtasks that have had a process."""
+        self._runs: dict[int, _Run] = {}
+        """By subtask."""
+        self._fallen: deque[tuple[int, int]] = deque()
+        """Subtasks and attempts of silent processes, which the machine is still to be told."""
+        self._silent: dict[int, _Silent] = {}
+        """By attempt: those that Spark has yet to end."""
+        self._suspects: set[int] = set()
+        self._ground = ""
+        """Why the host that is told next may become suspect."""
         self._is_over = False
 
     def note_hello(self, task_attempt_id: int) -> None:
         """This attempt speaks to the driver; any thread."""
         self._spoken.add(task_attempt_id)
+
+    def note_silence(self, subtask: int, task_attempt_id: int) -> None:
+        """The process of this attempt is not heard any more; any thread."""
+        self._fallen.append((subtask, task_attempt_id))
+
+    def is_urgent(self, *, are_missing: bool) -> bool:
+        """Whether to look at once, and often; `are_missing`: processes are wanted."""
+        return bool(self._fallen or self._silent or (self._suspects and are_missing))
 
     def look(self, now_s: float, wanted: Mapping[int, float]) -> None:
         """Look after the subtasks in `wanted`, each with the moment since when a process is."""
@@ -111,12 +171,15 @@ class Placing:
             rooms[executor.host] = executor.has_room or rooms.get(executor.host, False)
         for host, has_room in rooms.items():
             self._placement.room(self._index(host), has_room)
-        for run in runs:
+        for place, run in enumerate(runs, self._skipped):
             if run.task_attempt_id not in self._settled and not self._is_over:
                 known = executors.get(run.executor)
                 index = self._index(run.executor if known is None else known.host)
+                self._runs[run.subtask] = _Run(run.task_attempt_id, index, run.executor, place)
                 self._tell(run, index, is_wanted=run.subtask in wanted)
                 self._system.settle()
+        self._tell_silence(now_s)
+        self._tell_unanswered(now_s)
         self._skip(runs)
         for subtask, since_s in wanted.items():
             if not self._is_over:
@@ -133,12 +196,46 @@ class Placing:
             self._placement.reached(host)
         elif run.status == "FAILED":
             self._failures.setdefault(run.subtask, []).append(run)
+            told = f": {run.reason.rstrip('.')}" if run.reason else ""
+            self._ground = (
+                f"a task on {self._name(host)} failed before it could speak to the driver at "
+                f"{self._driver}{told}"
+            )
             self._placement.missed(host)
         elif run.status == "RUNNING":
             if is_wanted and attempt not in self._turned_away:
                 self._placement.landed(host, attempt)
             return
         self._settled.add(attempt)
+
+    def _tell_silence(self, now_s: float) -> None:
+        for _ in range(len(self._fallen)):
+            subtask, attempt = self._fallen.popleft()
+            run = self._runs.get(subtask)
+            if run is None or run.attempt < attempt:
+                self._fallen.append((subtask, attempt))  # Spark will tell of it
+            elif run.attempt == attempt and not self._is_over:
+                self._silent[attempt] = _Silent(run, now_s, self._cluster.ask(run.executor))
+                self._ground = f"a process on {self._name(run.host)} is not heard any more"
+                self._placement.silenced(run.host, attempt)
+                self._system.settle()
+
+    def _tell_unanswered(self, now_s: float) -> None:
+        for attempt, silent in list(self._silent.items()):
+            told = self._cluster.runs(silent.run.place, 1)
+            if told and told[0].status != "RUNNING":
+                del self._silent[attempt]
+            elif silent.has_answered() or self._is_over:
+                continue  # Spark ends it in its own time
+            elif now_s - silent.since_s > ANSWER_S:
+                silent.since_s = now_s
+                host = silent.run.host
+                self._placement.unanswered(host, attempt, host in self._heard_hosts())
+                self._system.settle()
+
+    def _heard_hosts(self) -> set[int]:
+        speaking = set(self._speaking())
+        return {run.host for run in self._runs.values() if run.attempt in speaking}
 
     def _tell_time(self, now_s: float, subtask: int, since_s: float, missing: list[int]) -> None:
         failures = self._failures.get(subtask, [])
@@ -177,20 +274,26 @@ class Placing:
         """Let Spark offer the task another slot."""
         self._turned_away.add(attempt)
         _log.info("task attempt %d is turned away from %s", attempt, self._name(host))
-        self._cluster.kill(attempt, f"the driver could not be reached from {self._name(host)}")
+        reason = "is not heard on" if attempt in self._silent else "could not reach the driver from"
+        self._cluster.kill(attempt, f"a process of the job {reason} {self._name(host)}")
+
+    def remove_executor(self, host: int, attempt: int) -> None:
+        """Have Spark do now what it would do after its own time limit."""
+        executor = self._silent[attempt].run.executor
+        self._on_warning(
+            f"executor {executor} on {self._name(host)} is given up: no process of the job is "
+            f"heard from there, and the executor itself has not answered for {ANSWER_S:g} s"
+        )
+        self._cluster.remove(executor, f"{self._name(host)} is not heard by the driver any more")
 
     def avoid(self, host: int) -> None:
         """Say why no task runs there any more."""
-        failures = [run for runs in self._failures.values() for run in runs]
-        told = [run.reason.rstrip(".") for run in failures if run.reason]
-        reason = f": {told[-1]}" if told else ""
-        self._on_warning(
-            f"a task on {self._name(host)} failed before it could speak to the driver at "
-            f"{self._driver}{reason}. While another host has a free slot, tasks go there"
-        )
+        self._suspects.add(host)
+        self._on_warning(f"{self._ground}. While another host has a free slot, tasks go there")
 
     def trust(self, host: int) -> None:
         """Say that it is in use again."""
+        self._suspects.discard(host)
         _log.info("tasks on %s reach the driver again", self._name(host))
 
     def strand(self, host: int) -> None:

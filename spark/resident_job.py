@@ -82,17 +82,17 @@ class ResidentJob:
         except Exception as error:  # noqa: BLE001  there is nothing left to cancel
             _log.info("Spark did not cancel the job: %r", error)
 
-    def runs(self, skipped: int) -> list[TaskRun] | None:
-        """The task attempts that Spark remembers, oldest first, without the first `skipped`; None
-        when it cannot be asked.
+    def runs(self, skipped: int, most: int = RUNS_MAX) -> list[TaskRun] | None:
+        """At most `most` of the task attempts that Spark remembers, oldest first, without the first
+        `skipped`; None when it cannot be asked.
         """
         try:
-            return self._runs(skipped)
+            return self._runs(skipped, most)
         except Exception as error:  # noqa: BLE001  the next look asks again
             _log.info("Spark did not tell the attempts of its tasks: %r", error)
             return None
 
-    def _runs(self, skipped: int) -> list[TaskRun]:
+    def _runs(self, skipped: int, most: int) -> list[TaskRun]:
         store = self._context._jsc.sc().statusStore()
         in_order = self._context._jvm.org.apache.spark.status.api.v1.TaskSorting.ID
         tracker = self._context.statusTracker()
@@ -100,7 +100,7 @@ class ResidentJob:
         for job in tracker.getJobIdsForGroup(self._group):
             info = tracker.getJobInfo(job)
             for stage in [] if info is None else info.stageIds:
-                tasks = store.taskList(stage, 0, skipped, RUNS_MAX, in_order, None)
+                tasks = store.taskList(stage, 0, skipped, most, in_order, None)
                 found += [_run_of(tasks.apply(number)) for number in range(tasks.size())]
         return found
 

@@ -1,12 +1,15 @@
 """How many tasks Spark can run at the same time, and what to say when these are too few.
 
 Decides the wording alone, by what the number tells: none at all, fewer than the job needs, or
-enough and no process all the same. Any thread; one call into the JVM.
+enough and no process all the same. Also gives up executors that `Placement` holds for lost. Any
+thread; one call into the JVM.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 _log = logging.getLogger(__name__)
@@ -46,6 +49,34 @@ def executors(context: Any) -> dict[str, Executor] | None:
     except Exception as error:  # noqa: BLE001  the next look asks again
         _log.info("Spark did not tell its executors: %r", error)
         return None
+
+
+def remove_executor(context: Any, executor: str, reason: str) -> None:
+    """Have Spark take an executor for lost now, as it does after spark.network.timeout."""
+    try:
+        lost = context._jvm.org.apache.spark.scheduler.ExecutorProcessLost(
+            reason, context._jvm.scala.Option.apply(None), False
+        )
+        context._jsc.sc().schedulerBackend().removeExecutor(executor, lost)
+    except Exception as error:  # noqa: BLE001  a private interface; Spark notices by itself later
+        _log.warning("Spark could not be told that executor %s is lost: %r", executor, error)
+
+
+def asked(context: Any, executor: str) -> Callable[[], bool]:
+    """Ask an executor for a dump of its threads, as Spark's web page does; returns whether it has
+    answered by now, or Spark cannot ask.
+    """
+    answered = threading.Event()
+
+    def ask() -> None:
+        try:
+            context._jsc.sc().getExecutorThreadDump(executor)
+        except Exception as error:  # noqa: BLE001  what cannot be asked is not held for lost
+            _log.info("Spark did not ask executor %s: %r", executor, error)
+        answered.set()
+
+    threading.Thread(target=ask, name="epochgate-spark-executor", daemon=True).start()
+    return answered.is_set
 
 
 def too_few_slots(

@@ -28,7 +28,13 @@ from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.spark.attempt_loop import Attempt, AttemptOver, Released
 from epochgate.spark.identities import ATTEMPTS_PER_PROCESS_MAX, identity_of
 from epochgate.spark.left_behind import Inventory, left_since
-from epochgate.spark.wire import CannotConnect, ChannelClosed, HandshakeTimedOut, TaskChannel
+from epochgate.spark.wire import (
+    CannotConnect,
+    ChannelClosed,
+    Detection,
+    HandshakeTimedOut,
+    TaskChannel,
+)
 
 CONNECTION_TRIES_MAX: Final = 3
 CONNECTION_RETRY_S: Final = 0.2
@@ -47,11 +53,11 @@ def run_task(
     """Connect, do as the driver says, and return once it says that the job is over.
 
     `settings`: "host", "port", "key", "certificate" (of a private wire, or None), "run_id",
-    "parallelism", "coordinators" (operator ids),
-    "program" (a pickled callable from the subtask to its `Program`; it came with Spark's own task,
-    never over our socket), "heartbeat_interval_s", "silence_timeout_s", "frame_bytes_max", and
-    perhaps "tracing" (the fields of a `Tracing`, where the trace is written). Raises AttemptOver,
-    and what `TaskChannel.connect` raises.
+    "parallelism", "coordinators" (operator ids), "program" (a pickled callable from the subtask to
+    its `Program`; it came with Spark's own task, never over our socket), "heartbeat_interval_s",
+    "silence_timeout_s", "detection" (the fields of a `Detection`), "frame_bytes_max", and perhaps
+    "tracing" (the fields of a `Tracing`, where the trace is written). Raises AttemptOver, and what
+    `TaskChannel.connect` raises.
     """
     ResidentProcess(settings, subtask, task_attempt_id, attempts_max).run()
 
@@ -190,6 +196,7 @@ class ResidentProcess:
                     timeout_s=CONNECTION_TIMEOUT_S,
                     heartbeat_interval_s=self._settings["heartbeat_interval_s"],
                     silence_timeout_s=self._settings["silence_timeout_s"],
+                    detection=Detection(**self._settings["detection"]),
                     frame_bytes_max=self._settings["frame_bytes_max"],
                 )
             except (CannotConnect, HandshakeTimedOut):

@@ -34,7 +34,15 @@ from epochgate.spark.placing import Placing, SparkCluster
 from epochgate.spark.resident_job import ResidentJob
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 from epochgate.spark.slots import task_slots, why_none_came
-from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, WireError, new_key
+from epochgate.spark.wire import (
+    DETECTION,
+    FRAME_BYTES_MAX,
+    Connection,
+    Detection,
+    TaskServer,
+    WireError,
+    new_key,
+)
 
 if TYPE_CHECKING:
     from epochgate.spark.wire.certificate import Credentials
@@ -47,6 +55,8 @@ RETURN_PATIENCE_S: Final = 1.0
 """For a released process to be done with the work in hand, close its operators, and come back."""
 WATCH_INTERVAL_S: Final = 0.2
 LOOK_INTERVAL_S: Final = 1.0
+QUICK_LOOK_S: Final = 0.1
+"""While a process has fallen silent, or one is missing and a host is suspect."""
 LATE_AFTER_S: Final = 2.0
 JVM_PATIENCE_S: Final = 10.0
 LEAVE_PATIENCE_S: Final = 3.0
@@ -61,7 +71,8 @@ class SparkTransport(Transport):
     the job must then end as failed. `on_overdue(subtask, reason)`: a process does not come within
     `process_timeout_s`, and again each time that passes. `on_warning(text)`: for people.
     `is_private`: whether all that tasks and driver say to each other is encrypted.
-    `heartbeat_timeout_s`: a process that is silent for so long is lost. `tracing`: where each task
+    `heartbeat_timeout_s`: a process that is silent for so long is lost, and sooner where
+    `detection` suspects it. `tracing`: where each task
     writes its trace.
     """
 
@@ -84,8 +95,9 @@ class SparkTransport(Transport):
         advertised_host: str,
         is_private: bool = False,
         port: int = 0,
-        heartbeat_interval_s: float = 1.0,
+        heartbeat_interval_s: float = 0.5,
         heartbeat_timeout_s: float = 10.0,
+        detection: Detection = DETECTION,
         process_timeout_s: float = 60.0,
         frame_bytes_max: int = FRAME_BYTES_MAX,
         tracing: Tracing | None = None,
@@ -107,6 +119,7 @@ class SparkTransport(Transport):
             frame_bytes_max=frame_bytes_max,
             heartbeat_interval_s=heartbeat_interval_s,
             heartbeat_timeout_s=heartbeat_timeout_s,
+            detection=detection,
         )
         self._settings: dict[str, Any] = {
             "key": key,
@@ -117,6 +130,7 @@ class SparkTransport(Transport):
             "program": program,
             "heartbeat_interval_s": heartbeat_interval_s,
             "silence_timeout_s": max(5.0, 3 * heartbeat_timeout_s),
+            "detection": asdict(detection),
             "frame_bytes_max": frame_bytes_max,
             "tracing": None if tracing is None else asdict(tracing),
             "carried": CARRIED,
@@ -319,6 +333,9 @@ class SparkTransport(Transport):
         if self._is_closing or self._inbox is None:
             return
         self._endings.expect_successor(process, SUCCESSOR_PATIENCE_S, reason)
+        if connection.fell_silent and self._placing is not None:
+            self._placing.note_silence(process.subtask, task_attempt_of(process.identity))
+            self._endings.nudge()
         self._inbox.lost(process.subtask, process.identity, reason)
 
     # The other threads.
@@ -342,11 +359,16 @@ class SparkTransport(Transport):
     def _ask_spark(self) -> None:
         look_at_s = 0.0
         while not self._stopped.is_set():
-            self._endings.kill_next(self._kill, LOOK_INTERVAL_S)
-            now_s = time.monotonic()
-            if now_s >= look_at_s:
-                self._look_for_missing(now_s)
+            self._endings.kill_next(
+                self._kill, QUICK_LOOK_S if self._is_urgent() else LOOK_INTERVAL_S
+            )
+            now_s, is_urgent = time.monotonic(), self._is_urgent()
+            if is_urgent or now_s >= look_at_s:
+                self._look_for_missing(now_s, is_urgent=is_urgent)
                 look_at_s = now_s + LOOK_INTERVAL_S
+
+    def _is_urgent(self) -> bool:
+        return self._placing is not None and self._placing.is_urgent(are_missing=bool(self._wanted))
 
     def _kill(self, task_attempt_id: int, reason: str) -> None:
         if self._job is not None:
@@ -366,12 +388,13 @@ class SparkTransport(Transport):
                     "driver does not say why: it is stopped or overloaded"
                 )
 
-    def _look_for_missing(self, now_s: float) -> None:
+    def _look_for_missing(self, now_s: float, *, is_urgent: bool) -> None:
         if self._is_closing or self._broken.is_set() or self._placing is None:
             return
+        late_s = 0.0 if is_urgent else LATE_AFTER_S
         wanted = self._wanted.copy()
-        late = {s: since_s for s, since_s in wanted.items() if now_s - since_s > LATE_AFTER_S}
-        if late:
+        late = {s: since_s for s, since_s in wanted.items() if now_s - since_s > late_s}
+        if late or is_urgent:
             self._placing.look(now_s, late)
         self._looked_at_s = time.monotonic()
 
@@ -380,6 +403,7 @@ class SparkTransport(Transport):
             SparkCluster(self._context, job),
             driver=f"{self._advertised_host}:{self.address[1]}",
             process_timeout_s=self._process_timeout_s,
+            speaking=lambda: map(task_attempt_of, self._connections.copy()),
             why_missing=self._why_missing,
             on_warning=lambda text: self.on_warning(text),
             on_overdue=lambda subtask, reason: self.on_overdue(subtask, reason),

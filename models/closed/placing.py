@@ -2,8 +2,9 @@
 keeps a task from the others.
 
 One task is looked at. Spark offers it the free slots of one host after the other; hosts are cut off
-from the driver and joined again, and other applications take their slots. The driver looks where
-the task runs before or after it has tried, or never.
+from the driver and joined again, or lost with all that runs there, and other applications take
+their slots. The driver looks where the task runs before or after it has tried, or never. Of a
+process that falls silent, Spark notices nothing; of a lost host it does after its own time limit.
 
 `Placement` is the machine that runs in production. Spark's own order of slots is random, and
 reaches each host in the end, as the order here does.
@@ -30,10 +31,17 @@ class PlacedTask(ClosedSystem):
         Step("scheduler", "connect"),
         Step("scheduler", "miss"),
         Step("scheduler", "lose"),
+        Step("scheduler", "silence"),
+        Step("scheduler", "doubt", is_fair=False),
+        Step("scheduler", "answer"),
+        Step("scheduler", "wait", is_fair=False),
+        Step("scheduler", "notice"),
         Step("scheduler", "repeat", is_fair=False),
         Step("scheduler", "expire", is_fair=False),
         Step("cluster", "cut", is_fair=False),
         Step("cluster", "heal", is_fair=False),
+        Step("cluster", "vanish", is_fair=False),
+        Step("cluster", "launch"),
         Step("cluster", "fill", is_fair=False),
         Step("cluster", "empty", is_fair=False),
     )
@@ -47,7 +55,10 @@ class PlacedTask(ClosedSystem):
     scheduler: Scheduler = machines(Scheduler)
     cluster: list[Cluster] = machines(Cluster)
 
-    @always("a task is turned away from a suspect host alone, and while another one has room")
+    @always(
+        "a task is turned away from a suspect host alone, and while another one has room; an "
+        "executor is given up only while none of its processes is heard"
+    )
     def wrongs_no_task(self) -> bool:
         return not self.scheduler.is_wronged
 
@@ -69,22 +80,21 @@ class PlacedTask(ClosedSystem):
     def comes_up_again(self) -> bool:
         return self.scheduler.was_stranded and self.scheduler.state == HERE
 
+    @sometimes("a task comes up elsewhere after its executor was given up for Spark")
+    def comes_up_early(self) -> bool:
+        return self.scheduler.was_removed and self.scheduler.state == HERE
+
     @sometimes("every free slot is on a host that is suspect")
     def strands(self) -> bool:
         return self.placement.state == STRANDED
 
     @leads_to("while a host that can reach the driver has room, the process comes", then="is_here")
     def has_room(self) -> bool:
-        return any(
-            not self.cluster[h].is_cut and not self.cluster[h].is_full for h in range(self.hosts)
-        )
+        return any(self.cluster[h].is_good() for h in range(self.hosts))
 
     def is_here(self) -> bool:
         return (
             self.scheduler.state == HERE
             or self.scheduler.state == OVER
-            or not any(
-                not self.cluster[h].is_cut and not self.cluster[h].is_full
-                for h in range(self.hosts)
-            )
+            or not any(self.cluster[h].is_good() for h in range(self.hosts))
         )

@@ -172,7 +172,7 @@ def start_plan(
             port=plan.options.port,
             wire=plan.options.wire,
             heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
-            heartbeat_interval_s=min(1.0, plan.options.heartbeat_timeout_s / 4),
+            heartbeat_interval_s=min(0.5, plan.options.heartbeat_timeout_s / 4),
             listeners=listeners,
             metrics_port=plan.options.metrics_port,
             journal=plan.options.journal,

@@ -4,6 +4,7 @@ about them.
 
 from epochgate.spark.wire.client import TaskChannel
 from epochgate.spark.wire.connection import Connection
+from epochgate.spark.wire.detector import DETECTION, Detection, PhiDetector
 from epochgate.spark.wire.errors import (
     AuthenticationFailed,
     CannotBind,
@@ -25,12 +26,14 @@ from epochgate.spark.wire.handshake import new_key
 from epochgate.spark.wire.server import Listener, TaskServer
 
 __all__ = [
+    "DETECTION",
     "FRAME_BYTES_MAX",
     "AuthenticationFailed",
     "CannotBind",
     "CannotConnect",
     "ChannelClosed",
     "Connection",
+    "Detection",
     "FrameCorrupt",
     "FrameForged",
     "FrameTooLarge",
@@ -39,6 +42,7 @@ __all__ = [
     "Listener",
     "MessageNotPlain",
     "MessageTooLarge",
+    "PhiDetector",
     "ProtocolMismatch",
     "TaskChannel",
     "TaskServer",

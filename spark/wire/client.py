@@ -6,8 +6,10 @@ One daemon thread, "epochgate-heartbeat", writes a heartbeat every `heartbeat_in
 while user code computes; only code that holds the interpreter's lock (a long call into C that does
 not release it) or a stopped process silences it.
 
-Decides when the driver counts as gone: when the connection ends, and when nothing was heard for
-`silence_timeout_s`. What has already arrived is always read first, so a task that computed for long
+Decides when the driver counts as gone: when the connection ends, when its host acknowledges nothing
+for longer than is usual (`detector`; while its process is stopped, the host does), and when nothing
+was heard for `silence_timeout_s`, which is long, since a driver that pauses would lose all its
+tasks. What has already arrived is always read first, so a task that computed for long
 does not take its own absence for the driver's. After `ChannelClosed` the channel is of no more use;
 what to do then is left to the task loop.
 
@@ -26,6 +28,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn, Self
 
+from epochgate.spark.wire.detector import DETECTION, Detection, PhiDetector
 from epochgate.spark.wire.errors import ChannelClosed, WireError, WireSettingInvalid
 from epochgate.spark.wire.frames import (
     FRAME_BYTES_MAX,
@@ -37,6 +40,7 @@ from epochgate.spark.wire.frames import (
 )
 from epochgate.spark.wire.handshake import SessionKeys, checked_key
 from epochgate.spark.wire.joining import joined
+from epochgate.spark.wire.link import unacknowledged_s
 from epochgate.spark.wire.listening import peer_name
 from epochgate.spark.wire.outgoing import Outgoing
 from epochgate.spark.wire.sealing import FrameSeal
@@ -62,6 +66,7 @@ class TaskChannel:
         heartbeat_interval_s: float,
         heartbeat_value: Callable[[], Any] | None,
         silence_timeout_s: float,
+        detection: Detection,
     ) -> None:
         self._sock = sock
         self._driver = driver
@@ -84,6 +89,14 @@ class TaskChannel:
         self._ended = threading.Event()
         self._heartbeat_interval_s = heartbeat_interval_s
         self._heartbeat_value = heartbeat_value
+        self._link = PhiDetector(
+            interval_s=heartbeat_interval_s,
+            # The driver, which knows its other tasks, is to decide first.
+            pause_s=2 * detection.link_pause_s,
+            threshold=detection.threshold,
+            silence_s_max=silence_timeout_s,
+            now_s=time.monotonic(),
+        )
         self._heart = threading.Thread(target=self._beat, name="epochgate-heartbeat", daemon=True)
 
     @classmethod
@@ -99,6 +112,7 @@ class TaskChannel:
         heartbeat_interval_s: float = 1.0,
         heartbeat_value: Callable[[], Any] | None = None,
         silence_timeout_s: float = 30.0,
+        detection: Detection = DETECTION,
     ) -> TaskChannel:
         """Connect, prove the key both ways, say hello, and start the heartbeat.
 
@@ -107,6 +121,7 @@ class TaskChannel:
         a plain value, taken on the heartbeat's thread, that the driver receives as the message
         `["heartbeat", value]`; without it heartbeats carry nothing and are not delivered.
         `silence_timeout_s` should be several times the driver's `heartbeat_interval_s`.
+        `detection`: of the driver's host.
 
         Raises `CannotConnect`, `AuthenticationFailed`, `ProtocolMismatch`, `HandshakeTimedOut`,
         `MessageNotPlain`, `MessageTooLarge`, `WireSettingInvalid`.
@@ -132,6 +147,7 @@ class TaskChannel:
                 heartbeat_interval_s=heartbeat_interval_s,
                 heartbeat_value=heartbeat_value,
                 silence_timeout_s=silence_timeout_s,
+                detection=detection,
             )
             channel._send_pieces([(packed_hello, 1)])
         channel._heart.start()
@@ -317,7 +333,11 @@ class TaskChannel:
             self._sock.shutdown(socket.SHUT_RDWR)
 
     def _beat(self) -> None:
-        while not self._ended.wait(self._heartbeat_interval_s):
+        due_s = time.monotonic() + self._heartbeat_interval_s
+        while not self._ended.wait(max(0.0, due_s - time.monotonic())):
+            now_s = time.monotonic()
+            self._check_link(now_s, now_s - due_s)
+            due_s = now_s + self._heartbeat_interval_s
             try:
                 self._send_heartbeat()
             except ChannelClosed:
@@ -325,6 +345,16 @@ class TaskChannel:
             except Exception as error:  # noqa: BLE001  heartbeat_value is the caller's code
                 _log.exception("the heartbeat failed")
                 self._end(f"the heartbeat failed: {type(error).__name__}: {error}")
+
+    def _check_link(self, now_s: float, late_s: float) -> None:
+        # A time in which this thread did not run is no silence of the driver's.
+        self._link.excuse(min(late_s, self._link.silence_s(now_s)))
+        self._link.heard_since(now_s - (unacknowledged_s(self._sock) or 0.0))
+        if self._link.is_suspect(now_s):
+            self._end(
+                f"the host of the driver at {self._driver} has acknowledged nothing for "
+                f"{self._link.silence_s(now_s):.1f} s: the host or its network is gone."
+            )
 
     def _send_heartbeat(self) -> None:
         packed = None

@@ -24,6 +24,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from epochgate.spark.wire.detector import PhiDetector
 from epochgate.spark.wire.frames import FrameDecoder, Message, pack_message, pack_messages
 from epochgate.spark.wire.outgoing import FRAME_BYTES_TARGET, Outgoing
 from epochgate.spark.wire.stream import Stream
@@ -47,6 +48,8 @@ class Connection:
         frame_bytes_max: int,
         outgoing_bytes_max: int,
         attend: Callable[[Connection], None],
+        process: PhiDetector,
+        link: PhiDetector,
     ) -> None:
         self.peer = peer
         self.hello = hello
@@ -60,9 +63,12 @@ class Connection:
         self._attended = False
         self._blocked = False
         self._reason: str | None = None
-        # These four belong to the server's thread.
+        # What follows belongs to the server's thread.
         self.decoder = decoder
-        self.heard_at_s = 0.0
+        self.process, self.link = process, link
+        """How regularly the task's process is heard, and its host."""
+        self.fell_silent = False
+        """It was closed because its process or its host was not heard any more."""
         self.frames_at_last_heartbeat = -1
         self.watches_writable = False
 

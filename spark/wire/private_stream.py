@@ -86,6 +86,10 @@ class PrivateStream:
                     raise BlockingIOError
             return read_bytes
 
+    def getsockopt(self, level: int, option: int, size: int, /) -> bytes:
+        """What the operating system tells of the connection below."""
+        return self._sock.getsockopt(level, option, size)
+
     def shutdown(self, how: int, /) -> None:
         """End the connection below; the wire's own farewell says why."""
         self._sock.shutdown(how)

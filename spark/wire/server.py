@@ -28,12 +28,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from epochgate.spark.wire.arrivals import Admission, Arrival
 from epochgate.spark.wire.connection import Connection
+from epochgate.spark.wire.detector import DETECTION, Detection
 from epochgate.spark.wire.errors import WireError, WireSettingInvalid
 from epochgate.spark.wire.frames import FRAME_BYTES_MAX, FRAME_BYTES_MIN, LENGTH
 from epochgate.spark.wire.handshake import checked_key
 from epochgate.spark.wire.incoming import IncomingFrames
 from epochgate.spark.wire.listening import bound_sockets
 from epochgate.spark.wire.reception import Reception, arrivals_max_by_default
+from epochgate.spark.wire.silence import SilenceWatch
 
 if TYPE_CHECKING:
     from epochgate.spark.wire.certificate import Credentials
@@ -66,7 +68,8 @@ class TaskServer:
     """Accepts tasks and moves messages between them and a listener.
 
     `credentials`: of the run, for a private wire. `heartbeat_timeout_s`: a task from which nothing
-    arrives for so long is lost (a stopped process keeps its TCP connection).
+    arrives for so long is lost (a stopped process keeps its TCP connection), and sooner where
+    `detection` suspects it.
     `heartbeat_interval_s`: how often a task hears from the driver at least. `incoming_bytes_max`:
     what large frames that have not arrived whole may take, over all connections. `arrivals_max`:
     how many connections may be in their handshake, by default half of
@@ -88,6 +91,7 @@ class TaskServer:
         incoming_bytes_max: int = INCOMING_BYTES_MAX,
         handshake_timeout_s: float = 5.0,
         heartbeat_timeout_s: float = 10.0,
+        detection: Detection = DETECTION,
         heartbeat_interval_s: float = 1.0,
         arrivals_max: int | None = None,
         on_refused: Callable[[str, WireError], None] | None = None,
@@ -108,7 +112,7 @@ class TaskServer:
         self._outgoing_bytes_max = outgoing_bytes_max
         self._handshake_timeout_s = handshake_timeout_s
         self._heartbeat_timeout_s = heartbeat_timeout_s
-        self._heartbeat_interval_s = heartbeat_interval_s
+        self._silence = SilenceWatch(detection, heartbeat_interval_s, heartbeat_timeout_s)
         self._arrivals_max = arrivals_max
         self._on_refused = on_refused
         self._watch_interval_s = min(
@@ -224,15 +228,17 @@ class TaskServer:
             wait_s = 0.0 if self._attention else max(0.0, watch_at_s - time.monotonic())
             for key, ready in self._selector.select(wait_s):
                 key.data(ready)
-                if time.monotonic() >= watch_at_s:  # whatever else is ready, tasks hear in time
-                    watch_at_s = self._watched()
+                # Whatever else is ready, tasks hear in time.
+                watch_at_s = self._watched(watch_at_s)
             self._attend_connections()
-            if time.monotonic() >= watch_at_s:
-                watch_at_s = self._watched()
+            watch_at_s = self._watched(watch_at_s)
 
-    def _watched(self) -> float:
-        """Look after all connections; when to do so again."""
-        self._watch()
+    def _watched(self, due_s: float) -> float:
+        """Look after all connections if that is due; return when to do so next."""
+        late_s = time.monotonic() - due_s
+        if late_s < 0:
+            return due_s
+        self._watch(late_s)
         return time.monotonic() + self._watch_interval_s
 
     def _drain_wakeups(self, ready: int) -> None:
@@ -269,6 +275,7 @@ class TaskServer:
             )
 
     def _admit(self, arrival: Arrival, admission: Admission) -> None:
+        now_s = time.monotonic()
         connection = Connection(
             sock=arrival.sock,
             peer=arrival.peer,
@@ -278,8 +285,9 @@ class TaskServer:
             frame_bytes_max=self._frame_bytes_max,
             outgoing_bytes_max=self._outgoing_bytes_max,
             attend=self._attend,
+            process=self._silence.of_process(admission.hello, now_s),
+            link=self._silence.of_link(now_s),
         )
-        connection.heard_at_s = time.monotonic()
         self._connections[connection] = None
         self._listen_to(connection)
         try:
@@ -311,7 +319,7 @@ class TaskServer:
                 connection, "the task's process ended or closed its connection without an error"
             )
             return
-        connection.heard_at_s = time.monotonic()
+        connection.process.heard(time.monotonic())
         connection.decoder.feed(self._read_view[:read_bytes])
         self._hand_over(connection)
 
@@ -351,7 +359,7 @@ class TaskServer:
 
     def _read_again(self, connections: list[Connection]) -> None:
         for connection in connections:
-            connection.heard_at_s = time.monotonic()
+            connection.process.excuse(connection.process.silence_s(time.monotonic()))
             self._listen_to(connection)
 
     def _blame_listener(self, connection: Connection, error: Exception) -> None:
@@ -373,7 +381,7 @@ class TaskServer:
         except Exception:  # noqa: BLE001  the caller's code must not end the service
             _log.exception("the listener failed on the loss of %r", connection)
 
-    def _watch(self) -> None:
+    def _watch(self, late_s: float) -> None:
         """Look for peers that are silent for too long, and be heard by the others."""
         now_s = time.monotonic()
         self._reception.watch(now_s)
@@ -384,20 +392,21 @@ class TaskServer:
                 "memory that it takes: the network is slow, or the task is stopped"
             )
         for connection in list(self._connections):
+            for peer in (connection.process, connection.link):
+                # A time in which this thread did not run is no silence of theirs.
+                peer.excuse(min(late_s, peer.silence_s(now_s)))
             if self._incoming.is_waiting(connection):
-                connection.heard_at_s = now_s
-            if now_s - connection.heard_at_s > self._heartbeat_timeout_s:
-                # The server's own thread may have been late: what has arrived meanwhile counts.
+                connection.process.excuse(connection.process.silence_s(now_s))
+            self._silence.note_link(connection, now_s)
+            if connection.process.is_suspect(now_s):
+                # What has arrived meanwhile counts.
                 self._read(connection)
-            silent_s = now_s - connection.heard_at_s
-            if silent_s > self._heartbeat_timeout_s:
-                connection.close(
-                    f"nothing was heard from the task for {silent_s:.1f} s (heartbeat_timeout_s = "
-                    f"{self._heartbeat_timeout_s}): its process is stopped, or its host or network "
-                    "is gone"
-                )
-            else:
+            reason = self._silence.suspicion(connection, now_s)
+            if reason is None:
                 connection.beat()
+            elif connection in self._connections:
+                connection.fell_silent = True
+                connection.close(reason)
 
     def _free_everything(self) -> None:
         self._reception.close()

@@ -19,6 +19,9 @@ class Stream(Protocol):
     def recv_into(self, buffer: bytearray | memoryview, /) -> int:
         """Read; 0 at the end. Raises BlockingIOError when nothing can be read now."""
 
+    def getsockopt(self, level: int, option: int, size: int, /) -> bytes:
+        """What the operating system tells of the connection."""
+
     def shutdown(self, how: int, /) -> None:
         """End the connection."""
 

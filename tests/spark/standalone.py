@@ -134,14 +134,17 @@ def _said(process: subprocess.Popen[str], pattern: str) -> str:
 
 
 @contextlib.contextmanager
-def session_on(cluster: Cluster) -> Iterator[Any]:
-    """A session whose driver listens on the loopback address, for the cluster's own Python."""
+def session_on(cluster: Cluster, more: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A session whose driver listens on the loopback address, for the cluster's own Python; `more`
+    settings go over the others.
+    """
     settings = {
         "spark.pyspark.python": str(cluster.python),
         "spark.pyspark.driver.python": str(cluster.python),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "512m",
+        **(more or {}),
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")

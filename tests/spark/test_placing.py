@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from epochgate.spark.placing import FAILURES_BEFORE_HELLO_MAX, Placing
-from epochgate.spark.resident_job import TaskRun
+from epochgate.spark.placing import ANSWER_S, FAILURES_BEFORE_HELLO_MAX, Placing
+from epochgate.spark.resident_job import RUNS_MAX, TaskRun
 from epochgate.spark.slots import Executor
 
 TIMEOUT_S = 60.0
@@ -20,6 +20,9 @@ class ScriptedSpark:
         self.hosts = {*hosts}
         self.attempts: list[TaskRun] = []
         self.killed: list[int] = []
+        self.removed: list[str] = []
+        self.speaking: set[int] = set()
+        self.is_answering = True
         self.asked_behind: list[int] = []
         self.said: list[str] = []
         self.overdue: list[tuple[int, str]] = []
@@ -28,15 +31,17 @@ class ScriptedSpark:
             self,
             driver="driver:7000",
             process_timeout_s=TIMEOUT_S,
+            speaking=lambda: self.speaking,
             why_missing=lambda missing: f"no process has come for {missing}",
             on_warning=self.said.append,
             on_overdue=lambda subtask, reason: self.overdue.append((subtask, reason)),
             on_given_up=self.given_up.append,
         )
 
-    def runs(self, skipped: int) -> list[TaskRun] | None:
-        self.asked_behind.append(skipped)
-        return self.attempts[skipped:]
+    def runs(self, skipped: int, most: int = RUNS_MAX) -> list[TaskRun] | None:
+        if most == RUNS_MAX:
+            self.asked_behind.append(skipped)
+        return self.attempts[skipped : skipped + most]
 
     def executors(self) -> dict[str, Executor] | None:
         if self.rooms is None:
@@ -46,7 +51,14 @@ class ScriptedSpark:
 
     def kill(self, task_attempt_id: int, reason: str) -> None:
         self.killed.append(task_attempt_id)
-        self.becomes(task_attempt_id, "KILLED")
+        if self.is_answering:
+            self.becomes(task_attempt_id, "KILLED")
+
+    def remove(self, executor: str, reason: str) -> None:
+        self.removed.append(executor)
+
+    def ask(self, executor: str) -> Callable[[], bool]:
+        return lambda: self.is_answering
 
     def begins(self, host: str, subtask: int = 0) -> int:
         """The next attempt of a subtask, on a host; returns its id."""
@@ -59,8 +71,15 @@ class ScriptedSpark:
     def fails(self, host: str, subtask: int = 0) -> None:
         self.becomes(self.begins(host, subtask), "FAILED", REFUSED)
 
-    def speaks(self, host: str, subtask: int = 0) -> None:
-        self.placing.note_hello(self.begins(host, subtask))
+    def speaks(self, host: str, subtask: int = 0) -> int:
+        attempt = self.begins(host, subtask)
+        self.speaking.add(attempt)
+        self.placing.note_hello(attempt)
+        return attempt
+
+    def falls_silent(self, attempt: int, subtask: int = 0) -> None:
+        self.speaking.discard(attempt)
+        self.placing.note_silence(subtask, attempt)
 
     def look(self, now_s: float = 10.0, wanted: Iterable[int] = (0,), since_s: float = 5.0) -> None:
         self.placing.look(now_s, dict.fromkeys(wanted, since_s))
@@ -196,3 +215,66 @@ def test_what_spark_does_not_tell_decides_nothing() -> None:
     spark.rooms = None
     spark.look(now_s=1000.0)
     assert (spark.killed, spark.said, spark.given_up) == ([], [], [])
+
+
+def test_a_silent_process_is_ended_at_once_and_its_successor_goes_to_another_host() -> None:
+    spark = ScriptedSpark("bad", "good")
+    attempt = spark.speaks("bad")
+    spark.falls_silent(attempt)
+    assert spark.placing.is_urgent(are_missing=False)
+    spark.look(now_s=10.0, wanted=())
+    assert spark.killed == [attempt]
+    assert "a process on bad is not heard any more. While another host" in spark.said[0]
+    successor = spark.begins("bad")
+    assert spark.placing.is_urgent(are_missing=True)
+    spark.look(now_s=10.1)
+    assert spark.killed == [attempt, successor]
+    spark.speaks("good")
+    spark.look(now_s=10.2)
+    assert spark.killed == [attempt, successor]
+    assert spark.removed == []
+    assert not spark.placing.is_urgent(are_missing=False)
+
+
+def test_an_executor_that_does_not_answer_is_given_up_once_its_host_is_silent() -> None:
+    spark = ScriptedSpark("bad", "good")
+    spark.is_answering = False
+    first, other = spark.speaks("bad"), spark.speaks("bad", subtask=1)
+    spark.falls_silent(first)
+    spark.look(now_s=10.0, wanted=())
+    spark.look(now_s=10.1 + ANSWER_S)
+    assert spark.removed == []  # the other process is heard
+    spark.falls_silent(other, subtask=1)
+    spark.look(now_s=13.0)
+    spark.look(now_s=13.1 + ANSWER_S)
+    assert spark.removed[0] == "of bad"
+    assert spark.killed == [first, other]
+
+
+def test_an_executor_that_has_ended_the_process_is_kept() -> None:
+    spark = ScriptedSpark("bad", "good")
+    spark.falls_silent(spark.speaks("bad"))
+    for now_s in (10.0, 20.0, 30.0):
+        spark.look(now_s=now_s, wanted=())
+    assert spark.removed == []
+    assert not spark.placing.is_urgent(are_missing=False)
+
+
+def test_silence_of_an_attempt_that_spark_has_not_told_of_waits_for_spark() -> None:
+    spark = ScriptedSpark("bad", "good")
+    spark.placing.note_silence(0, 0)
+    spark.look(wanted=())
+    assert spark.killed == []
+    spark.begins("bad")
+    spark.look(wanted=())
+    assert spark.killed == [0]
+
+
+def test_silence_of_an_attempt_that_has_a_successor_is_no_news() -> None:
+    spark = ScriptedSpark("bad", "good")
+    old = spark.speaks("bad")
+    spark.becomes(old, "KILLED")
+    spark.speaks("good")
+    spark.falls_silent(old)
+    spark.look(wanted=())
+    assert (spark.killed, spark.said) == ([], [])

@@ -84,6 +84,7 @@ def run(
             "program": pickle.dumps(program),
             "heartbeat_interval_s": 1.0,
             "silence_timeout_s": 30.0,
+            "detection": {},
             "frame_bytes_max": FRAME_BYTES_MAX,
         }
         try:

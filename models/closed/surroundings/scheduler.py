@@ -12,7 +12,7 @@ from epochgate.fsm.closed import Environment
 if TYPE_CHECKING:
     from epochgate.models.closed.placing import PlacedTask
 
-PENDING, RUNNING, HERE, OVER = "pending", "running", "here", "over"
+PENDING, RUNNING, HERE, SILENT, OVER = "pending", "running", "here", "silent", "over"
 
 
 class Cluster(Environment):
@@ -26,10 +26,17 @@ class Cluster(Environment):
     host: int
 
     is_cut: bool = Bool()
+    """The driver's port is closed to it; Spark's are not."""
+    is_gone: bool = Bool()
+    """It answers neither driver nor Spark, which may not know yet."""
+    is_given_up: bool = Bool()
+    """Spark has no executor there."""
     is_full: bool = Bool()
 
     cut: Trigger
     heal: Trigger
+    vanish: Trigger
+    launch: Trigger
     fill: Trigger
     empty: Trigger
 
@@ -37,13 +44,38 @@ class Cluster(Environment):
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("cut",   "up", STAY, "may_cut",  "cut_off",     "the driver's port is closed to the host"),
         Row("heal",  "up", STAY, "was_cut",  "join_again",  "the host reaches the driver again"),
+        Row("vanish", "up", STAY, "may_vanish", "vanish_now", "the host is lost, with all that runs there"),
+        Row("launch", "up", STAY, "may_launch", "have_executor", "Spark starts another executor on a host that lives"),
         Row("fill",  "up", STAY, "may_fill", "take_slot",   "another application takes the slot"),
         Row("empty", "up", STAY, "was_full", "free_slot",   "the other application is done"),
     )
     # fmt: on
 
     def may_cut(self) -> bool:
-        return not self.is_cut and self.system.scheduler.may_change()
+        return not self.is_cut and not self.is_gone and self.system.scheduler.may_change()
+
+    def may_vanish(self) -> bool:
+        return not self.is_gone and self.system.scheduler.may_change()
+
+    def vanish_now(self) -> None:
+        self.is_gone = True
+        self.is_cut = False
+        self.is_full = False
+        self.system.scheduler.change()
+
+    def may_launch(self) -> bool:
+        return self.is_given_up and not self.is_gone
+
+    def have_executor(self) -> None:
+        self.is_given_up = False
+
+    def is_open(self) -> bool:
+        """Whether Spark has a free slot there, as far as it knows."""
+        return not self.is_full and not self.is_given_up
+
+    def is_good(self) -> bool:
+        """Whether a task that Spark starts there reaches the driver."""
+        return not self.is_cut and not self.is_gone and not self.is_full
 
     def was_cut(self) -> bool:
         return self.is_cut
@@ -51,6 +83,7 @@ class Cluster(Environment):
     def may_fill(self) -> bool:
         return (
             not self.is_full
+            and not self.is_gone
             and not self.system.scheduler.holds(self.host)
             and self.system.scheduler.may_change()
         )
@@ -78,7 +111,7 @@ class Scheduler(Environment):
     where the task runs.
     """
 
-    STATES = (PENDING, RUNNING, HERE, OVER)
+    STATES = (PENDING, RUNNING, HERE, SILENT, OVER)
     INITIAL = PENDING
     TERMINAL = (OVER,)
 
@@ -95,6 +128,10 @@ class Scheduler(Environment):
     is_wronged: bool = Bool()
     """A task was turned away that should have had its try."""
     was_turned_away: bool = Bool()
+    is_killed: bool = Bool()
+    """The process that is silent is to be ended."""
+    was_removed: bool = Bool()
+    """An executor was given up before Spark noticed by itself."""
     was_stranded: bool = Bool()
 
     offer: Trigger
@@ -102,6 +139,12 @@ class Scheduler(Environment):
     connect: Trigger
     miss: Trigger
     lose: Trigger
+    silence: Trigger
+    doubt: Trigger
+    answer: Trigger
+    wait: Trigger
+    notice: Trigger
+    remove_executor: Trigger
     repeat: Trigger
     expire: Trigger
     change: Trigger
@@ -121,18 +164,32 @@ class Scheduler(Environment):
             "tell_missed",                     "the task cannot reach the driver, and fails"),
         Row("lose",    HERE,               PENDING, "not is_reachable",
             None,                              "the connection is lost"),
+        Row("silence", HERE,               SILENT,  "not is_reachable",
+            "tell_silenced",                   "the process is not heard any more; Spark holds its task"),
+        Row("doubt",   HERE,               STAY,    "not is_reachable",
+            "tell_missed",                     "another task of the job there fails to reach the driver"),
+        Row("answer",  SILENT,             PENDING, "was_killed and not is_lost",
+            "forget_kill",                     "the executor has ended the task"),
+        Row("wait",    SILENT,             STAY,    "was_killed",
+            "tell_unanswered",                 "the executor takes its time, or is lost"),
+        Row("notice",  (RUNNING, HERE, SILENT), PENDING, "is_lost",
+            "forget_kill, give_host_up",                  "Spark's own time limit has passed"),
         Row("repeat",  PENDING,            STAY,    "has_failed",
             "tell_failing",                    "task after task has failed"),
-        Row("expire",  (PENDING, RUNNING), STAY,    None,
+        Row("expire",  (PENDING, RUNNING, SILENT), STAY, None,
             "tell_overdue",                    "the process has not come in time"),
-        Row("change",  (PENDING, RUNNING, HERE, OVER), STAY, None,
+        Row("change",  (PENDING, RUNNING, HERE, SILENT, OVER), STAY, None,
             "count_change",                    "one of the changes that may happen"),
 
         Row("turn_away",    RUNNING,            PENDING, None,
             "judge",                           "the attempt is killed"),
-        Row("ask_strategy", (PENDING, RUNNING), STAY,    "may_ask",
+        Row("turn_away",    SILENT,             STAY,    None,
+            "order_end",                       "the executor is told to end the task"),
+        Row("remove_executor", SILENT,          PENDING, None,
+            "forget_kill, give_up_early, give_host_up", "Spark starts the task again elsewhere"),
+        Row("ask_strategy", (PENDING, RUNNING, SILENT), STAY,    "may_ask",
             "count_question",                  "the restart strategy lets the job go on"),
-        Row("ask_strategy", (PENDING, RUNNING), OVER,    "not may_ask",
+        Row("ask_strategy", (PENDING, RUNNING, SILENT), OVER,    "not may_ask",
             None,                              "the restart strategy ends the job"),
         Row("give_up",      (PENDING, RUNNING), OVER,    None,
             None,                              "the job is ended"),
@@ -146,28 +203,33 @@ class Scheduler(Environment):
         self.changes += 1
 
     def holds(self, host: int) -> bool:
-        return (self.state == RUNNING or self.state == HERE) and self.at == host
+        return (
+            self.state == RUNNING or self.state == HERE or self.state == SILENT
+        ) and self.at == host
 
     def has_free_slot(self) -> bool:
-        return any(not self.system.cluster[h].is_full for h in range(self.system.hosts))
+        return any(self.system.cluster[h].is_open() for h in range(self.system.hosts))
 
     def is_reachable(self) -> bool:
-        return not self.system.cluster[self.at].is_cut
+        return not self.system.cluster[self.at].is_cut and not self.is_lost()
+
+    def is_lost(self) -> bool:
+        return self.system.cluster[self.at].is_gone
 
     def take_next(self) -> None:
         chosen = self.at
         for h in range(self.system.hosts):
-            if h <= self.at and not self.system.cluster[self.at - h].is_full and h > 0:
+            if h <= self.at and self.system.cluster[self.at - h].is_open() and h > 0:
                 chosen = self.at - h
         for h in range(self.system.hosts):
             other = self.system.hosts - 1 - h
-            if other > self.at and not self.system.cluster[other].is_full:
+            if other > self.at and self.system.cluster[other].is_open():
                 chosen = other
         self.at = chosen
 
     def tell_rooms(self) -> None:
         for h in range(self.system.hosts):
-            if h != self.at and not self.system.cluster[h].is_full:
+            if h != self.at and self.system.cluster[h].is_open():
                 self.system.placement.room(h, True)
             else:
                 self.system.placement.room(h, False)
@@ -183,6 +245,30 @@ class Scheduler(Environment):
     def tell_missed(self) -> None:
         self.has_missed[self.at] = True
         self.system.placement.missed(self.at)
+
+    def was_killed(self) -> bool:
+        return self.is_killed
+
+    def tell_silenced(self) -> None:
+        self.has_missed[self.at] = True
+        self.system.placement.silenced(self.at, 0)
+
+    def tell_unanswered(self) -> None:
+        # Where the driver's port is closed to a host, none of its processes is heard.
+        self.system.placement.unanswered(self.at, 0, self.is_reachable())
+
+    def forget_kill(self) -> None:
+        self.is_killed = False
+
+    def give_host_up(self) -> None:
+        self.system.cluster[self.at].is_given_up = True
+
+    def order_end(self, host: int) -> None:
+        self.is_killed = True
+
+    def give_up_early(self, host: int) -> None:
+        self.is_wronged = self.is_reachable()
+        self.was_removed = True
 
     def has_failed(self) -> bool:
         return self.has_missed[self.at]
@@ -203,7 +289,7 @@ class Scheduler(Environment):
 
     def judge(self, host: int) -> None:
         self.is_wronged = not self.has_missed[host] or not any(
-            h != host and not self.system.cluster[h].is_full and not self.has_missed[h]
+            h != host and self.system.cluster[h].is_open() and not self.has_missed[h]
             for h in range(self.system.hosts)
         )
         self.was_turned_away = True
