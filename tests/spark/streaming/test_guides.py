@@ -65,10 +65,11 @@ def test_the_sink_of_the_guide_writes_what_it_shows_and_a_batch_that_runs_again_
 
 
 @pytest.mark.spark
-def test_the_control_of_the_guide_prunes_a_source(
-    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("program", ["first.csv", "control.source_options"])
+def test_the_programs_of_the_guide_to_sources_print_what_it_shows(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], program: str
 ) -> None:
-    page, program = "docs/reading.md", "control.source_options"
+    page = "docs/reading.md"
     run(program, page, tmp_path)
     assert capsys.readouterr().out == shown_after(program, page)
 
