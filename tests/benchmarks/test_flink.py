@@ -66,8 +66,8 @@ def test_checkpoints_are_shown_for_every_parallelism_by_the_clock_and_as_reporte
     assert [row[0] for row in table.rows] == [
         "4 subtasks, idle",
         "4 subtasks, under load",
-        "100 subtasks, idle",
-        "100 subtasks, under load",
+        "100 subtasks, idle (epochgate without Spark)",
+        "100 subtasks, under load (epochgate without Spark)",
     ]
     assert "1.00 and 4.00 with 4 subtasks, 1.00 and 4.00 with 100 subtasks" in table.notes
 

@@ -17,6 +17,7 @@ from epochgate.benchmarks.flink.measuring import (
     Found,
     Samples,
 )
+from epochgate.benchmarks.flink.spark_job import SPARK_SUBTASKS_MAX
 
 HEADER = ("epochgate", "Flink 2.3.0", "times better", "Flink in one process (no peer)")
 QUESTIONS = ("events-and-failures", "checkpoints", "costs")
@@ -74,8 +75,9 @@ def events_and_failures(found: Found, rounds: int, effort: Effort) -> Table:
         notes=(
             f"Rounds: {rounds}, each with {number(effort.events)} events of each kind (at most "
             f"{IN_FLIGHT:,} in flight), {number(effort.trips)} round trips of each kind and "
-            f"{effort.failures} failures of each kind after a warm-up, and with a new start of "
-            "each system. The "
+            f"{effort.failures} failures of each kind, after a new start of each system and a "
+            f"warm-up of {number(2 * effort.warming_events)} events and "
+            f"{2 * effort.warming_failures} failures. The "
             f"tasks are in {HOSTS} task managers, or workers of {HOSTS} executors. Medians of the "
             "rounds (of all failures), with the least and the greatest."
         ),
@@ -90,7 +92,11 @@ def checkpoints(found: Found, effort: Effort) -> Table:
         ("under load", lambda one: [taken.clock_ms for taken in one.loaded]),
     ]
     for subtasks in _sizes(found):
-        rows += [_row(found, subtasks, f"{subtasks} subtasks, {kind}", p) for kind, p in kinds]
+        mark = "" if subtasks <= SPARK_SUBTASKS_MAX else " (epochgate without Spark)"
+        rows += [
+            _row(found, subtasks, f"{subtasks} subtasks, {kind}{mark}", pick)
+            for kind, pick in kinds
+        ]
     return Table(
         question=QUESTIONS[1],
         title="How long a checkpoint takes, ms",
