@@ -1,12 +1,14 @@
 """Which updates a control takes: names that it has, with values of the type that they have.
 
 Decides what a process knows of a control: `initial`, or else what the store has of it, the newest
-updates and the newest decision of each query. A wrong value would be decided for a batch, which
-runs with it at every start, so it is refused before it is written. Any process, any thread.
+updates, the newest decision of each query, and the initial values for each source that it prunes,
+which has no decisions. A wrong value would be decided for a batch, which runs with it at every
+start, so it is refused before it is written. Any process, any thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 from typing import Any
 
@@ -16,10 +18,12 @@ from epochgate.runtime.steering.place import (
     Entries,
     controls_in,
     decisions_of,
+    initials_of,
     queries_of,
+    sources_of,
     versions_of,
 )
-from epochgate.runtime.steering.values import Value
+from epochgate.runtime.steering.values import Value, to_bytes
 
 _NUMBER = "a number"
 
@@ -27,6 +31,10 @@ _NUMBER = "a number"
 def in_force(entries: Entries, store: str, control: str) -> Value:
     """The values that a control has in its store. Raises ControlMissing, OSError, ValueError."""
     found: Value = {}
+    for stream in sources_of(entries, control):
+        initials = initials_of(entries, control, stream)
+        for number in initials.numbers()[-1:]:
+            found |= initials.get(number)["value"]
     for query in queries_of(entries, control):
         decisions = decisions_of(entries, control, query)
         for number in decisions.numbers()[-1:]:
@@ -39,6 +47,19 @@ def in_force(entries: Entries, store: str, control: str) -> Value:
         if control not in there:
             raise ControlMissing(store, control, there)
     return found
+
+
+def record_initial(entries: Entries, control: str, stream: str, initial: Value) -> None:
+    """Let other processes know the values of a control by which a source is pruned. Raises OSError,
+    ValueError.
+    """
+    initials = initials_of(entries, control, stream)
+    numbers = initials.numbers() or [0]
+    newest = initials.get(numbers[-1])["value"] if numbers[-1] else None
+    # As they are written: True and 1 are equal, and of another type.
+    if newest is None or to_bytes(newest) != to_bytes(initial):
+        with contextlib.suppress(FileExistsError):  # another driver of the query came first
+            initials.create(numbers[-1] + 1, {"value": initial})
 
 
 def insist_on_fit(control: str, known: Value, changes: Value) -> None:

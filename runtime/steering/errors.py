@@ -155,5 +155,6 @@ class ControlMissing(UsageError):
             return f"name a control of {store}: {there}"
         return (
             f"{store} has no control {control!r}; {there}. A control is made by the first batch of "
-            "its query, or by an update of Control(..., create=True)"
+            "its query, by the start of a query whose source it prunes, or by an update of "
+            "Control(..., create=True)"
         )

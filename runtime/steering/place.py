@@ -3,6 +3,7 @@ created once, by its number, and never written again.
 
     STORE/pricing/versions/000000000000005.json            the fifth update, and what it comes to
     STORE/pricing/queries/QUERY ID/000000000000041.json    what batch 41 of this query runs with
+    STORE/pricing/sources/STREAM ID/000000000000001.json   the initial values of a source's filter
     STATE/STREAM ID/plans/000000000000042.json             the splits of the 42nd batch of a source
 
 Decides how an entry is created as a whole in a directory, and which error says that it was not
@@ -29,6 +30,7 @@ from epochgate.runtime.steering.values import from_bytes, to_bytes
 
 VERSIONS: Final = "versions"
 QUERIES: Final = "queries"
+SOURCES: Final = "sources"
 PLANS: Final = "plans"
 _SUFFIX: Final = ".json"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -225,6 +227,11 @@ def decisions_of(entries: Entries, control: str, query: str) -> Numbered:
     return Numbered(entries, f"{control}/{QUERIES}/{query}")
 
 
+def initials_of(entries: Entries, control: str, stream: str) -> Numbered:
+    """The initial values of a control for a source that it prunes, one after the other."""
+    return Numbered(entries, f"{control}/{SOURCES}/{stream}")
+
+
 def plans_of(entries: Entries, stream: str) -> Numbered:
     """The plans of a stream."""
     return Numbered(entries, f"{stream}/{PLANS}")
@@ -233,13 +240,22 @@ def plans_of(entries: Entries, stream: str) -> Numbered:
 def controls_in(entries: Entries) -> list[str]:
     """The controls that there are. Raises OSError."""
     parts = (key.split("/") for key in entries.list(""))
-    return sorted({part[0] for part in parts if len(part) > 2 and part[1] in (VERSIONS, QUERIES)})
+    of = (VERSIONS, QUERIES, SOURCES)
+    return sorted({part[0] for part in parts if len(part) > 2 and part[1] in of})
 
 
 def queries_of(entries: Entries, control: str) -> list[str]:
     """The queries that a control has decided for. Raises OSError."""
-    keys = entries.list(f"{control}/{QUERIES}")
-    return sorted({key.split("/")[2] for key in keys})
+    return _below(entries, f"{control}/{QUERIES}")
+
+
+def sources_of(entries: Entries, control: str) -> list[str]:
+    """The streams of the sources that a control prunes. Raises OSError."""
+    return _below(entries, f"{control}/{SOURCES}")
+
+
+def _below(entries: Entries, folder: str) -> list[str]:
+    return sorted({key.split("/")[2] for key in entries.list(folder)})
 
 
 def insist_on_name(what: str, name: str) -> None:

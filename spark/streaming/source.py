@@ -164,7 +164,7 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
             self._planning = Planning(
                 *(entries, state, stream, self._enumerator),
                 None if left is None else left.remove,
-                no_filter if self._options.filter is None else self._options.filter.newest(),
+                no_filter if self._options.filter is None else self._options.filter.newest(stream),
             )
         return self._planning
 

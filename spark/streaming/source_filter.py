@@ -5,13 +5,16 @@
 | filter | of files: the condition that a row has to fulfil |
 | control, controlStore, controlInitial | the control whose values the condition names |
 
-Decides what goes together, and that a filter is the newest values of its control; which splits it
-prunes is left to the condition, or to the user's `Source.may_match`. `Control.source_options` makes
-the options. Runs where Spark asks for offsets, and in tasks.
+Decides what goes together, that a filter is the newest values of its control, and that the initial
+values are recorded in the control's store when the first batch is planned: without them, other
+processes could not update a control that decides for no query. Which splits are pruned is left to
+the condition, or to the user's `Source.may_match`. `Control.source_options` makes the options. Runs
+where Spark asks for offsets, and in tasks.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,6 +22,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from epochgate.runtime.source import Source, SourceSplit
+from epochgate.runtime.steering.accepting import record_initial
 from epochgate.runtime.steering.place import open_entries
 from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.runtime.steering.values import Value, from_bytes, to_bytes
@@ -45,14 +49,18 @@ class SourceFilter:
     initial: Value = field(default_factory=dict)
     is_named: bool = False
 
-    def newest(self) -> Callable[[], SplitFilter]:
-        """What gives the filter in force now, of a store that is opened once. It raises OSError,
-        ValueError, ConditionWrong.
+    def newest(self, stream: str) -> Callable[[], SplitFilter]:
+        """What gives the filter of a stream that is in force now, of a store that is opened once.
+        It raises OSError, ValueError, ConditionWrong.
         """
         if not self.control:
             constant = SplitFilter(0, self.where, {})
             return lambda: constant
-        versions = Versions(open_entries(self.store), self.control)
+        entries = open_entries(self.store)
+        versions = Versions(entries, self.control)
+        # Once for each start; a source that may only read the store is pruned all the same.
+        with contextlib.suppress(OSError):
+            record_initial(entries, self.control, stream, self.initial)
 
         def look() -> SplitFilter:
             version, values = versions.newest()

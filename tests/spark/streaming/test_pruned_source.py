@@ -172,7 +172,8 @@ def test_a_source_of_the_users_judges_its_splits_by_the_values(spark: Any, tmp_p
         query.trigger(availableNow=True).start().awaitTermination()
 
     run()
-    control.update(pages=["b", "d"])
+    # Another process knows the control by its store alone.
+    Control("pages", store=str(tmp_path / "controls")).update(pages=["b", "d"])
     (pages / "d").write_text("100")
     run()
     assert seen == [[97], [100]]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime.steering import ControlUnusable, SplitFilter
+from epochgate.cli import main
+from epochgate.runtime.steering import ControlMissing, ControlUnusable, SplitFilter, ValueRefused
 from epochgate.spark.streaming import ConditionWrong, Control, OptionsWrong
 from epochgate.spark.streaming.source_options import SourceOptions, parse_source
 from tests.runtime.steering.coordinators import Provider
@@ -28,7 +29,7 @@ def control_in(folder: Path, **others: Any) -> Control:
 
 def newest(options: SourceOptions) -> SplitFilter:
     assert options.filter is not None
-    return options.filter.newest()()
+    return options.filter.newest("stream")()
 
 
 def test_a_filter_has_those_values_of_the_control_that_its_condition_names(tmp_path: Path) -> None:
@@ -84,3 +85,40 @@ def test_a_control_gives_no_options_for_values_that_it_does_not_have(tmp_path: P
         control_in(tmp_path).source_options("amount >= :least")
     with pytest.raises(ControlUnusable, match="its splits were pruned before"):
         control_in(tmp_path, coordinator=Provider()).source_options(WHERE)
+
+
+def test_other_processes_update_a_control_that_only_prunes_from_its_first_batch_on(
+    tmp_path: Path,
+) -> None:
+    options = parsed(tmp_path, control_in(tmp_path).source_options(WHERE))
+    store = str(tmp_path / "controls")
+    other = Control("pricing", store=store)
+    with pytest.raises(ControlMissing):
+        other.update(limit=700)
+    newest(options)  # as a batch is planned
+    with pytest.raises(ValueRefused, match="has no value 'limt'; it has limit, regions, unused"):
+        other.update(limt=700)
+    with pytest.raises(ValueRefused, match="'high' is a str"):
+        other.update(limit="high")
+    assert main(["control", "set", store, "pricing", 'regions=["north"]']) == 0
+    assert other.update(limit=700) == 2
+    assert newest(options).values == {"limit": 700, "regions": ["north"]}
+
+
+def test_other_processes_see_the_initial_values_of_the_newest_start(tmp_path: Path) -> None:
+    store = str(tmp_path / "controls")
+    for initial in ({"limit": 1}, {"limit": True}, {"limit": True, "region": "north"}):
+        control = Control("pricing", initial, store=store)
+        for _ in range(2):
+            newest(parsed(tmp_path, control.source_options("amount >= :limit")))
+    other = Control("pricing", store=store)
+    with pytest.raises(ValueRefused, match="has limit = True, a bool"):
+        other.update(limit=2)
+    assert other.update(region="south") == 1
+
+
+def test_a_query_that_may_only_read_its_control_is_pruned_by_it(tmp_path: Path) -> None:
+    control_in(tmp_path).update(limit=700)
+    options = parsed(tmp_path, control_in(tmp_path).source_options(WHERE))
+    (tmp_path / "controls" / "pricing" / "sources").write_text("no directory can be made here")
+    assert newest(options).values == {"limit": 700, "regions": None}
