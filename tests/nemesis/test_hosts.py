@@ -64,7 +64,9 @@ def reach(host: Host, port: int) -> str:
     try:
         call(host, port, TRY_S, LARGE)
     except HostFailed as error:
-        return str(error).rpartition("\n")[2].partition(":")[0]
+        last = str(error).rpartition("\n")[2]
+        # No host answered to the address for three seconds, which are over sooner or later.
+        return "TimeoutError" if "No route to host" in last else last.partition(":")[0]
     return ""
 
 
