@@ -2,7 +2,8 @@
 
 Decides when work that the enumerator has asked for is done: before splits are taken, on the same
 thread; and that a batch has as many splits as its limit allows, and at least one, without those
-that its filter prunes: splits whose rows cannot match, by what the source knows of them. To the
+that its filter prunes: splits whose rows cannot match, by what the source knows of them, which
+judges as many at a time as the batch could still take. To the
 enumerator it looks like a job with one reader that asks again whenever it was given something. What
 is given out belongs to a plan; nothing ever comes back, because an enumerator whose plan did not
 come about is closed, and another made of the state before.
@@ -11,7 +12,7 @@ come about is closed, and another made of the state before.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
@@ -63,7 +64,8 @@ class BatchEnumerator:
     """Runs the enumerator of a source, which implements `Choosing` for `Planning`.
 
     `begun`: version and state of a plan, none for nothing. `limit`: how many splits a batch may
-    have; it is asked before each. `may_match`: whether a split may have rows that match a filter.
+    have; it is asked before each. `matching`: whether each of some splits may have rows that match
+    a filter, in their order.
     """
 
     def __init__(
@@ -71,10 +73,10 @@ class BatchEnumerator:
         source: Source,
         begun: tuple[int, Any] | None,
         limit: Callable[[Sequence[SourceSplit]], bool],
-        may_match: Callable[[SourceSplit, SplitFilter], bool] = lambda split, by: True,
+        matching: Callable[[Sequence[SourceSplit], SplitFilter], Iterable[bool]],
         operator_id: str = "source",
     ) -> None:
-        self._source, self._is_full, self._may_match = source, limit, may_match
+        self._source, self._is_full, self._matching = source, limit, matching
         self.operator_id, self.parallelism = operator_id, 1
         self.metrics = CoordinatorMetrics()
         self.looks = True
@@ -99,17 +101,29 @@ class BatchEnumerator:
         """The splits of the next batch, and the ids of those that the filter prunes."""
         self.look()
         taken = Taken()
-        while not self._is_full(taken.splits) and len(taken.pruned) < PRUNED_MAX:
+        while some := self._next(taken):
+            verdicts = [True] * len(some) if by is None else self._matching(some, by)
+            for split, may_match in zip(some, verdicts, strict=True):
+                if may_match:
+                    taken.splits.append(split)
+                else:
+                    taken.pruned.append(split.split_id)
+        return taken
+
+    def _next(self, taken: Taken) -> list[SourceSplit]:
+        """Those that the batch takes if none of them is pruned; none if it is full, or there are no
+        more.
+        """
+        some: list[SourceSplit] = []
+        while (
+            not self._is_full([*taken.splits, *some]) and len(taken.pruned) + len(some) < PRUNED_MAX
+        ):
             if not self._given and not self._has_asked:
                 self._ask()
             if not self._given:
                 break
-            split = self._given.popleft()
-            if by is None or self._may_match(split, by):
-                taken.splits.append(split)
-            else:
-                taken.pruned.append(split.split_id)
-        return taken
+            some.append(self._given.popleft())
+        return some
 
     def _ask(self) -> None:
         """Once, and again when it was given something; not after it has said that it has none."""

@@ -15,9 +15,10 @@ where Spark asks for offsets, and in tasks.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -37,6 +38,8 @@ from epochgate.spark.streaming.errors import OptionsWrong
 FILTER: Final = "filter"
 CONTROL, STORE, INITIAL = "control", "controlStore", "controlInitial"
 KNOWN: Final = (FILTER, CONTROL, STORE, INITIAL)
+FOOTERS: Final = 16
+"""Parquet footers that are read side by side."""
 
 
 @dataclass(frozen=True)
@@ -121,15 +124,25 @@ def insist_on_judging(source: Source, named: str) -> None:
 
 
 class FilePruning:
-    """Which shares of files may have rows that match, by the condition of their plan."""
+    """Which shares of files may have rows that match, by the condition of their plan; `access`: to
+    the files.
+    """
 
-    def __init__(self) -> None:
-        self._access = FileAccess()
+    def __init__(self, access: FileAccess | None = None) -> None:
+        self._access = access or FileAccess()
 
-    def may_match(self, split: SourceSplit, by: SplitFilter) -> bool:
-        """Raises ConditionWrong, PartitionValueInvalid, ObjectStoreError."""
-        layout = SourceLayout.from_bytes(split.value[1])
-        return row_filter(by).may_match(to_file_split(split), layout, self._access)
+    def matching(self, splits: Sequence[SourceSplit], by: SplitFilter) -> list[bool]:
+        """Whether each may; the footers of Parquet files are read side by side. Raises
+        ConditionWrong, PartitionValueInvalid, ObjectStoreError.
+        """
+        rows = row_filter(by)
+
+        def may_match(split: SourceSplit) -> bool:
+            layout = SourceLayout.from_bytes(split.value[1])
+            return rows.may_match(to_file_split(split), layout, self._access)
+
+        with ThreadPoolExecutor(FOOTERS) as pool:
+            return list(pool.map(may_match, splits))
 
 
 def row_filter(by: SplitFilter) -> RowFilter:
@@ -142,11 +155,10 @@ def matching_rows(by: SplitFilter | None) -> Callable[[pa.RecordBatch], pa.Recor
     return row_filter(by).matching if by is not None and by.where else None
 
 
-def judged(source: Source) -> Callable[[SourceSplit, SplitFilter], bool]:
-    """By the user's source, from the values alone."""
+def judged(source: Source) -> Callable[[Sequence[SourceSplit], SplitFilter], Iterable[bool]]:
+    """By the user's source, from the values alone, one after the other."""
 
-    def may_match(split: SourceSplit, by: SplitFilter) -> bool:
-        verdict: Any = source.may_match(split, by.values)
-        return bool(verdict)
+    def matching(splits: Sequence[SourceSplit], by: SplitFilter) -> Iterable[bool]:
+        return [bool(source.may_match(split, by.values)) for split in splits]
 
-    return may_match
+    return matching

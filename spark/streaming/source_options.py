@@ -21,7 +21,7 @@ import importlib
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
@@ -85,10 +85,12 @@ class SourceOptions:
         """The source as the process beside the driver needs it. Raises OptionsWrong."""
         return self._named() if self.is_named else self._enumerated(stream)
 
-    def pruning(self, source: Source) -> Callable[[SourceSplit, SplitFilter], bool]:
+    def pruning(
+        self, source: Source
+    ) -> Callable[[Sequence[SourceSplit], SplitFilter], Iterable[bool]]:
         """Which splits of the source may have rows that match. Raises OptionsWrong."""
         if not self.is_named:
-            return FilePruning().may_match
+            return FilePruning().matching
         if self.filter is not None:
             insist_on_judging(source, self.place)
         return judged(source)

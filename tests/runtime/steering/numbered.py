@@ -54,21 +54,21 @@ def driver(
     *,
     most: int = 2,
     newest: Callable[[], SplitFilter | None] = no_filter,
+    judge: Callable[[Sequence[SourceSplit], SplitFilter], list[bool]] | None = None,
 ) -> Planning:
     """A process that plans the batches of the stream, without those splits that the newest filter
     prunes.
     """
 
     def make(begun: tuple[int, Any] | None) -> BatchEnumerator:
-        return BatchEnumerator(source, begun, at_most(most), is_at_least)
+        return BatchEnumerator(source, begun, at_most(most), judge or are_at_least)
 
     return Planning(entries, "the place", STREAM, make, None, newest)
 
 
-def is_at_least(split: SourceSplit, by: SplitFilter) -> bool:
-    """Whether the number is one that the filter leaves."""
-    matches: bool = split.value >= by.values["least"]
-    return matches
+def are_at_least(splits: Sequence[SourceSplit], by: SplitFilter) -> list[bool]:
+    """Of each number whether the filter leaves it."""
+    return [split.value >= by.values["least"] for split in splits]
 
 
 def numbers(planning: Planning, batch: int) -> list[int]:

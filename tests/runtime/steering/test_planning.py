@@ -20,7 +20,14 @@ from epochgate.runtime.steering import PlanForgotten, Planning, PlanNotMade, Pla
 from epochgate.runtime.steering.enumerating import BatchEnumerator
 from epochgate.runtime.steering.place import DirectoryEntries, Entries, NotCreated, plans_of
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
-from tests.runtime.steering.numbered import STREAM, Numbers, at_most, driver, numbers
+from tests.runtime.steering.numbered import (
+    STREAM,
+    Numbers,
+    are_at_least,
+    at_most,
+    driver,
+    numbers,
+)
 from tests.runtime.steering.steered import Watched, entries_in, once
 
 RETAINED = BatchPlans.CONSTANTS["retained"]
@@ -64,7 +71,7 @@ def test_what_others_have_left_is_swept_once_a_plan_of_ones_own_counts(tmp_path:
         entries,
         "the place",
         STREAM,
-        lambda begun: BatchEnumerator(source, begun, at_most(2)),
+        lambda begun: BatchEnumerator(source, begun, at_most(2), are_at_least),
         lambda states: swept.append(len(list(states))),
     )
     assert later.has_batch(1)
@@ -256,7 +263,7 @@ def test_where_only_what_is_there_is_wanted_the_source_looks_once(tmp_path: Path
     source = Numbers(3)
 
     def make(begun: Any) -> BatchEnumerator:
-        made = BatchEnumerator(source, begun, at_most(1))
+        made = BatchEnumerator(source, begun, at_most(1), are_at_least)
         made.looks = False
         return made
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from epochgate.runtime.filesystem import LocalFileSystem
+from epochgate.runtime.source import SourceSplit
 from epochgate.runtime.steering import PlannedBatch, PlanNotMade, SplitFilter, enumerating, plans
 from epochgate.runtime.steering.place import DirectoryEntries, Entries
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
-from tests.runtime.steering.numbered import STREAM, Numbers, driver, numbers
+from tests.runtime.steering.numbered import STREAM, Numbers, are_at_least, driver, numbers
 from tests.runtime.steering.steered import Watched, entries_in, once
 
 
@@ -56,6 +58,19 @@ def test_splits_that_cannot_match_are_in_no_batch_and_in_the_plan_by_their_ids(
     )
     assert numbers(one, 1) == [2, 3]
     assert one.batches(0, 1)[0].filter == SplitFilter(0, "", {"least": 2})
+
+
+def test_as_many_splits_are_judged_together_as_the_batch_could_still_take(tmp_path: Path) -> None:
+    judged: list[list[int]] = []
+
+    def judge(splits: Sequence[SourceSplit], by: SplitFilter) -> list[bool]:
+        judged.append([split.value for split in splits])
+        return are_at_least(splits, by)
+
+    one = driver(entries_in(tmp_path), Numbers(9), most=3, newest=Least(4), judge=judge)
+    assert [one.has_batch(batch) for batch in (1, 2, 3)] == [True, True, False]
+    assert kept(tmp_path) == [([4, 5, 6], ["0", "1", "2", "3"]), ([7, 8], [])]
+    assert judged == [[0, 1, 2], [3, 4, 5], [6], [7, 8]]
 
 
 def test_a_change_of_the_filter_counts_from_the_next_plan_on_and_brings_nothing_back(

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from epochgate.cli import main
 from epochgate.runtime.steering import ControlMissing, ControlUnusable, SplitFilter, ValueRefused
+from epochgate.spark.files import FileEnumeration
+from epochgate.spark.files.access import FileAccess
+from epochgate.spark.ingest.file_source import to_source_split
 from epochgate.spark.streaming import ConditionWrong, Control, OptionsWrong
+from epochgate.spark.streaming.source_filter import FilePruning
 from epochgate.spark.streaming.source_options import SourceOptions, parse_source
+from tests.runtime.objects.stores import Observed
 from tests.runtime.steering.coordinators import Provider
 
 WHERE = "region IN :regions AND amount >= :limit"
@@ -122,3 +130,28 @@ def test_a_query_that_may_only_read_its_control_is_pruned_by_it(tmp_path: Path) 
     options = parsed(tmp_path, control_in(tmp_path).source_options(WHERE))
     (tmp_path / "controls" / "pricing" / "sources").write_text("no directory can be made here")
     assert newest(options).values == {"limit": 700, "regions": None}
+
+
+def test_the_footers_of_the_files_of_a_batch_are_read_side_by_side(tmp_path: Path) -> None:
+    memory = Observed()
+    for number in range(3):
+        written = pa.BufferOutputStream()
+        pq.write_table(pa.table({"amount": [10 * number]}), written)
+        memory.open("s3://jobs").put(f"landing/{number}.parquet", written.getvalue().to_pybytes())
+    access = FileAccess(memory.open)
+    enumeration = FileEnumeration("s3://jobs/landing", access=access)
+    splits = [
+        to_source_split(split, enumeration.layout_of(split)) for split in enumeration.discover()
+    ]
+    memory.requests.clear()
+    together, met = threading.Barrier(3), set()
+
+    def meet(kind: str, key: str) -> None:
+        if key not in met:
+            met.add(key)
+            together.wait(timeout=60)
+
+    memory.before = meet
+    by = SplitFilter(0, "amount >= 10", {})
+    assert FilePruning(access).matching(splits, by) == [False, True, True]
+    assert len(met) == 3
