@@ -55,12 +55,13 @@ class PlacedTask(ClosedSystem):
     scheduler: Scheduler = machines(Scheduler)
     cluster: list[Cluster] = machines(Cluster)
 
-    @always(
-        "a task is turned away from a suspect host alone, and while another one has room; an "
-        "executor is given up only while none of its processes is heard"
-    )
+    @always("a task is turned away from a suspect host alone, and while another one has room")
     def wrongs_no_task(self) -> bool:
         return not self.scheduler.is_wronged
+
+    @always("an executor is given up only while no process of its host is heard")
+    def gives_up_no_executor_in_haste(self) -> bool:
+        return not self.scheduler.is_hasty
 
     @always("a job of which a process has come is given up by the restart strategy alone")
     def gives_up_rightly(self) -> bool:
@@ -71,6 +72,14 @@ class PlacedTask(ClosedSystem):
         return self.placement.state == GIVEN_UP or all(
             self.placement.suspects[h] == self.scheduler.has_missed[h] for h in range(self.hosts)
         )
+
+    @always("the driver is told once that a host is suspect, and once that it is trusted again")
+    def tells_news_alone(self) -> bool:
+        return not self.scheduler.is_repeated
+
+    @always("a job whose tasks fail before a process has ever come is given up")
+    def gives_up_without_a_process(self) -> bool:
+        return not self.scheduler.is_hopeless or self.placement.state == GIVEN_UP
 
     @sometimes("a task comes up elsewhere after it was turned away")
     def comes_up_elsewhere(self) -> bool:

@@ -132,7 +132,15 @@ class Scheduler(Environment):
     """The process that is silent is to be ended."""
     was_removed: bool = Bool()
     """An executor was given up before Spark noticed by itself."""
+    is_hasty: bool = Bool()
+    """An executor was given up although a process there could be heard."""
     was_stranded: bool = Bool()
+    is_avoided: list[bool] = Array(Bool(), "hosts")
+    """As the driver was told."""
+    is_repeated: bool = Bool()
+    """The driver was told of a host what it knew."""
+    is_hopeless: bool = Bool()
+    """Task after task has failed, and no process has ever come."""
 
     offer: Trigger
     look: Trigger
@@ -267,13 +275,14 @@ class Scheduler(Environment):
         self.is_killed = True
 
     def give_up_early(self, host: int) -> None:
-        self.is_wronged = self.is_reachable()
+        self.is_hasty = self.is_reachable()
         self.was_removed = True
 
     def has_failed(self) -> bool:
         return self.has_missed[self.at]
 
     def tell_failing(self) -> None:
+        self.is_hopeless = not self.has_come
         self.system.placement.failing(0, 0)
 
     def tell_overdue(self) -> None:
@@ -295,10 +304,12 @@ class Scheduler(Environment):
         self.was_turned_away = True
 
     def avoid(self, host: int) -> None:
-        """The driver's log tells it."""
+        self.is_repeated = self.is_avoided[host]
+        self.is_avoided[host] = True
 
     def trust(self, host: int) -> None:
-        """The driver's log tells it."""
+        self.is_repeated = not self.is_avoided[host]
+        self.is_avoided[host] = False
 
     def strand(self, host: int) -> None:
         self.was_stranded = True

@@ -8,6 +8,7 @@ from epochgate.models.studies.broken import (
     commit,
     concurrent,
     in_doubt,
+    placing,
     sources,
 )
 from epochgate.models.studies.broken.of_queries import OF_QUERIES
@@ -280,6 +281,30 @@ BROKEN: dict[str, Broken] = {
         "each split is read, and each reader has ended",
         10,
         "job.reset_all dealer.push reader.ask reader.hear dealer.end",
+    ),
+    "placing.heard_host_given_up": Broken(
+        placing.HeardHostGivenUp,
+        "an executor is given up only while no process of its host is heard",
+        6,
+        "scheduler.connect cluster.cut scheduler.silence cluster.heal scheduler.wait",
+    ),
+    "placing.silent_process_kept": Broken(
+        placing.SilentProcessKept,
+        "while a host that can reach the driver has room, the process comes",
+        4,
+        "scheduler.connect cluster.cut scheduler.silence",
+    ),
+    "placing.silent_host_trusted": Broken(
+        placing.SilentHostTrusted,
+        "a host is suspect exactly if the last task that tried from there has failed to",
+        4,
+        "scheduler.connect cluster.cut scheduler.silence",
+    ),
+    "placing.turned_away_in_vain": Broken(
+        placing.TurnedAwayInVain,
+        "a task is turned away from a suspect host alone, and while another one has room",
+        6,
+        "cluster.cut scheduler.miss cluster.fill scheduler.offer scheduler.look",
     ),
     **OF_QUERIES,
     "paimon.two_messages": Broken(
