@@ -82,9 +82,8 @@ def deviations(phi: float) -> float:
 class PhiDetector:
     """How regularly one peer is heard, and from which silence on it is suspected.
 
-    `interval_s`: how often the peer is to be heard at least. `first_pause_s`: the pause while
-    fewer than `WINDOW` gaps are known, if it is longer than `pause_s`. `silence_s_max`: from this
-    silence on the peer is suspected whatever phi is. Times are seconds of a monotonic clock.
+    `interval_s`: how often the peer is to be heard at least. `silence_s_max`: from this silence on
+    the peer is suspected whatever phi is. Times are seconds of a monotonic clock.
     """
 
     def __init__(
@@ -95,9 +94,8 @@ class PhiDetector:
         threshold: float,
         silence_s_max: float,
         now_s: float,
-        first_pause_s: float = 0.0,
     ) -> None:
-        self._pause_s, self._first_pause_s = pause_s, max(pause_s, first_pause_s)
+        self.pause_s = pause_s
         self._silence_s_max = silence_s_max
         self._deviations = deviations(threshold)
         self._gap_s_min = interval_s / 2
@@ -105,11 +103,6 @@ class PhiDetector:
         self._sum_s = sum(self._gaps)
         self._sum_of_squares = sum(gap * gap for gap in self._gaps)
         self._heard_at_s = self._learnt_at_s = now_s
-
-    @property
-    def pause_s(self) -> float:
-        """The pause in force."""
-        return self._pause_s if len(self._gaps) == WINDOW else self._first_pause_s
 
     @property
     def limit_s(self) -> float:

@@ -226,7 +226,10 @@ class TaskServer:
         while not self._closed:
             self._reception.begin_turn()
             wait_s = 0.0 if self._attention else max(0.0, watch_at_s - time.monotonic())
-            for key, ready in self._selector.select(wait_s):
+            ready_now = self._selector.select(wait_s)
+            # Before anything is read, which would teach a pause of this thread as one of a task.
+            watch_at_s = self._watched(watch_at_s)
+            for key, ready in ready_now:
                 key.data(ready)
                 # Whatever else is ready, tasks hear in time.
                 watch_at_s = self._watched(watch_at_s)

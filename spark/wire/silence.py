@@ -5,9 +5,10 @@ one of the host hears that something came from there, acknowledgements by the op
 included, which also come from a process that is stopped: a lost host is suspected sooner than a
 silent process. Either way the connection is closed, as it is after `heartbeat_timeout_s`.
 
-A subtask whose process was suspected gives the next one twice the pause, up to the fixed time
-limit, until that one's own gaps are known: a program that holds the interpreter's lock for longer
-than the pause is suspected once or twice, and not for ever. Runs on the server's thread.
+A subtask whose process was suspected gives all later ones twice the pause, up to the fixed time
+limit: a program that holds the interpreter's lock for longer than the pause is suspected once or
+twice, and not for ever. What a detector has learnt does not help there, since pauses may lie
+further apart than its window reaches. Runs on the server's thread.
 """
 
 from __future__ import annotations
@@ -26,26 +27,25 @@ class SilenceWatch:
 
     def __init__(self, detection: Detection, interval_s: float, timeout_s: float) -> None:
         self._detection, self._interval_s, self._timeout_s = detection, interval_s, timeout_s
-        self._first_pauses_s: dict[int, float] = {}
-        """Subtask -> the first pause of its next process."""
+        self._pauses_s: dict[int, float] = {}
+        """Subtask -> the pause of its next processes, where one was suspected."""
 
     def of_process(self, hello: dict[str, Any], now_s: float) -> PhiDetector:
         """Make the detector of the process that has said `hello`."""
-        first_s = self._first_pauses_s.get(_subtask(hello), 0.0)
-        return self._detector(self._detection.pause_s, first_s, now_s)
+        pause_s = self._pauses_s.get(_subtask(hello), self._detection.pause_s)
+        return self._detector(pause_s, now_s)
 
     def of_link(self, now_s: float) -> PhiDetector:
         """Make the detector of a connection's host."""
-        return self._detector(self._detection.link_pause_s, 0.0, now_s)
+        return self._detector(self._detection.link_pause_s, now_s)
 
-    def _detector(self, pause_s: float, first_pause_s: float, now_s: float) -> PhiDetector:
+    def _detector(self, pause_s: float, now_s: float) -> PhiDetector:
         return PhiDetector(
             interval_s=self._interval_s,
             pause_s=pause_s,
             threshold=self._detection.threshold,
             silence_s_max=self._timeout_s,
             now_s=now_s,
-            first_pause_s=first_pause_s,
         )
 
     def note_link(self, connection: Connection, now_s: float) -> None:
@@ -64,7 +64,7 @@ class SilenceWatch:
             )
         if process.is_suspect(now_s):
             key = _subtask(connection.hello)
-            self._first_pauses_s[key] = min(self._timeout_s, 2 * process.pause_s)
+            self._pauses_s[key] = min(self._timeout_s, 2 * process.pause_s)
             return (
                 f"nothing was heard from the task for {process.silence_s(now_s):.1f} s (phi "
                 f"{process.phi(now_s):.1f}, pause_s = {process.pause_s:g}, heartbeat_timeout_s = "

@@ -58,13 +58,6 @@ def test_messages_that_follow_each_other_quickly_teach_no_short_gaps() -> None:
     assert quick.limit_s > PAUSE_S + INTERVAL_S / 2
 
 
-def test_the_first_pause_holds_until_the_window_is_full() -> None:
-    made, now_s = after([INTERVAL_S] * (WINDOW - 3), first_pause_s=8.0)
-    assert made.pause_s == 8.0
-    made.heard(now_s + INTERVAL_S)
-    assert made.pause_s == PAUSE_S
-
-
 def test_a_time_that_is_excused_is_no_silence_and_no_gap() -> None:
     made, now_s = after([INTERVAL_S] * WINDOW)
     limit_s = made.limit_s
