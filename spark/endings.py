@@ -11,11 +11,12 @@ watches (`close_next`, `look`), so that a JVM that does not answer delays no clo
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from epochgate.spark.identities import task_attempt_of
@@ -24,6 +25,8 @@ from epochgate.spark.wire import Connection
 CLOSE_AFTER_KILL_S: Final = 0.02
 """For Spark's kill to arrive, which is not confirmed: what leaves before counts as a failure."""
 KILL_PATIENCE_S: Final = 0.5
+LOOK_LATE_S: Final = 1.0
+"""Looks come several times a second; after a longer time without one the driver has paused."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class _Succession:
     """A process that is to have a successor, and by when."""
 
     process: TaskProcess
+    within_s: float
     due_s: float
     reason: str
 
@@ -73,6 +77,7 @@ class Endings:
         self._closes: queue.SimpleQueue[_Ending | None] = queue.SimpleQueue()
         self._expected: queue.SimpleQueue[_Succession] = queue.SimpleQueue()
         self._awaited: list[_Succession] = []
+        self._looked_at_s = math.inf
 
     def request(self, identity: int, reason: str) -> None:
         """End a process, connected or not; returns at once."""
@@ -83,7 +88,7 @@ class Endings:
 
     def expect_successor(self, process: TaskProcess, within_s: float, reason: str) -> None:
         """End a process unless another has come in its place by then."""
-        self._expected.put(_Succession(process, time.monotonic() + within_s, reason))
+        self._expected.put(_Succession(process, within_s, time.monotonic() + within_s, reason))
 
     def nudge(self) -> None:
         """Let the thread that makes the calls into the JVM look at what else there is to do."""
@@ -117,9 +122,16 @@ class Endings:
             ending.connection.close(ending.reason)
 
     def look(self, now_s: float) -> None:
-        """End what has no successor in time: a process that is stopped, or does not let go."""
+        """End what has no successor in time: a process that is stopped, or does not let go.
+
+        A successor that came while the driver paused has yet to be heard, so each has its whole
+        time again then.
+        """
         while not self._expected.empty():
             self._awaited.append(self._expected.get())
+        if now_s - self._looked_at_s > LOOK_LATE_S:
+            self._awaited = [replace(one, due_s=now_s + one.within_s) for one in self._awaited]
+        self._looked_at_s = now_s
         due = [one for one in self._awaited if one.due_s <= now_s]
         for one in due:
             if not self._has_successor(one.process):
