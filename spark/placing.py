@@ -26,6 +26,10 @@ HOSTS_MAX: Final = 1024
 FAILURES_BEFORE_HELLO_MAX: Final = 5
 ANSWER_S: Final = 1.5
 """For an executor to answer, while none of its processes is heard."""
+LOOK_S_MAX: Final = 0.5
+"""What passes between two looks counts as at most this much of an executor's silence: the driver or
+its JVM may have paused, and the answer has to be fetched.
+"""
 _log = logging.getLogger(__name__)
 
 
@@ -87,13 +91,13 @@ class _Run(NamedTuple):
 
 @dataclass
 class _Silent:
-    """An attempt whose process has fallen silent, and that Spark is to end; since when its executor
-    was asked for a sign of life.
+    """An attempt whose process has fallen silent, and that Spark is to end; for how long its
+    executor has not given a sign of life.
     """
 
     run: _Run
-    since_s: float
     has_answered: Callable[[], bool]
+    waited_s: float = 0.0
 
 
 class Placing:
@@ -142,6 +146,9 @@ class Placing:
         """Subtasks and attempts of silent processes, which the machine is still to be told."""
         self._silent: dict[int, _Silent] = {}
         """By attempt: those that Spark has yet to end."""
+        self._removed: set[str] = set()
+        """Executors that were given up."""
+        self._looked_at_s = 0.0
         self._suspects: set[int] = set()
         self._ground = ""
         """Why the host that is told next may become suspect."""
@@ -175,16 +182,22 @@ class Placing:
             if run.task_attempt_id not in self._settled and not self._is_over:
                 known = executors.get(run.executor)
                 index = self._index(run.executor if known is None else known.host)
-                self._runs[run.subtask] = _Run(run.task_attempt_id, index, run.executor, place)
+                self._note_run(run, index, place)
                 self._tell(run, index, is_wanted=run.subtask in wanted)
                 self._system.settle()
-        self._tell_silence(now_s)
-        self._tell_unanswered(now_s)
+        self._tell_unanswered(min(LOOK_S_MAX, now_s - self._looked_at_s))
+        self._looked_at_s = now_s
+        self._tell_silence()
         self._skip(runs)
         for subtask, since_s in wanted.items():
             if not self._is_over:
                 since_s = max(since_s, self._asked_at_s.get(subtask, 0.0))
                 self._tell_time(now_s, subtask, since_s, sorted(wanted))
+
+    def _note_run(self, run: TaskRun, host: int, place: int) -> None:
+        known = self._runs.get(run.subtask)
+        if known is None or known.attempt <= run.task_attempt_id:
+            self._runs[run.subtask] = _Run(run.task_attempt_id, host, run.executor, place)
 
     def _tell(self, run: TaskRun, host: int, *, is_wanted: bool) -> None:
         attempt = run.task_attempt_id
@@ -208,27 +221,28 @@ class Placing:
             return
         self._settled.add(attempt)
 
-    def _tell_silence(self, now_s: float) -> None:
+    def _tell_silence(self) -> None:
         for _ in range(len(self._fallen)):
             subtask, attempt = self._fallen.popleft()
             run = self._runs.get(subtask)
             if run is None or run.attempt < attempt:
                 self._fallen.append((subtask, attempt))  # Spark will tell of it
             elif run.attempt == attempt and not self._is_over:
-                self._silent[attempt] = _Silent(run, now_s, self._cluster.ask(run.executor))
+                self._silent[attempt] = _Silent(run, self._cluster.ask(run.executor))
                 self._ground = f"a process on {self._name(run.host)} is not heard any more"
                 self._placement.silenced(run.host, attempt)
                 self._system.settle()
 
-    def _tell_unanswered(self, now_s: float) -> None:
+    def _tell_unanswered(self, passed_s: float) -> None:
         for attempt, silent in list(self._silent.items()):
             told = self._cluster.runs(silent.run.place, 1)
-            if told and told[0].status != "RUNNING":
+            silent.waited_s += passed_s
+            if told is not None and (not told or told[0].status != "RUNNING"):
                 del self._silent[attempt]
-            elif silent.has_answered() or self._is_over:
-                continue  # Spark ends it in its own time
-            elif now_s - silent.since_s > ANSWER_S:
-                silent.since_s = now_s
+            elif told is None or silent.has_answered() or self._is_over:
+                continue  # Spark does not tell, or ends it in its own time
+            elif silent.waited_s > ANSWER_S:
+                silent.waited_s = 0.0
                 host = silent.run.host
                 self._placement.unanswered(host, attempt, host in self._heard_hosts())
                 self._system.settle()
@@ -280,6 +294,9 @@ class Placing:
     def remove_executor(self, host: int, attempt: int) -> None:
         """Have Spark do now what it would do after its own time limit."""
         executor = self._silent[attempt].run.executor
+        if executor in self._removed:
+            return  # Spark was told
+        self._removed.add(executor)
         self._on_warning(
             f"executor {executor} on {self._name(host)} is given up: no process of the job is "
             f"heard from there, and the executor itself has not answered for {ANSWER_S:g} s"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
+
+import pytest
 
 from epochgate.spark.placing import ANSWER_S, FAILURES_BEFORE_HELLO_MAX, Placing
 from epochgate.spark.resident_job import RUNS_MAX, TaskRun
@@ -81,6 +84,11 @@ class ScriptedSpark:
         self.speaking.discard(attempt)
         self.placing.note_silence(subtask, attempt)
 
+    def looks(self, from_s: float, to_s: float) -> None:
+        """Look every tenth of a second, while no process is wanted."""
+        for tenth in range(round(10 * (to_s - from_s)) + 1):
+            self.look(from_s + tenth / 10, wanted=())
+
     def look(self, now_s: float = 10.0, wanted: Iterable[int] = (0,), since_s: float = 5.0) -> None:
         self.placing.look(now_s, dict.fromkeys(wanted, since_s))
 
@@ -133,6 +141,48 @@ def test_without_room_elsewhere_an_attempt_may_try_and_that_is_told_once() -> No
     assert spark.killed == [1]
 
 
+def test_that_no_other_host_has_room_is_told_again_after_an_attempt_has_had_a_trusted_one() -> None:
+    spark = ScriptedSpark("bad")
+    spark.fails("bad")
+    spark.becomes(spark.begins("bad"), "RUNNING")
+    spark.look()
+    spark.becomes(1, "KILLED")
+    spark.rooms = {"good"}
+    spark.begins("good")
+    spark.look()
+    spark.becomes(2, "KILLED")
+    spark.rooms = {"bad"}
+    spark.begins("bad")
+    spark.look()
+    assert spark.killed == []
+    assert ["the only free slots" in text for text in spark.said] == [False, True, True]
+
+
+def test_of_a_host_only_news_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    spark = ScriptedSpark("bad", "good")
+    spark.speaks("good")
+    spark.fails("bad", subtask=1)
+    spark.fails("bad", subtask=1)
+    spark.look()
+    assert len(spark.said) == 1
+    assert "reach the driver again" not in caplog.text
+    spark.speaks("bad", subtask=1)
+    spark.look()
+    assert "tasks on bad reach the driver again" in caplog.text
+
+
+def test_a_process_from_a_suspect_host_is_a_process_that_has_come() -> None:
+    spark = ScriptedSpark("bad")
+    spark.fails("bad")
+    spark.look()
+    spark.speaks("bad")
+    for _ in range(FAILURES_BEFORE_HELLO_MAX):
+        spark.fails("bad")
+    spark.look()
+    assert spark.given_up == []
+
+
 def test_a_host_whose_process_speaks_is_trusted_again() -> None:
     spark = ScriptedSpark("bad", "good")
     spark.fails("bad")
@@ -141,6 +191,7 @@ def test_a_host_whose_process_speaks_is_trusted_again() -> None:
     spark.begins("bad", subtask=1)
     spark.look(wanted=[1])
     assert spark.killed == []
+    assert not spark.placing.is_urgent(are_missing=True)
 
 
 def test_a_subtask_that_is_not_missing_is_left_alone() -> None:
@@ -241,14 +292,33 @@ def test_an_executor_that_does_not_answer_is_given_up_once_its_host_is_silent() 
     spark.is_answering = False
     first, other = spark.speaks("bad"), spark.speaks("bad", subtask=1)
     spark.falls_silent(first)
-    spark.look(now_s=10.0, wanted=())
-    spark.look(now_s=10.1 + ANSWER_S)
+    spark.looks(10.0, 10.2 + ANSWER_S)
     assert spark.removed == []  # the other process is heard
     spark.falls_silent(other, subtask=1)
-    spark.look(now_s=13.0)
-    spark.look(now_s=13.1 + ANSWER_S)
-    assert spark.removed[0] == "of bad"
+    spark.looks(13.0, 13.2 + ANSWER_S)
+    assert spark.removed == ["of bad"]
     assert spark.killed == [first, other]
+
+
+def test_an_executor_is_given_up_once_with_one_warning() -> None:
+    spark = ScriptedSpark("bad", "good")
+    spark.is_answering = False
+    for subtask in range(3):
+        spark.falls_silent(spark.speaks("bad", subtask), subtask)
+    spark.looks(10.0, 11.0 + 3 * ANSWER_S)
+    assert spark.removed == ["of bad"]
+    assert [text for text in spark.said if "is given up" in text] == [spark.said[-1]]
+
+
+def test_a_time_in_which_the_driver_did_not_look_is_no_silence_of_an_executor() -> None:
+    spark = ScriptedSpark("bad", "good")
+    spark.is_answering = False
+    spark.falls_silent(spark.speaks("bad"))
+    spark.looks(10.0, 10.2)
+    spark.looks(60.0, 59.2 + ANSWER_S)
+    assert spark.removed == []
+    spark.looks(59.3 + ANSWER_S, 60.2 + ANSWER_S)
+    assert spark.removed == ["of bad"]
 
 
 def test_an_executor_that_has_ended_the_process_is_kept() -> None:
@@ -278,3 +348,34 @@ def test_silence_of_an_attempt_that_has_a_successor_is_no_news() -> None:
     spark.falls_silent(old)
     spark.look(wanted=())
     assert (spark.killed, spark.said) == ([], [])
+
+
+def test_each_silent_process_of_a_host_is_ended_and_the_host_is_told_once() -> None:
+    spark = ScriptedSpark("bad", "good")
+    first, other = spark.speaks("bad"), spark.speaks("bad", subtask=1)
+    spark.falls_silent(first)
+    spark.falls_silent(other, subtask=1)
+    spark.look(wanted=())
+    assert spark.killed == [first, other]
+    assert len(spark.said) == 1
+
+
+def test_an_older_attempt_that_still_runs_does_not_hide_a_silent_one() -> None:
+    spark = ScriptedSpark("bad", "good")
+    spark.begins("bad")
+    newer = spark.speaks("good")
+    spark.look(wanted=())
+    spark.falls_silent(newer)
+    spark.look(wanted=())
+    assert spark.killed == [newer]
+
+
+def test_a_silent_attempt_that_spark_has_forgotten_is_not_waited_for() -> None:
+    spark = ScriptedSpark("bad", "good")
+    spark.is_answering = False
+    spark.falls_silent(spark.speaks("bad"))
+    spark.look(wanted=())
+    spark.attempts.clear()
+    spark.looks(10.1, 11.0 + ANSWER_S)
+    assert spark.removed == []
+    assert not spark.placing.is_urgent(are_missing=False)
