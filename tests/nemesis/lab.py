@@ -102,12 +102,11 @@ class Lab:
         """What lies on the disk of the cluster, as the test's own process sees it."""
         return self.switch.path(self.disk / name)
 
-    def start_master(self, *, is_recovering: bool = True) -> None:
+    def start_master(self) -> None:
+        """A master that goes on with what lies in the folder `recovery`."""
         recovery = self.folder / "recovery"
-        options = ""
-        if is_recovering:
-            options = "-Dspark.deploy.recoveryMode=FILESYSTEM "
-            options += f"-Dspark.deploy.recoveryDirectory={recovery}"
+        options = "-Dspark.deploy.recoveryMode=FILESYSTEM "
+        options += f"-Dspark.deploy.recoveryDirectory={recovery}"
         log = self._daemon(self.driver, "master.Master", ["--port", "7077"], options)
         said = "Starting Spark master at"
         wait_until(partial(_has_said, log, said), START_S, f"{said!r} in {log}")

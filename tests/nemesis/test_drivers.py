@@ -95,7 +95,7 @@ def test_jobs_that_their_master_forgot_warn_and_go_on_when_they_are_started_agai
     lab.driver.kill(MASTER)
     shutil.rmtree(lab.folder / "recovery")
     (lab.folder / "recovery").mkdir()
-    lab.start_master(is_recovering=False)
+    lab.start_master()
 
     def have_warned() -> bool:
         told = [line for line in campaign.history.of("job:Warned") if line["t"] > began]
