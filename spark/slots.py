@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+REPLACED_S: Final = 1.0
+"""For the cluster's master to be asked for another executor, which it does within milliseconds."""
 _log = logging.getLogger(__name__)
 
 
@@ -52,7 +54,15 @@ def executors(context: Any) -> dict[str, Executor] | None:
 
 
 def remove_executor(context: Any, executor: str, reason: str) -> None:
-    """Have Spark take an executor for lost now, as it does after spark.network.timeout."""
+    """Have Spark take an executor for lost now, and ask for another one, as it does after
+    spark.network.timeout.
+    """
+    # In this order: Spark replaces no executor that it does not know any more.
+    replacing = threading.Thread(
+        target=_replace, args=(context, executor), name="epochgate-spark-replace", daemon=True
+    )
+    replacing.start()
+    replacing.join(REPLACED_S)
     try:
         lost = context._jvm.org.apache.spark.scheduler.ExecutorProcessLost(
             reason, context._jvm.scala.Option.apply(None), False
@@ -60,6 +70,14 @@ def remove_executor(context: Any, executor: str, reason: str) -> None:
         context._jsc.sc().schedulerBackend().removeExecutor(executor, lost)
     except Exception as error:  # noqa: BLE001  a private interface; Spark notices by itself later
         _log.warning("Spark could not be told that executor %s is lost: %r", executor, error)
+
+
+def _replace(context: Any, executor: str) -> None:
+    """Have the cluster end an executor and start another one; blocks until its master answers."""
+    try:
+        context._jsc.sc().killAndReplaceExecutor(executor)
+    except Exception as error:  # noqa: BLE001  a private interface; the job goes on with fewer slots
+        _log.warning("Spark could not be told to replace executor %s: %r", executor, error)
 
 
 def asked(context: Any, executor: str) -> Callable[[], bool]:

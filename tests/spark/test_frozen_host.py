@@ -1,4 +1,4 @@
-"""Processes that are stopped are replaced on another host, on a standalone cluster of two workers.
+"""Processes that are stopped are replaced at once, on a standalone cluster of two workers.
 
 Spark notices nothing of Python workers that are stopped beside a living executor, and of a stopped
 executor after its own time limit. The workers' hosts are addresses of the loopback interface; each
@@ -16,8 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
+from epochgate.spark.slots import executors
 from epochgate.spark.wire import Detection
-from tests.spark.running import EXECUTOR, NumberJob, command, number_job, send_signal
+from tests.spark.running import EXECUTOR, NumberJob, command, number_job, send_signal, wait_for
 from tests.spark.standalone import Cluster, session_on, standalone_cluster
 from tests.spark.test_cut_off_host import told, worker_of, workers
 
@@ -41,8 +42,8 @@ def spark(cluster: Cluster) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def stopped(worker: str, *names: str) -> Iterator[None]:
-    """Stop the processes of this worker whose command has one of the names in it."""
+def stopped(worker: str, *names: str) -> Iterator[list[int]]:
+    """Stop the processes of this worker whose command has one of the names in it; their ids."""
     below = psutil.Process().children(recursive=True)
     found = [one.pid for one in below if any(name in command(one) for name in names)]
     struck = [pid for pid in found if is_below(pid, worker)]
@@ -50,7 +51,7 @@ def stopped(worker: str, *names: str) -> Iterator[None]:
     for pid in struck:
         send_signal(pid, signal.SIGSTOP)
     try:
-        yield
+        yield struck
     finally:
         for pid in struck:
             send_signal(pid, signal.SIGCONT)
@@ -72,17 +73,16 @@ def job_with_victim(spark: Any) -> Iterator[tuple[NumberJob, str]]:
         yield job, worker_of(job.pid(0))
 
 
-def test_stopped_python_workers_are_replaced_on_another_host_while_they_are_stopped(
-    spark: Any,
-) -> None:
+def test_stopped_python_workers_are_replaced_while_they_are_stopped(spark: Any) -> None:
+    """On the other worker, or by one that the executor, which lives, has started in their place."""
     with job_with_victim(spark) as (job, victim):
         pid = job.pid(0)
         stopped_s = time.monotonic()
-        with stopped(victim, PYTHON):
+        with stopped(victim, PYTHON) as struck:
             job.wait_for_replacement(0, pid)
             assert time.monotonic() - stopped_s < 60.0
             job.wait_until_running()
-            assert victim not in workers(job)
+            assert not {job.pid(0), job.pid(1)} & set(struck)
             job.wait_for_progress()
             assert "is given up" not in told(job)
         result = job.finish()
@@ -102,4 +102,10 @@ def test_an_executor_that_is_stopped_with_its_workers_is_given_up_before_spark_n
             assert victim not in workers(job)
             job.wait_for_progress()
             assert "is given up" in told(job)
+            wait_for(lambda: len(executors_of(spark)) > 2, "another executor in its place", 60.0)
         job.finish()
+
+
+def executors_of(spark: Any) -> set[str]:
+    """The ids of those that have registered with the application, the lost ones included."""
+    return (executors(spark.sparkContext) or {}).keys() - {"driver"}
