@@ -17,7 +17,11 @@ OF_OTHERS = {
     "--epochgate-replay": "pytest's, by the plugin",
     "--epochgate-seed": "pytest's, by the plugin",
     "--add-modules": "java's",
+    "--add-opens": "java's",
     "--conf": "spark-submit's",
+    "--config": "of Flink's scripts, in a command that a benchmark runs",
+    "--job-classname": "of Flink's scripts, in a command that a benchmark runs",
+    "--subtasks": "of `python -m epochgate.benchmarks.flink`",
     "--install": "of a package manager, in a command that a benchmark runs",
     "--yes": "of a package manager, in a command that a benchmark runs",
 }
