@@ -30,8 +30,6 @@ from epochgate.runtime.store import DirectoryCheckpointStore
 
 PARALLELISM = 4
 CHECKPOINT_EVERY_S = 0.5
-QUIET_S = 0.8
-"""Before each failure: longer than a checkpoint's interval, and no multiple of it."""
 GREETING, ORDER = "greeting", "raise"
 
 
@@ -128,9 +126,9 @@ def rows(spark: Any, failures: int, note: Callable[[str], None]) -> list[tuple[s
                 ("one operator raises", provider.watcher.raise_in, raised_ms),
                 ("the job is taken back", provider.watcher.fail_all, failed_ms),
             ):
-                # A checkpoint completes: a process in which two attempts fail without one between
-                # them is replaced, and that is not what is measured.
-                time.sleep(QUIET_S)
+                # A process in which two attempts fail without a completed checkpoint between them
+                # is replaced, and that is not what is measured.
+                job.request_checkpoint().result(WAIT_S)
                 note(f"failure {done + 1} of {failures}: {kind}")
                 samples.append(1000 * fail(done % PARALLELISM))
         job.stop()

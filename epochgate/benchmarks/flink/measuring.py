@@ -25,7 +25,9 @@ NAMES = (EPOCHGATE, FLINK, ONE_PROCESS)
 SUBTASKS = (4, 100, 500)
 ROUNDS = 3
 QUIET_S = 0.3
-"""Before each failure."""
+"""Before each failure, so that the processor time of cleaning up after the one before, whose end
+neither system tells, does not count for it.
+"""
 SNMP = Path("/proc/net/snmp")
 
 
@@ -205,7 +207,7 @@ def _failures(job: Contender, samples: Samples, times: int, subtasks: int) -> No
 
 
 def _come_to_rest(job: Contender) -> None:
-    """Let a checkpoint complete between two failures, as in a job that works."""
+    """Let a checkpoint complete, as in a job that works, and both systems clean up."""
     job.checkpoints(1)
     time.sleep(QUIET_S)
 

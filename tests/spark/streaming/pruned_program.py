@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from epochgate.spark.session import local_session
-from epochgate.spark.streaming import Control, register
+from epochgate.spark.streaming import Control
+from tests.spark.streaming import reading_program
+from tests.spark.streaming.reading_program import say
 
+KILLED_S = 100.0
 WHERE = "region IN :regions AND id >= :least"
 
 
@@ -23,37 +26,21 @@ def control_in(folder: Path) -> Control:
     return Control("reading", {"regions": None, "least": 0}, store=str(folder / "controls"))
 
 
-def say(line: str) -> None:
-    """To the test, at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 def run_query(spark: Any, folder: Path, *, waits_in: int = -1) -> None:
     """Run the query until what is there now is read or pruned."""
-    register(spark)
 
-    def write(frame: Any, batch: int) -> None:
+    def wait_to_be_killed(batch: int) -> None:
         if batch == waits_in:
             say(f"batch {batch} is planned")
-            time.sleep(100)
-        frame.write.mode("overwrite").parquet(str(folder / "out" / f"{batch:03}"))
+            time.sleep(KILLED_S)  # the test kills this process meanwhile
 
-    query = (
-        spark.readStream.format("epochgate")
-        .options(**control_in(folder).source_options(WHERE))
-        .schema("id long, region string")
-        .option("source", str(folder / "landing"))
-        .option("state", str(folder / "state"))
-        .option("settle", "0")
-        .option("maxSplitsPerBatch", "2")
-        .load()
-        .writeStream.foreachBatch(write)
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
+    reading_program.run_query(
+        spark,
+        folder,
+        control_in(folder).source_options(WHERE),
+        schema="id long, region string",
+        before=wait_to_be_killed,
     )
-    query.awaitTermination()
 
 
 if __name__ == "__main__":
