@@ -36,6 +36,7 @@ COMMANDS = (
     "fuzz",
     "validate",
     "certify-sink",
+    "class-archive",
 )
 """The commands in the order in which help lists them; `epochgate.commands` has the module of each,
 with _ for -.

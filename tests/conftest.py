@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from epochgate.spark.class_archive import java_options
 from tests.spark import shared
 
 if TYPE_CHECKING:
@@ -44,14 +45,12 @@ def spark(request: pytest.FixtureRequest) -> Any:
 
 
 CLASSES = Path(sys.prefix) / "spark-classes.jsa"
-"""What `tests.spark.class_archive` has made, if it has."""
+"""What `epochgate class-archive` has made, if it has; otherwise an empty file, or none."""
 
 
 def pytest_configure() -> None:
     if CLASSES.exists() and CLASSES.stat().st_size > 0:
-        # A JVM for which it was not made is to say nothing of it.
-        options = f"-XX:SharedArchiveFile={CLASSES} -Xlog:disable"
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", options)
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options(CLASSES))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,14 +4,18 @@ A job of four subtasks on a local cluster of two executors, with a checkpoint ev
 subtask computes on at most 50 Arrow batches a second, which leaves the cores free for recovering.
 Measured from the kill until the successor, restored from the last checkpoint, has processed its
 first batch: the restart delay and Spark's own time are in it. An executor takes two subtasks with
-it, and counts until both are back. What fails without losing a process is measured by `failover`.
+it, and counts until both are back, once with JVMs that start as they do by default and once with a
+class archive. What fails without losing a process is measured by `failover`.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +43,7 @@ RESTART_DELAY_S = 0.2
 BATCH_ROWS = 65_536
 BATCH_PAUSE_S = 0.02
 """After each batch: the pause limits the load, and the cores stay free for the recovery."""
+ARCHIVING_S = 120.0
 QUIET_S = 1.5
 """Before each kill: longer than a checkpoint's interval, so that there is a new one to restore, and
 no multiple of it, so that kills meet the interval at different moments.
@@ -131,7 +136,56 @@ def measure(
     """Kill workers and executors, then let operators and the job fail, and let the job come to rest
     before each.
     """
-    from epochgate.spark import local_session, run_job
+    from epochgate.spark import local_session
+
+    with tempfile.TemporaryDirectory(prefix="epochgate-bench-") as folder:
+        place = Path(folder)
+        with local_session(MASTER, app_name="epochgate bench") as spark:
+            with computing_job(spark, place / "plain") as (job, watcher):
+                workers = seconds(kill_worker, worker_kills, job, watcher, note)
+                executors = seconds(kill_executor, executor_kills, job, watcher, note)
+                job.stop()
+                report = job.wait(WAIT_S).report
+            failed = failover.rows(spark, failures, note)
+        archive = class_archive(place / "spark.jsa")
+        with (
+            local_session(MASTER, app_name="epochgate bench", class_archive=archive) as spark,
+            computing_job(spark, place / "archived") as (job, watcher),
+        ):
+            archived = seconds(kill_executor, executor_kills, job, watcher, note)
+    taken_ms = [one.duration_s * 1000 for one in report.checkpoints if one.is_completed]
+    return Table(
+        question="recovery",
+        title="Recovery",
+        header=("", "median (least to greatest)"),
+        rows=(
+            ("from killing a worker to its successor's first batch, s", spread(workers)),
+            ("from killing an executor to its successors' first batches, s", spread(executors)),
+            ("the same, with a class archive, s", spread(archived)),
+            *failed,
+            ("duration of a checkpoint between kills, p50, ms", number(percentile(taken_ms, 50))),
+            ("duration of a checkpoint between kills, p99, ms", number(percentile(taken_ms, 99))),
+        ),
+        notes=(
+            f"{worker_kills} workers and twice {executor_kills} executors, killed with SIGKILL on "
+            f"`{MASTER}`; the restart delay of {RESTART_DELAY_S:g} s is included. {failures} "
+            "failures of each kind in processes that live, in a job without a restart delay. "
+            f"{len(taken_ms)} checkpoints completed."
+        ),
+    )
+
+
+def class_archive(file: Path) -> Path:
+    """Make one in a process of its own, since this one has had a Spark already."""
+    command = [sys.executable, "-m", "epochgate", "class-archive", str(file)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=ARCHIVING_S)
+    return file
+
+
+@contextmanager
+def computing_job(spark: Any, store: Path) -> Iterator[tuple[JobHandle, Watcher]]:
+    """A job whose processes are to be killed, and its coordinator."""
+    from epochgate.spark import run_job
 
     provider = WatcherProvider(Watcher)
     configuration = JobConfiguration(
@@ -141,50 +195,25 @@ def measure(
         checkpoint_interval_s=CHECKPOINT_EVERY_S,
         restart_strategy=FailureRate(failures_max=1000, interval_s=60.0, delay_s=RESTART_DELAY_S),
     )
-    samples: dict[str, list[float]] = {"worker": [], "executor": []}
-    kills: list[tuple[str, Callable[[JobHandle, int, Watcher], float]]] = [
-        *[("worker", kill_worker)] * worker_kills,
-        *[("executor", kill_executor)] * executor_kills,
-    ]
-    with local_session(MASTER, app_name="epochgate bench") as spark:
-        with (
-            tempfile.TemporaryDirectory(prefix="epochgate-bench-") as folder,
-            run_job(
-                spark,
-                configuration,
-                compute_program,
-                store=DirectoryCheckpointStore(Path(folder), job_id="bench"),
-            ) as job,
-        ):
-            provider.watcher.wait_for(list(range(PARALLELISM)), 0.0)
-            for done, (kind, kill) in enumerate(kills):
-                # Let the job run undisturbed between kills. A wait for a checkpoint would put every
-                # kill right after one, and the figures would not show its cost at other moments.
-                time.sleep(QUIET_S)
-                note(f"kill {done + 1} of {len(kills)}: {kind}")
-                samples[kind].append(kill(job, done % PARALLELISM, provider.watcher))
-            job.stop()
-            report = job.wait(WAIT_S).report
-        failed = failover.rows(spark, failures, note)
-    taken_ms = [one.duration_s * 1000 for one in report.checkpoints if one.is_completed]
-    return Table(
-        question="recovery",
-        title="Recovery",
-        header=("", "median (least to greatest)"),
-        rows=(
-            ("from killing a worker to its successor's first batch, s", spread(samples["worker"])),
-            (
-                "from killing an executor to its successors' first batches, s",
-                spread(samples["executor"]),
-            ),
-            *failed,
-            ("duration of a checkpoint between kills, p50, ms", number(percentile(taken_ms, 50))),
-            ("duration of a checkpoint between kills, p99, ms", number(percentile(taken_ms, 99))),
-        ),
-        notes=(
-            f"{worker_kills} workers and {executor_kills} executors, killed with SIGKILL on "
-            f"`{MASTER}`; the restart delay of {RESTART_DELAY_S:g} s is included. {failures} "
-            "failures of each kind in processes that live, in a job without a restart delay. "
-            f"{len(taken_ms)} checkpoints completed."
-        ),
-    )
+    checkpoints = DirectoryCheckpointStore(store, job_id="bench")
+    with run_job(spark, configuration, compute_program, store=checkpoints) as job:
+        provider.watcher.wait_for(list(range(PARALLELISM)), 0.0)
+        yield job, provider.watcher
+
+
+def seconds(
+    kill: Callable[[JobHandle, int, Watcher], float],
+    times: int,
+    job: JobHandle,
+    watcher: Watcher,
+    note: Callable[[str], None],
+) -> list[float]:
+    """Kill one process after the other; return how long the recoveries took."""
+    taken_s = []
+    for done in range(times):
+        # Let the job run undisturbed between kills. A wait for a checkpoint would put every kill
+        # right after one, and the figures would not show its cost at other moments.
+        time.sleep(QUIET_S)
+        note(f"{kill.__name__.replace('_', ' ')}, {done + 1} of {times}")
+        taken_s.append(kill(job, done % PARALLELISM, watcher))
+    return taken_s

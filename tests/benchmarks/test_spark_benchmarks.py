@@ -29,4 +29,5 @@ def test_every_contender_of_a_streaming_query_writes_each_row_once() -> None:
 def test_what_is_killed_and_what_fails_is_seen_to_come_back() -> None:
     table = recovery.measure(worker_kills=1, executor_kills=1, failures=1)
     assert table.rows[0][0].startswith("from killing a worker")
-    assert table.rows[2][0].startswith("from an operator's raising")
+    assert table.rows[2][0].endswith("with a class archive, s")
+    assert table.rows[3][0].startswith("from an operator's raising")

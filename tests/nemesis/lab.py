@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from epochgate.spark.class_archive import QUICK_JVM, java_options
 from epochgate.spark.java import ensure_java
 from tests.nemesis import jobs_program
 from tests.nemesis.clocks import Clocks
@@ -37,7 +38,6 @@ PROCESS_TIMEOUT_S = 60.0
 FRESH_S = 5.0
 EXECUTOR, PYTHON, DRIVER = "CoarseGrainedExecutorBackend", "pyspark.daemon", "jobs_program"
 MASTER, WORKER = "deploy.master.Master", "deploy.worker.Worker"
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 MASTER_URL = f"spark://{NET}.1:7077"
 
 
@@ -50,7 +50,7 @@ class Lab:
             (folder / name).mkdir()
         self.clocks = Clocks(folder / "clocks")
         self._python = _executors_python(folder, self.clocks.variables("$host"))
-        self._java = JAVA + _class_archive()
+        self._java = QUICK_JVM + _class_archive()
         self._conf = _private_configuration(folder)
         self._drivers = 0
         self.record = Record(folder / "history" / "lab.jsonl")
@@ -274,7 +274,7 @@ def _spark_home() -> Path:
 
 def _class_archive() -> str:
     archive = Path(sys.prefix) / "spark-classes.jsa"
-    return f" -XX:SharedArchiveFile={archive} -Xlog:disable" if archive.exists() else ""
+    return f" {java_options(archive)}" if archive.exists() else ""
 
 
 def _executors_python(folder: Path, clock: Mapping[str, str]) -> Path:
