@@ -132,12 +132,17 @@ class Endings:
         if now_s - self._looked_at_s > LOOK_LATE_S:
             self._awaited = [replace(one, due_s=now_s + one.within_s) for one in self._awaited]
         self._looked_at_s = now_s
-        due = [one for one in self._awaited if one.due_s <= now_s]
-        for one in due:
-            if not self._has_successor(one.process):
+        awaited, self._awaited = self._awaited, []
+        for one in awaited:
+            if self._has_successor(one.process):
+                self._leave_to_successor(one)
+            elif one.due_s <= now_s:
                 self.request(one.process.identity, one.reason)
-        self._awaited = [
-            one
-            for one in self._awaited
-            if one.due_s > now_s and not self._has_successor(one.process)
-        ]
+            else:
+                self._awaited.append(one)
+
+    def _leave_to_successor(self, one: _Succession) -> None:
+        """Close the connection of a process that was released and has stayed."""
+        connection = self._connection_of(one.process.identity)
+        if connection is not None:
+            connection.close(one.reason)

@@ -75,6 +75,16 @@ class ResidentJob:
         except Exception as error:  # noqa: BLE001  its connection is closed next, which ends it too
             _log.info("Spark did not kill task attempt %d: %r", task_attempt_id, error)
 
+    def launched(self) -> int | None:
+        """How many task attempts Spark has started since its context began, whose ids are the
+        numbers below; None when it cannot be asked.
+        """
+        try:
+            return int(self._context._jsc.sc().taskScheduler().nextTaskId())
+        except Exception as error:  # noqa: BLE001  without Spark no process is replaced any more
+            _log.info("Spark did not tell how many task attempts it has started: %r", error)
+            return None
+
     def cancel(self) -> None:
         """End all attempts, for good."""
         try:

@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from epochgate.runtime.api.reports import counted, shortened
@@ -29,6 +30,7 @@ from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.runtime.tracing.file_journal import Tracing
 from epochgate.spark.bootstrap import task_function
 from epochgate.spark.endings import CLOSE_AFTER_KILL_S, KILL_PATIENCE_S, Endings, TaskProcess
+from epochgate.spark.hellos import Hellos
 from epochgate.spark.identities import task_attempt_of
 from epochgate.spark.placing import Placing, SparkCluster
 from epochgate.spark.resident_job import ResidentJob
@@ -136,17 +138,17 @@ class SparkTransport(Transport):
             "carried": CARRIED,
             "carried_folder": CARRIED_FOLDER,
         }
-        self._stopped = threading.Event()
-        self._broken = threading.Event()
+        self._stopped, self._broken = threading.Event(), threading.Event()
         # Written on the wire's thread, looked into by the others.
         self._connections: dict[int, Connection] = {}
         self._processes: dict[Connection, TaskProcess] = {}
         self._newest: dict[int, int] = {}
+        self._hellos = Hellos(run_id, parallelism, self._connections, self._launched)
         self._finished: set[int] = set()
         self._endings = Endings(self._connections.get, self._has_successor)
         # Written on the queue's thread.
         self._unsent: dict[Connection, list[Message]] = {}
-        self._told_to_finish: set[int] = set()
+        self._told_to_finish: dict[int, set[int]] = {}  # subtask -> identities
         self._ended: set[int] = set()
         """Identities to which nothing more is said, although their connections are still open."""
         self._wanted: dict[int, float] = {}
@@ -194,7 +196,7 @@ class SparkTransport(Transport):
     def deploy(self, subtask: int, attempt: int) -> None:
         """Expect a process within the time limit; Spark brings it up by itself."""
         self._finished.discard(subtask)
-        self._told_to_finish.discard(subtask)
+        self._told_to_finish.pop(subtask, None)
         self._wanted[subtask] = time.monotonic()
 
     def send(self, subtask: int, identity: int, message: Message) -> None:
@@ -202,7 +204,7 @@ class SparkTransport(Transport):
         if message[0] == "restore":
             self._wanted.pop(subtask, None)
         elif message[0] == "finish":
-            self._told_to_finish.add(subtask)
+            self._told_to_finish.setdefault(subtask, set()).add(identity)
         connection = self._connections.get(identity)
         if connection is None or identity in self._ended:
             return
@@ -271,13 +273,23 @@ class SparkTransport(Transport):
 
     # Called by the wire's server, on its thread.
 
-    def connected(self, connection: Connection, hello: dict[str, Any]) -> None:
-        """Take a process in, or turn it away when it is none of ours."""
-        process, problem = self._introduced(hello)
-        if process is None:
+    def connected(
+        self, connection: Connection, hello: dict[str, Any], *, is_asked: bool = False
+    ) -> None:
+        """Take a process in, or turn it away when it is none of ours; `is_asked`: Spark was asked
+        for it.
+        """
+        process, problem = self._hellos.read(hello, is_asked=is_asked)
+        if process is not None and connection.closed_reason is None:
+            self._take_in(connection, process)
+        elif problem:
             _log.warning("turned away the task at %s: %s", connection.peer, problem)
             connection.close(problem)
-            return
+        elif process is None:
+            self._hellos.put_off(connection, hello)
+            self._endings.nudge()
+
+    def _take_in(self, connection: Connection, process: TaskProcess) -> None:
         self._connections[process.identity] = connection
         self._processes[connection] = process
         if self._placing is not None:
@@ -289,25 +301,13 @@ class SparkTransport(Transport):
         if not self._is_closing and self._inbox is not None:
             self._inbox.connected(process.subtask, process.identity)
 
-    def _introduced(self, hello: dict[str, Any]) -> tuple[TaskProcess | None, str]:
-        run_id, subtask, identity = hello.get("run_id"), hello.get("subtask"), hello.get("identity")
-        if run_id != self._run_id:
-            return None, f"it belongs to the run {run_id!r}, and this is {self._run_id!r}"
-        if type(subtask) is not int or not 0 <= subtask < self._parallelism:
-            return None, f"there is no subtask {subtask!r} among {self._parallelism}"
-        if type(identity) is not int or identity < 1 or identity in self._connections:
-            return None, f"its identity {identity!r} is taken or is not a number above 0"
-        host, pid = hello.get("host"), hello.get("pid")
-        if type(host) is not str or type(pid) is not int:
-            return None, f"its host {host!r} or pid {pid!r} is not what it should be"
-        return TaskProcess(subtask, identity, host, pid), ""
-
     def received(self, connection: Connection, messages: list[list[Any]]) -> None:
         """Pass on what a process says."""
         process = self._processes.get(connection)
         if process is None or self._is_closing or self._inbox is None:
             return
-        if ["finished"] in messages:
+        told = self._told_to_finish.get(process.subtask, ())
+        if process.identity in told and ["finished"] in messages:
             self._finished.add(process.subtask)
         if messages[-1][:1] == [LEAVING]:
             *messages, leaving = messages
@@ -362,10 +362,15 @@ class SparkTransport(Transport):
             self._endings.kill_next(
                 self._kill, QUICK_LOOK_S if self._is_urgent() else LOOK_INTERVAL_S
             )
+            for hello in self._hellos.ask_spark():
+                self._server.call(partial(self.connected, *hello, is_asked=True))
             now_s, is_urgent = time.monotonic(), self._is_urgent()
             if is_urgent or now_s >= look_at_s:
                 self._look_for_missing(now_s, is_urgent=is_urgent)
                 look_at_s = now_s + LOOK_INTERVAL_S
+
+    def _launched(self) -> int | None:
+        return None if self._job is None else self._job.launched()
 
     def _is_urgent(self) -> bool:
         return self._placing is not None and self._placing.is_urgent(are_missing=bool(self._wanted))

@@ -125,6 +125,7 @@ class TaskServer:
         self._thread_id = -1
         self._address: tuple[str, int] | None = None
         self._attention: deque[Connection] = deque()
+        self._calls: deque[Callable[[], None]] = deque()
         self._woken = False
         self._wake_lock = threading.Lock()
         # From here on the server's thread alone.
@@ -203,6 +204,11 @@ class TaskServer:
             self._woken = True
             self._wake()
 
+    def call(self, function: Callable[[], None]) -> None:
+        """Let the server's thread call `function` soon; never, once it is closed."""
+        self._calls.append(function)
+        self._wake()
+
     def _wake(self) -> None:
         # A full pipe wakes as well, and a closed one has no reader to wake.
         with self._wake_lock, contextlib.suppress(OSError):
@@ -251,6 +257,11 @@ class TaskServer:
         self._woken = False
 
     def _attend_connections(self) -> None:
+        for _ in range(len(self._calls)):
+            try:
+                self._calls.popleft()()
+            except Exception:  # noqa: BLE001  the caller's code must not end the service
+                _log.exception("a call on the wire's thread failed")
         for _ in range(len(self._attention)):
             connection = self._attention.popleft()
             if connection in self._connections:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from epochgate.spark.endings import LOOK_LATE_S, Endings, TaskProcess
+from epochgate.spark.wire import ChannelClosed
+from tests.spark.wire.harness import receive_count, running_wire
 
 WITHIN_S = 1.5
 PROCESS = TaskProcess(subtask=0, identity=7, host="host", pid=1)
@@ -60,3 +64,12 @@ def test_looks_that_are_a_little_late_delay_no_end() -> None:
     for number in range(5):
         processes.look(number * 0.9 * LOOK_LATE_S)
     assert processes.ended == ["it was released"]
+
+
+def test_a_released_process_that_stays_is_closed_once_another_speaks() -> None:
+    with running_wire() as wire, wire.pair() as (connection, channel):
+        endings = Endings(lambda identity: connection, lambda process: True)
+        endings.expect_successor(PROCESS, WITHIN_S, "its attempt is over")
+        endings.look(time.monotonic())
+        with pytest.raises(ChannelClosed, match="its attempt is over"):
+            receive_count(channel, 1)

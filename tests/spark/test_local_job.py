@@ -250,7 +250,8 @@ def test_a_process_that_connects_after_the_end_is_told_to_leave(spark: Any, tmp_
     with number_job(spark, 20, factory=lambda _: LingeringProgram(20, note)) as job:
         job.provider.is_held.clear()
         wait_for(note.exists, "the first process closes its operator")
-        with intruder(job, identity=10**9) as late:
+        newest = max(job.handle._transport._newest.values())
+        with intruder(job, identity=newest + 1) as late:
             assert {message[0] for message in late.receive(5.0)} == {"finish"}
         note.unlink()
         job.finish()

@@ -422,3 +422,13 @@ def test_a_setting_out_of_range_is_named(setting: dict[str, Any]) -> None:
     settings: dict[str, Any] = {"key": new_key(), "host": "127.0.0.1", "listener": Recorder()}
     with pytest.raises(WireSettingInvalid, match=r"key|" + next(iter(setting))):
         TaskServer(**{**settings, **setting})
+
+
+def test_calls_run_on_the_servers_thread_and_one_that_raises_ends_nothing() -> None:
+    names: queue.Queue[str] = queue.Queue()
+    with running_wire() as wire, wire.pair() as (connection, channel):
+        wire.server.call(lambda: names.put("")[0])  # type: ignore[func-returns-value, index]
+        wire.server.call(lambda: names.put(threading.current_thread().name))
+        assert [names.get(timeout=10), names.get(timeout=10)] == ["", "epochgate-wire"]
+        connection.send(["still here"])
+        assert receive_count(channel, 1) == [["still here"]]
