@@ -58,7 +58,6 @@ SHORT = Size(
     connects_s=1.5,
     wrong_keys=500,
     churn_s=1.5,
-    large_frames=8,
     rounds_of_newer=1,
 )
 
