@@ -24,7 +24,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-h
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint mutants check-deep conformance venv bench bench-checker soak fuzz draw format lock
-.PHONY: versions clean postgres nemesis netfilter bench-flink
+.PHONY: versions clean postgres nemesis netfilter bench-flink kills programs
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -35,7 +35,7 @@ run: $(STAMP) ## ingest a real data set exactly once while its workers are kille
 test: $(STAMP) $(CLASSES) postgres ## run the tests (about ten minutes on two cores)
 	@$(IN_MEMORY) $(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
-check: lint mutants ## both of the following
+check: lint mutants kills programs ## all of the following
 
 lint: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -m ruff format --check
@@ -44,8 +44,14 @@ lint: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
 	$(RUN) -m epochgate draw --check
 
-mutants: $(STAMP) ## break rows and bodies of the machines: checker and tests must find each (a sample)
-	@$(IN_MEMORY) $(RUN) -m pytest -m mutants --timeout 600 $(SHARED) tests/mutation
+mutants: $(STAMP) $(CLASSES) ## break the machines: checker, fuzzer and tests must find each (a sample of rows and bodies)
+	@$(IN_MEMORY) $(RUN) -m pytest -m "mutants and not deep" --timeout 600 $(SHARED)
+
+kills: $(STAMP) $(CLASSES) postgres ## kill and stop drivers, executors and workers of jobs and queries
+	@$(IN_MEMORY) $(RUN) -m pytest -m "kills and not deep" --timeout $(TEST_TIMEOUT_S) $(SHARED) tests/spark
+
+programs: $(STAMP) $(CLASSES) ## run the programs of README and guides, and commands, as a user does
+	@$(IN_MEMORY) $(RUN) -m pytest -m "programs and not deep" --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
 venv: $(STAMP) ## make .venv and install everything into it, once
 

@@ -55,6 +55,7 @@ def limits_by_checkpoint(folder: Path) -> list[set[int]]:
     return [{limit for _, limit in rows} for rows in found]
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 @pytest.mark.versions
 def test_the_job_changes_its_limit_at_one_checkpoint(tmp_path: Path) -> None:
@@ -67,6 +68,7 @@ def test_the_job_changes_its_limit_at_one_checkpoint(tmp_path: Path) -> None:
     assert limits == sorted(limits, key=min, reverse=True)
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 def test_the_pipeline_bills_each_order_once(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "shop.db") as shop:
@@ -81,6 +83,7 @@ def test_the_pipeline_bills_each_order_once(tmp_path: Path) -> None:
     assert billed == [(n, n / 4) for n in range(1, 1001)]
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 def test_the_whole_job_changes_its_rate_once_and_goes_on_with_it(tmp_path: Path) -> None:
     block = block_with("class Pages(Committer)", "docs/whole-job.md")
@@ -114,6 +117,7 @@ def test_a_test_that_a_page_shows_passes(tmp_path: Path, text: str, page: str) -
     run(f"{block}\n{name}()\n", tmp_path, timeout_s=60)
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 def test_the_ingestion_runs_and_a_second_start_resumes(tmp_path: Path) -> None:
     _, _, *more = write_months(tmp_path / "landing")

@@ -231,6 +231,7 @@ def walks_event_by_event(system: ClosedJob) -> None:
         walked(stage_of(system), seed)
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize(
     ("effect", "fault", "told"),
     [

@@ -166,6 +166,7 @@ def run_pytest(folder: Path) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.programs
 def test_the_command_writes_tests_that_users_keep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from tests.stateful.broken import JobThatTellsNoCoordinator
 pytestmark = pytest.mark.fuzz
 
 
+@pytest.mark.programs
 def test_a_session_that_finds_nothing_says_what_it_has_covered(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -26,6 +27,7 @@ def test_a_session_that_finds_nothing_says_what_it_has_covered(
     assert shown.err == ""
 
 
+@pytest.mark.programs
 def test_the_rows_that_no_example_took_are_listed_if_they_are_wanted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -38,6 +40,7 @@ def test_the_rows_that_no_example_took_are_listed_if_they_are_wanted(
     assert len(listed) == int(known) - int(taken) > 0
 
 
+@pytest.mark.programs
 def test_a_broken_invariant_is_shown_as_a_schedule_and_can_be_replayed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,7 @@ def report_of(shown: str) -> list[str]:
     return lines[first : last + 1]
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 @pytest.mark.slow
 def test_seeds_that_tasks_of_spark_share_have_the_verdicts_that_they_have_here(

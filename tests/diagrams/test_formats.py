@@ -141,6 +141,7 @@ def test_guards_actions_and_reasons_are_shown(machine: type[Machine]) -> None:
             }
 
 
+@pytest.mark.programs
 def test_the_same_rows_give_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     for seed in ("1", "2"):
         subprocess.run(

@@ -137,6 +137,7 @@ LARGE = (
 """More than 5,000 states, which the machines themselves take up to two minutes to search."""
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize(
     "name",
     [

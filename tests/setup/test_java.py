@@ -51,6 +51,7 @@ def stand_in(folder: Path, script: str) -> Path:
     return folder
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 def test_spark_starts_on_a_machine_without_java(machine_without_java: Path) -> None:
     ran = subprocess.run(

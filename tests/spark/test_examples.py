@@ -107,6 +107,7 @@ def changes(tasks: Rows) -> Iterator[tuple[int, int, int]]:
         yield version, older, newer
 
 
+@pytest.mark.kills
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(180)

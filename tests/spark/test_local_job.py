@@ -66,6 +66,7 @@ def attempts_that_ran(traces: Path) -> int:
     return sum(re.fullmatch(r"attempt\[\d+\]\.run", one.get("do", "")) is not None for one in told)
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("seed", [1, 2])
 def test_workers_killed_at_random_moments_lose_and_repeat_nothing(
     spark: Any, seed: int, tmp_path: Path

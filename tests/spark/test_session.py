@@ -191,6 +191,7 @@ def test_a_session_that_cannot_start_says_so_and_leaves_nothing() -> None:
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 @pytest.mark.timeout(120)
 def test_a_session_is_silent_and_leaves_no_folder_behind(tmp_path: Path) -> None:

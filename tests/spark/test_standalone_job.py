@@ -56,6 +56,7 @@ def test_workers_and_executors_killed_at_random_moments_lose_and_repeat_nothing(
     assert result.report.regional_restarts >= 4
 
 
+@pytest.mark.kills
 def test_a_killed_executor_is_replaced(spark: Any) -> None:
     with number_job(spark, 200) as job:
         job.wait_until_running()

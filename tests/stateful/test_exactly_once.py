@@ -31,6 +31,7 @@ def test_whatever_goes_wrong_every_event_counts_once() -> None:
     assert found.taken("committer", "adopt", STAY) > found.examples / 10
 
 
+@pytest.mark.mutants
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", BROKEN)
 def test_the_suite_finds(what: str) -> None:

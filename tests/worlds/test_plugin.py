@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 PLAIN = ("-p", "epochgate.testing.plugin", "-p", "no:cacheprovider")
@@ -55,6 +57,7 @@ def pytest_run(folder: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.programs
 def test_a_failure_shows_the_report_and_its_token_replays_it(tmp_path: Path) -> None:
     (tmp_path / "test_rules.py").write_text(TEST)
     told = pytest_run(tmp_path, "-q")
@@ -83,6 +86,7 @@ def test_seldom(world):
 """
 
 
+@pytest.mark.programs
 def test_fewer_runs_than_the_tests_do_not_judge_what_should_happen_sometimes(
     tmp_path: Path,
 ) -> None:

@@ -73,6 +73,7 @@ def test_values_that_a_test_does_not_draw_any_more_are_said_and_further_ones_are
         replay(simulate(other), word)()
 
 
+@pytest.mark.programs
 def test_a_malformed_token_is_refused_in_one_sentence_by_pytest(tmp_path: Path) -> None:
     (tmp_path / "test_rules.py").write_text(TEST)
     for word in ("garbage", "", "4:3xyz", "-+zz"):

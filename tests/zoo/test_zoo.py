@@ -46,11 +46,13 @@ def test_a_bug_is_found_or_a_reason_says_why_it_is_not(name: str) -> None:
     assert bool(bug.note) is missed, "a reason is given for what no finder sees, and for no other"
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize("name", [name for name in BUGS if KEPT[name]["checked"]])
 def test_the_checker_finds_it_in_the_machines_that_run(name: str) -> None:
     assert without_seconds(finding.checked(BUGS[name])) == without_seconds(KEPT[name]["checked"])
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_of_the_ci_profile_finds_it(name: str) -> None:
     kept = KEPT[name]["fuzzed"]
@@ -58,6 +60,7 @@ def test_a_run_of_the_ci_profile_finds_it(name: str) -> None:
     assert kept["run"] <= finding.CI_RUNS
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_schedule_of_the_systematic_mode_finds_it(name: str) -> None:
     kept = KEPT[name]["explored"]

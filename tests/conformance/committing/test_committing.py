@@ -121,12 +121,14 @@ class WithSkipping(Job):
     committer: GlobalCommitter = machines(Skipping)
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize("system", [WithImpatient, WithEndless, WithSkipping])
 def test_a_broken_committer_is_not_explained(system: type[Job]) -> None:
     assert traces("wild", lambda: Shell(system)).unexplained
     assert traces("orderly", lambda: Shell(system)).unexplained
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize("operator", [Forgetting, Repeating])
 def test_a_broken_handing_over_is_not_explained(operator: Callable[[Sink], SinkOperator]) -> None:
     assert traces("wild", lambda: Shell(operator=operator)).unexplained

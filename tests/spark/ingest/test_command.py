@@ -39,6 +39,7 @@ def command(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.programs
 def test_a_followed_source_until_ctrl_c_and_on_from_there(tmp_path: Path) -> None:
     rows = write_source(tmp_path, files=2, rows=100)
     process = command(tmp_path, "--follow")

@@ -40,6 +40,7 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize(
     ("seed", "kinds"),
     [

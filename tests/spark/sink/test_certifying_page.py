@@ -32,6 +32,7 @@ def without_seconds(line: str) -> str:
     return re.sub(r" in [\d.]+ s$", "", line)
 
 
+@pytest.mark.programs
 def test_the_first_version_is_refused_as_the_page_shows() -> None:
     found = certified(FIRST, CASE, first_only=True)
     assert list(found.failures) == [Guarantee.REPLAY]
@@ -47,6 +48,7 @@ def test_a_case_may_make_the_batches_that_a_writer_takes() -> None:
     assert names["Case"]().batch(rows) == rows
 
 
+@pytest.mark.programs
 def test_the_second_version_is_refused_as_the_page_shows() -> None:
     found = certified(FIRST, CASE, SECOND, about=(Guarantee.BACK, Guarantee.FENCING), stride=2)
     assert set(found.failures) == {Guarantee.BACK, Guarantee.FENCING}
@@ -54,6 +56,7 @@ def test_the_second_version_is_refused_as_the_page_shows() -> None:
     assert [line for line in quoted(1) if line not in told] == []
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     "stride", [11, pytest.param(1, marks=[pytest.mark.deep, pytest.mark.timeout(600)])]
 )

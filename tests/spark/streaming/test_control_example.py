@@ -11,7 +11,7 @@ import pytest
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "steered_query.py"
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.programs, pytest.mark.slow]
 
 
 def test_a_batch_that_fails_keeps_its_limit_and_the_next_one_has_the_new() -> None:

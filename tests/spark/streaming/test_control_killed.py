@@ -20,7 +20,7 @@ from tests.spark.streaming import coordinated_program, steered_program
 from tests.spark.streaming.killing import KILLS, KINDS, Killing
 from tests.spark.streaming.steered_program import control_in, run_query
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow]
 
 ROWS = 20
 AHEAD = 8

@@ -44,6 +44,7 @@ def shown_after(text: str, page: str) -> str:
     return str(shown)
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 @pytest.mark.versions
 def test_the_sink_of_the_guide_writes_what_it_shows_and_a_batch_that_runs_again_once(
@@ -64,6 +65,7 @@ def test_the_sink_of_the_guide_writes_what_it_shows_and_a_batch_that_runs_again_
     assert capsys.readouterr().out == shown
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 @pytest.mark.parametrize("program", ["first.csv", "control.source_options"])
 def test_the_programs_of_the_guide_to_sources_print_what_it_shows(
@@ -74,6 +76,7 @@ def test_the_programs_of_the_guide_to_sources_print_what_it_shows(
     assert capsys.readouterr().out == shown_after(program, page)
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 @pytest.mark.versions
 def test_the_coordinator_of_the_guide_chooses(
@@ -88,6 +91,7 @@ def test_the_coordinator_of_the_guide_chooses(
     assert [one.version for one in names["control"].history()] == [0] * (len(told) - 1) + [1]
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 def test_once_of_the_guide_writes_a_batch_that_runs_again_once(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -104,6 +108,7 @@ def test_once_of_the_guide_writes_a_batch_that_runs_again_once(
             end.unlink()
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("kind", "extra", "tables"),
@@ -144,6 +149,7 @@ def rows(place: Path, kind: str) -> list[int]:
     return [n for file in files for n in pq.ParquetFile(file).read()["id"].to_pylist()]
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 @pytest.mark.versions
 def test_the_control_of_the_guide_says_what_is_in_force_at_every_start(
@@ -159,6 +165,7 @@ def test_the_control_of_the_guide_says_what_is_in_force_at_every_start(
     assert told.findall(capsys.readouterr().out)[0] == then
 
 
+@pytest.mark.programs
 @pytest.mark.spark
 @pytest.mark.versions
 @pytest.mark.parametrize(

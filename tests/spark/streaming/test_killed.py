@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 from tests.spark.streaming.killing import KILLS, KINDS, Killing
 from tests.spark.streaming.queries import Numbers
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.kills]
 POINTS = ("stage", "staged", "commit", "look", "note", "apply", "applied", "sweep", "committed")
 """Where `faulty_sink` can strike."""
 SMALL = [("applied", "delta"), ("apply", "parquet")]

@@ -103,6 +103,7 @@ def test_a_control_prunes_files_and_rows_of_the_batches_that_are_planned_after_a
     ]
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("is_logged", [True, False], ids=["logged", "planned alone"])
 def test_a_batch_whose_driver_is_killed_before_it_runs_is_pruned_as_it_was_planned(
     spark: Any, tmp_path: Path, is_logged: bool
