@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from epochgate.runtime.filesystem import WrittenOnce
 from epochgate.spark.files.evolution import fitted
 from epochgate.spark.parquet_sink.committable import footer_crc32, schema_id
+from epochgate.spark.parquet_sink.dictionaries import Dictionaries
 from epochgate.spark.parquet_sink.errors import CommittableDamaged
 from epochgate.spark.parquet_sink.open_file import ROW_GROUP_BYTES, OpenFile
 from epochgate.spark.parquet_sink.partitions import without
@@ -54,6 +55,7 @@ class Merger:
         self._files, self._file_bytes = files, file_bytes
         self._agreed = pa.schema([pa.field(field.name, field.type) for field in schema])
         self._schema = without(self._agreed, tuple(partition_columns))
+        self._dictionaries = Dictionaries()
         self._row_group_bytes = min(ROW_GROUP_BYTES, file_bytes)
 
     def merge(
@@ -128,7 +130,7 @@ class Merger:
     def _start(self, path: str, number: int) -> OpenFile:
         file = self._files.open_for_writing(path)
         try:
-            return OpenFile(path, number, file, self._schema, self._agreed)
+            return OpenFile(path, number, file, self._schema, self._agreed, self._dictionaries)
         except BaseException:
             file.close()
             raise

@@ -7,6 +7,7 @@ and when it ends to others.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from typing import Final
 
 import pyarrow as pa
@@ -14,9 +15,10 @@ import pyarrow.parquet as pq
 
 from epochgate.runtime.filesystem import WritableFile
 from epochgate.spark.parquet_sink.committable import with_written_schema
+from epochgate.spark.parquet_sink.dictionaries import Dictionaries, plain_bytes
 
-ROW_GROUP_BYTES: Final = 32 << 20
-"""So much of Arrow data is gathered for a row group."""
+ROW_GROUP_BYTES: Final = 16 << 20
+"""So much of Arrow data is gathered for a row group; a barrier that arrives waits for its end."""
 COMPRESSION: Final = "snappy"
 
 
@@ -33,6 +35,7 @@ class OpenFile:
         file: WritableFile,
         schema: pa.Schema,
         agreed: pa.Schema,
+        dictionaries: Dictionaries,
         compression: str = COMPRESSION,
     ) -> None:
         self.path, self.number, self.agreed = path, number, agreed
@@ -41,10 +44,13 @@ class OpenFile:
         self.closed = False
         self._file = file
         self._dropped = False
+        self._dictionaries = dictionaries
+        self._plain_bytes: Counter[str] = Counter()
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self, mode="w"),
             schema,
             compression=compression,
+            use_dictionary=dictionaries.columns,
             write_page_checksum=True,
         )
         self._writer.add_key_value_metadata(with_written_schema(agreed))
@@ -66,9 +72,11 @@ class OpenFile:
     def write_table(self, table: pa.Table) -> None:
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self.rows += table.num_rows
+        self._plain_bytes.update(plain_bytes(table))
 
     def finish(self) -> None:
         self._writer.close()
+        self._dictionaries.learn(self._writer.writer.metadata, self._plain_bytes)
         self._file.fsync()
         self._file.close()
 

@@ -29,6 +29,7 @@ from epochgate.spark.parquet_sink.committable import (
     schema_id,
     staged_path,
 )
+from epochgate.spark.parquet_sink.dictionaries import Dictionaries
 from epochgate.spark.parquet_sink.errors import (
     FULL,
     CommittableDamaged,
@@ -91,6 +92,7 @@ class StagingWriter:
         self._sequence = 0
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
+        self._dictionaries = Dictionaries()
         self._open: dict[str, OpenFile] = {}
         """By the partition's directory."""
         self._finished: list[Committable] = []
@@ -134,7 +136,7 @@ class StagingWriter:
         self._require_usable()
         with self._failing():
             self._finish_files()
-        self._schema = schema
+        self._schema, self._dictionaries = schema, Dictionaries()
 
     def prepare_commit(self, checkpoint: int) -> list[Committable]:
         """Finish the files written since the last call, durably, and hand them over; maybe none.
@@ -197,7 +199,9 @@ class StagingWriter:
         file = self._files.open_for_writing(absolute)
         try:
             written = without(schema, self._partition_by)
-            return OpenFile(path, number, file, written, schema, self._compression)
+            return OpenFile(
+                path, number, file, written, schema, self._dictionaries, self._compression
+            )
         except Exception:
             file.close()
             with contextlib.suppress(OSError):

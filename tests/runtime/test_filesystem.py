@@ -12,6 +12,7 @@ import pytest
 from epochgate.errors import UsageError
 from epochgate.runtime.filesystem import (
     TEMPORARY_SUFFIX,
+    WRITEBACK_BYTES,
     FileSystem,
     LocalFileSystem,
     LocksRefused,
@@ -35,6 +36,31 @@ def test_a_durable_write_replaces_the_file_and_leaves_nothing_beside_it(
     assert files.list_directory(tmp_path) == ["a"]
     assert files.size(tmp_path / "a") == 3
     assert files.read_range(tmp_path / "a", 1, 10) == b"wo"
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no advice")
+def test_a_large_file_is_whole_and_the_device_begins_with_each_part_of_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(
+        os,
+        "posix_fadvise",
+        lambda descriptor, offset, length, _: begun.append(
+            (offset, length, os.fstat(descriptor).st_size)
+        ),
+    )
+    pieces = [bytes([number]) * (WRITEBACK_BYTES // 3) for number in range(10)]
+    file = LocalFileSystem().open_for_writing(tmp_path / "a")
+    for piece in pieces:
+        assert file.write(piece) == len(piece)
+    file.fsync()
+    file.close()
+    assert (tmp_path / "a").read_bytes() == b"".join(pieces)
+    assert len(begun) == 2
+    ends = [offset + length for offset, length, _ in begun]
+    assert [offset for offset, _, _ in begun] == [0, *ends[:-1]]
+    assert [size for _, _, size in begun] == ends, "what is begun with was written before"
 
 
 def test_a_file_opened_for_writing_is_never_one_that_exists(
