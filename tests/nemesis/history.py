@@ -82,6 +82,9 @@ class Reader:
 
     def read(self) -> History:
         """All that is written by now; a line that is not ended yet is left to the next look."""
+        # The job goes on meanwhile: of what is committed after the pages were read, there are lines
+        # without pages, where pages without lines would be commits that no driver had asked for.
+        pages = read_pages(self._pages)
         for path in self._folder.glob("*.jsonl"):
             with path.open("rb") as file:
                 file.seek(self._ends.get(path, 0))
@@ -90,7 +93,7 @@ class Reader:
                 self._ends[path] = self._ends.get(path, 0) + len(whole) + 1
                 self._lines += [json.loads(line) for line in whole.splitlines()]
         self._lines.sort(key=lambda line: float(line["t"]))
-        return History(list(self._lines), read_pages(self._pages))
+        return History(list(self._lines), pages)
 
 
 def read_pages(folder: Path) -> Pages:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.nemesis.history import History, Line, Reader
+from tests.nemesis.history import History, Line, Pages, Reader, read_pages
 from tests.nemesis.judge import NotExactlyOnce, judge, table_problems
 
 STUCK_AFTER_S = 30.0
@@ -247,3 +247,26 @@ def test_a_line_is_read_once_and_when_it_has_its_end(tmp_path: Path) -> None:
     history = reader.read()
     assert [line["number"] for line in history.of("sent")] == [1, 2, 3]
     assert history.pages == {7: {1: page(1, 2, (1, 1))}}
+
+
+def test_what_is_committed_while_the_history_is_read_is_no_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history, folder, pages = right(), tmp_path / "history", tmp_path / "pages"
+    folder.mkdir()
+    pages.mkdir()
+    last = max(history.pages)
+
+    def commit_and_read(place: Path) -> Pages:
+        """The job completes its last checkpoint while the pages are read."""
+        lines = "".join(json.dumps(line) + "\n" for line in history.lines)
+        (folder / "all.jsonl").write_text(lines)
+        (pages / f"{last}.json").write_text(json.dumps(history.pages[last]))
+        return read_pages(place)
+
+    before = [line for line in history.lines if line["t"] < 6.0]
+    (folder / "all.jsonl").write_text("".join(json.dumps(line) + "\n" for line in before))
+    for number in history.pages.keys() - {last}:
+        (pages / f"{number}.json").write_text(json.dumps(history.pages[number]))
+    monkeypatch.setattr("tests.nemesis.history.read_pages", commit_and_read)
+    judge(Reader(folder, pages).read(), stuck_after_s=STUCK_AFTER_S)
