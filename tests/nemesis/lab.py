@@ -20,8 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from epochgate.spark.class_archive import QUICK_JVM, java_options
-from epochgate.spark.java import ensure_java
+from epochgate.spark.java import archive_options, ensure_java
+from epochgate.spark.session import QUICK_JVM
 from tests.nemesis import jobs_program
 from tests.nemesis.clocks import Clocks
 from tests.nemesis.host import PATIENCE, Host, wait_until
@@ -274,7 +274,7 @@ def _spark_home() -> Path:
 
 def _class_archive() -> str:
     archive = Path(sys.prefix) / "spark-classes.jsa"
-    return f" {java_options(archive)}" if archive.exists() else ""
+    return f" {archive_options(archive)}" if archive.exists() else ""
 
 
 def _executors_python(folder: Path, clock: Mapping[str, str]) -> Path:

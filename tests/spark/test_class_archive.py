@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from epochgate import cli
-from epochgate.spark.class_archive import ClassArchiveMissing
+from epochgate.spark.java import ClassArchiveMissing
 from epochgate.spark.session import local_session
 from tests.spark.running import command, executors
 
@@ -67,6 +67,13 @@ def test_a_session_without_its_archive_names_the_command_that_makes_it(tmp_path:
         local_session(class_archive=tmp_path / "none.jsa"),
     ):
         pass
+
+
+def test_a_folder_that_does_not_exist_is_named_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["class-archive", str(tmp_path / "none" / "spark.jsa")]) == cli.MISUSE
+    assert f"the folder {tmp_path / 'none'} does not exist" in capsys.readouterr().err
 
 
 def test_an_archive_that_exists_is_not_overwritten(
