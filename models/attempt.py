@@ -57,15 +57,16 @@ class SchedulerPort(Port):
         """Answer with `expire_start` if the attempt does not run after the timeout."""
 
     def release(self, identity: int) -> None:
-        """The attempt of this process is over; as this identity it will be reported as lost. It may
-        come back under a newer one, and is replaced if it does not.
-        """
+        """Release this process: it will be lost, and comes back as a newer one or is replaced."""
 
     def end(self, identity: int) -> None:
         """End this process; that it is gone will be reported as lost."""
 
     def refuse(self, identity: int) -> None:
-        """Turn this process away: a newer one speaks for the subtask, or none is wanted."""
+        """End this process: a newer one speaks for the subtask."""
+
+    def dismiss(self, identity: int) -> None:
+        """Tell this process to leave: the subtask has finished, and no other is to take its place."""
 
     def metrics(self, counters: Opaque) -> None:
         """The figures of the subtask since its attempt began."""
@@ -129,9 +130,9 @@ class Attempt(Machine):
             "keep_waiting, end_process, stop_running, give_way", "a newer process replaces the current process"),
         Row("connect", (CREATED, CANCELING, CANCELED, FAILED), STAY,      "is_newer",
             "keep_waiting",                               "the process waits until its attempt is scheduled"),
-        Row("connect", FINISHED,                               STAY,      "is_newer",
-            "refuse",                                     "the subtask has finished: it needs no process"),
-        Row("connect", ANY,                                    STAY,      "not is_newer",
+        Row("connect", FINISHED,                               STAY,      None,
+            "dismiss",                                    "the subtask has finished: it needs no process"),
+        Row("connect", every_state_but(FINISHED),              STAY,      "not is_newer",
             "refuse",                                     "a newer process is known: this process is a zombie"),
 
         Row("initialize",    DEPLOYING,                  INITIALIZING, "speaks",
@@ -218,9 +219,9 @@ class Attempt(Machine):
                                                           "the attempt is not restoring its state"),
 
         Row("lost",    STARTING,                                         FAILED,   "speaks",
-            "report_lost",                                "the process or its connection is gone"),
+            "report_failure",                             "the process or its connection is gone"),
         Row("lost",    RUNNING,                                          FAILED,   "speaks",
-            "stop_running, report_lost",                  "the process or its connection is gone"),
+            "stop_running, report_failure",               "the process or its connection is gone"),
         Row("lost",    CANCELING,                                        CANCELED, "speaks",
             "report_left",                                "the process has ended on request"),
         Row("lost",    ANY,                                              STAY,     "not speaks and is_waiting",
@@ -331,6 +332,9 @@ class Attempt(Machine):
     def refuse(self, identity: int) -> None:
         self.scheduler.refuse(identity)
 
+    def dismiss(self, identity: int) -> None:
+        self.scheduler.dismiss(identity)
+
     def release_process(self) -> None:
         self.scheduler.release(self.identity)
 
@@ -389,9 +393,6 @@ class Attempt(Machine):
         self.go_down(reason)
 
     def report_slow(self, number: int, reason: Opaque) -> None:
-        self.go_down(reason)
-
-    def report_lost(self, identity: int, reason: Opaque) -> None:
         self.go_down(reason)
 
     def go_down(self, reason: Opaque) -> None:

@@ -63,8 +63,7 @@ class _Succession:
 class Endings:
     """The processes that are being ended.
 
-    `connection_of(identity)`: as long as it is open. `has_successor(process)`: another has come, or
-    none is needed.
+    `connection_of(identity)`: as long as it is open. `has_successor(process)`: another has come.
     """
 
     def __init__(

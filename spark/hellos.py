@@ -5,7 +5,8 @@ identity names. A peer with the run's key can claim any identity. One beyond all
 given out would be newer than every process to come: the subtask would never have a process again.
 Leaves to the attempts which process speaks for a subtask.
 
-`read` and `put_off` run on the wire's thread; `ask_spark`, a call into the JVM, on another.
+`read`, `turn_away` and `put_off` run on the wire's thread; `ask_spark`, a call into the JVM, on
+another.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, TypeAlias
 from epochgate.spark.endings import TaskProcess
 from epochgate.spark.identities import task_attempt_of
 from epochgate.spark.wire import Connection
+from epochgate.spark.wire.arrivals import RefusalLog
 
 Hello: TypeAlias = dict[str, Any]
 
@@ -37,6 +39,7 @@ class Hellos:
         self._run_id, self._parallelism, self._taken = run_id, parallelism, taken
         self._launched = launched
         self._launched_before: float = 0
+        self._refusals = RefusalLog()
         self._put_off: queue.SimpleQueue[tuple[Connection, Hello]] = queue.SimpleQueue()
 
     def read(self, hello: Hello, *, is_asked: bool) -> tuple[TaskProcess | None, str]:
@@ -57,6 +60,11 @@ class Hellos:
             has_not = f"its identity is {identity}, and Spark has no task attempt {task_attempt}"
             return None, has_not if is_asked else ""
         return TaskProcess(subtask, identity, host, pid), ""
+
+    def turn_away(self, connection: Connection, problem: str) -> None:
+        """Close the connection of a hello that is not let in, and log that like other refusals."""
+        self._refusals.add(connection.peer, problem)
+        connection.close(problem)
 
     def put_off(self, connection: Connection, hello: Hello) -> None:
         """Keep a hello until Spark was asked."""

@@ -144,7 +144,7 @@ class SparkTransport(Transport):
         self._processes: dict[Connection, TaskProcess] = {}
         self._newest: dict[int, int] = {}
         self._hellos = Hellos(run_id, parallelism, self._connections, self._launched)
-        self._finished: set[int] = set()
+        self._left: set[int] = set()  # identities that said that they leave, as they were told to
         self._endings = Endings(self._connections.get, self._has_successor)
         # Written on the queue's thread.
         self._unsent: dict[Connection, list[Message]] = {}
@@ -195,7 +195,6 @@ class SparkTransport(Transport):
 
     def deploy(self, subtask: int, attempt: int) -> None:
         """Expect a process within the time limit; Spark brings it up by itself."""
-        self._finished.discard(subtask)
         self._told_to_finish.pop(subtask, None)
         self._wanted[subtask] = time.monotonic()
 
@@ -223,8 +222,7 @@ class SparkTransport(Transport):
         """Let the process begin another attempt; end it if it has not come back in time."""
         connection = self._connections.get(identity)
         process = None if connection is None else self._processes.get(connection)
-        if process is None or subtask in self._finished:
-            self.end(subtask, identity, reason)
+        if process is None:
             return
         self.send(subtask, identity, RELEASE)
         self._ended.add(identity)
@@ -232,15 +230,9 @@ class SparkTransport(Transport):
 
     def end(self, subtask: int, identity: int, reason: str) -> None:
         """Let Spark kill the attempt, and close its connection; returns at once."""
-        connection = self._connections.get(identity)
-        if connection is None:
-            return
-        if subtask in self._finished:
-            # Its predecessor has finished: another kill would only bring up another process.
-            connection.send(["finish"])
-            return
-        self._ended.add(identity)
-        self._endings.request(identity, reason)
+        if identity in self._connections:
+            self._ended.add(identity)
+            self._endings.request(identity, reason)
 
     def close(self) -> None:
         """End everything; waits for the Spark job's end, bounded."""
@@ -250,8 +242,8 @@ class SparkTransport(Transport):
         for connection in list(self._connections.values()):
             connection.send(["finish"])
         if self._job is not None:
-            is_finished = len(self._finished) == self._parallelism
-            if not (is_finished and self._job.wait(LEAVE_PATIENCE_S)):
+            are_leaving = len(self._told_to_finish) == self._parallelism
+            if not (are_leaving and self._job.wait(LEAVE_PATIENCE_S)):
                 self._cancel(self._job)
         self._stopped.set()
         self._endings.stop()
@@ -283,8 +275,7 @@ class SparkTransport(Transport):
         if process is not None and connection.closed_reason is None:
             self._take_in(connection, process)
         elif problem:
-            _log.warning("turned away the task at %s: %s", connection.peer, problem)
-            connection.close(problem)
+            self._hellos.turn_away(connection, problem)
         elif process is None:
             self._hellos.put_off(connection, hello)
             self._endings.nudge()
@@ -296,9 +287,9 @@ class SparkTransport(Transport):
             self._placing.note_hello(task_attempt_of(process.identity))
         self._newest[process.subtask] = max(self._newest.get(process.subtask, 0), process.identity)
         # Entered first and looked up then, so that `close` and this cannot both miss it.
-        if self._is_closing or (process.subtask in self._finished):
+        if self._is_closing:
             connection.send(["finish"])
-        if not self._is_closing and self._inbox is not None:
+        elif self._inbox is not None:
             self._inbox.connected(process.subtask, process.identity)
 
     def received(self, connection: Connection, messages: list[list[Any]]) -> None:
@@ -308,7 +299,7 @@ class SparkTransport(Transport):
             return
         told = self._told_to_finish.get(process.subtask, ())
         if process.identity in told and ["finished"] in messages:
-            self._finished.add(process.subtask)
+            self._left.add(process.identity)
         if messages[-1][:1] == [LEAVING]:
             *messages, leaving = messages
             self._replace(process, shortened(" ".join(map(str, leaving[1:]))))
@@ -332,7 +323,9 @@ class SparkTransport(Transport):
         self._ended.discard(process.identity)
         if self._is_closing or self._inbox is None:
             return
-        self._endings.expect_successor(process, SUCCESSOR_PATIENCE_S, reason)
+        if process.identity not in self._left:
+            self._endings.expect_successor(process, SUCCESSOR_PATIENCE_S, reason)
+        self._left.discard(process.identity)
         if connection.fell_silent and self._placing is not None:
             self._placing.note_silence(process.subtask, task_attempt_of(process.identity))
             self._endings.nudge()
@@ -353,8 +346,7 @@ class SparkTransport(Transport):
             self.on_broken(reason)
 
     def _has_successor(self, process: TaskProcess) -> bool:
-        is_replaced = self._newest.get(process.subtask, 0) > process.identity
-        return is_replaced or process.subtask in self._finished
+        return self._newest.get(process.subtask, 0) > process.identity
 
     def _ask_spark(self) -> None:
         look_at_s = 0.0

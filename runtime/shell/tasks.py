@@ -105,6 +105,9 @@ class Tasks:
         self._master.report.zombies_refused += 1
         self._transport.end(subtask, identity, "a newer process speaks for this subtask")
 
+    def dismiss(self, subtask: int, identity: int) -> None:
+        self.finish(subtask, identity)
+
     def metrics(self, subtask: int, counters: dict[str, Any]) -> None:
         self._master.report.metrics[self._master.subtask_of[subtask]] = counters
 

@@ -121,7 +121,7 @@ class RefusalLog:
         self._unlogged = 0
         self._logged_at_s = float("-inf")
 
-    def add(self, peer: str, error: WireError) -> None:
+    def add(self, peer: str, error: WireError | str) -> None:
         """Count one refusal, and log it unless another was logged within the last second."""
         self._unlogged += 1
         now_s = time.monotonic()

@@ -20,6 +20,7 @@ PHRASES: dict[str, Callable[..., str | None]] = {
     "attempt.scheduler.release": lambda s, i: f"processes: release {i}",
     "attempt.scheduler.end": lambda s, i: f"processes: end {i}",
     "attempt.scheduler.refuse": lambda s, i: f"processes: refuse {i}",
+    "attempt.scheduler.dismiss": lambda s, i: f"processes: dismiss {i}",
     "attempt.scheduler.metrics": lambda s, m: f"subtask {s}: its figures are {m}",
     "gateway.sender.confirmed": lambda c, s, n: f"op{c} to {s}: {n} confirmed",
     "gateway.sender.lost": lambda c, s, n, r: f"op{c} to {s}: {n} lost: {r}",

@@ -69,6 +69,18 @@ def test_where_spark_does_not_say_what_it_has_started_every_identity_is_let_in()
     assert process is not None
 
 
+def test_a_flood_of_hellos_that_are_not_let_in_leaves_one_line_a_second(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hellos = Asked(launched=3).hellos
+    with running_wire() as wire, wire.pair() as (connection, _):
+        for identity in range(50):
+            hellos.turn_away(connection, f"its identity {identity} is taken")
+        assert connection.closed_reason == "its identity 0 is taken"
+    (line,) = [one.getMessage() for one in caplog.records if "is taken" in one.getMessage()]
+    assert line.startswith("refused 1 connection(s), the last from 127.0.0.1:")
+
+
 def test_an_identity_that_is_connected_is_turned_away_unasked() -> None:
     asked = Asked(launched=3)
     asked.taken.add(1001)

@@ -411,3 +411,6 @@ class Process(Environment):
         if identity == self.identity:
             self.ended()
         self.is_unwanted = False
+
+    def dismiss(self, identity: int) -> None:
+        self.refuse(identity)

@@ -225,6 +225,9 @@ class Wires(Environment):
     def refuse(self, identity: int) -> None:
         self.end(identity)
 
+    def dismiss(self, identity: int) -> None:
+        self.end(identity)
+
 
 class Notices(Environment):
     """Takes what a checkpoint tells the processes to each; port `tasks`."""
