@@ -147,10 +147,10 @@ def speak_for_another(target: Target) -> None:
 
 
 def _assert_refused_after_hello(
-    target: Target, payloads: list[bytes], *, subtasks: int = 1, heard: int = 0
+    target: Target, payloads: list[bytes], *, subtasks: int = 1, heard: int | None = 0
 ) -> None:
     """Say hello and this as a process that was replaced long ago: it is refused, and `heard` of the
-    messages reach the transport before its connection is closed.
+    messages reach the transport before its connection is closed; None: that is chance.
     """
     before = target.status_from_now()
     for payload in payloads:
@@ -160,7 +160,8 @@ def _assert_refused_after_hello(
                 assert peer.is_dismissed()
     refused = before["zombies"] + len(payloads) * subtasks
     wait_for(lambda: target.status()["zombies"] == refused, f"{refused} refused processes")
-    assert target.status_from_now()["heard"] == before["heard"] + heard
+    after = target.status_from_now()
+    assert heard is None or after["heard"] == before["heard"] + heard
 
 
 def take_identities_that_are_taken(target: Target) -> None:
@@ -184,7 +185,7 @@ def send_frames_that_expand(target: Target) -> None:
 
 def send_as_many_values_as_may_be(target: Target) -> None:
     payload = b"\x91\x92\xa1m" + array_32(VALUES_MAX - 4) + b"\x90" * (VALUES_MAX - 4)
-    _assert_refused_after_hello(target, [payload])
+    _assert_refused_after_hello(target, [payload], heard=None)
 
 
 def hold_large_frames(target: Target) -> None:

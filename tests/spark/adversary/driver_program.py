@@ -90,7 +90,7 @@ def main(folder: Path, wire: Wire) -> int:
     ):
         _tell_secrets(folder, transports[0])
         while not (job.is_over or (folder / STOP).exists()):
-            _tell_status(folder, job, transports[0], sum(heard))
+            _tell_status(folder, job, transports[0], heard)
             time.sleep(LOOK_S)
         if not job.is_over:
             job.stop()
@@ -111,7 +111,10 @@ def _tell_secrets(folder: Path, transport: SparkTransport) -> None:
     _write(folder / SECRETS, told)
 
 
-def _tell_status(folder: Path, job: JobHandle, transport: SparkTransport, heard: int) -> None:
+def _tell_status(
+    folder: Path, job: JobHandle, transport: SparkTransport, heard: list[int]
+) -> None:
+    asked_s = time.monotonic()
     identities = {process.pid: process.identity for process in transport.processes()}
     tasks = [
         {
@@ -122,7 +125,7 @@ def _tell_status(folder: Path, job: JobHandle, transport: SparkTransport, heard:
         }
         for task in job.status().tasks
     ]
-    told = {"t": time.monotonic(), "tasks": tasks, "heard": heard}
+    told = {"t": asked_s, "tasks": tasks, "heard": sum(heard)}
     _write(folder / STATUS, {**told, "zombies": job.report.zombies_refused})
 
 
