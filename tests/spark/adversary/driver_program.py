@@ -111,9 +111,7 @@ def _tell_secrets(folder: Path, transport: SparkTransport) -> None:
     _write(folder / SECRETS, told)
 
 
-def _tell_status(
-    folder: Path, job: JobHandle, transport: SparkTransport, heard: list[int]
-) -> None:
+def _tell_status(folder: Path, job: JobHandle, transport: SparkTransport, heard: list[int]) -> None:
     asked_s = time.monotonic()
     identities = {process.pid: process.identity for process in transport.processes()}
     tasks = [
