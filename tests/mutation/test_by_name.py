@@ -20,7 +20,7 @@ from tests.mutation.planted import EFFECTS_MAX, Restless, planted
 
 NAMED = [name for names in KILLED_BY.values() for name in names]
 DECIDING = "tests/runtime/steering/test_deciding.py"
-NO_REFUSAL = "attempt: connect from finished when is_newer: without refuse"
+NO_DISMISSAL = "attempt: connect from finished: without dismiss"
 
 
 def every() -> Iterator[AnyMutant]:
@@ -60,11 +60,11 @@ def test_every_named_test_fails_with_its_mutant(name: str) -> None:
 
 @pytest.mark.mutants
 def test_a_test_that_a_mutant_does_not_concern_passes_with_it() -> None:
-    assert failure_of(next(iter(KILLED_BY)), named(NO_REFUSAL)) == ""
+    assert failure_of(next(iter(KILLED_BY)), named(NO_DISMISSAL)) == ""
 
 
 def test_a_planted_mutant_is_in_every_variant_of_its_machine_and_gone_afterwards() -> None:
-    mutant = named(NO_REFUSAL)
+    mutant = named(NO_DISMISSAL)
     assert isinstance(mutant, Mutant)
     attempts: list[type[Machine]] = [MACHINES["attempt"], ConcurrentAttempt]
     right = [vars(machine).get("connect") for machine in attempts]
@@ -77,7 +77,7 @@ def test_a_planted_mutant_is_in_every_variant_of_its_machine_and_gone_afterwards
 
 
 def test_a_job_that_has_effects_for_ever_is_ended_while_a_mutant_is_planted() -> None:
-    with planted(named(NO_REFUSAL)):
+    with planted(named(NO_DISMISSAL)):
         job = Job(subtasks=1)
         for _ in range(EFFECTS_MAX):
             job.emitted.append((Effect, ()))
