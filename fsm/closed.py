@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from epochgate.errors import UsageError
+from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError, EndlessStep
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Emitted
@@ -291,9 +292,10 @@ class ClosedSystem(System):
     def is_enabled(self, step: Step, machine: Machine) -> bool:
         """Whether a row of the step's trigger holds now, other than an ignoring one."""
         return any(
-            all(bool(machine.bound_callback(n)()) == expected for n, expected in row.literals)
-            for source, row in machine.expanded_rows()
-            if row.trigger == step.trigger and source == machine.state and not row.is_ignored
+            all(bool(getattr(machine, name)()) == expected for name, expected in row.literals)
+            for row in machine.ROWS
+            if row.trigger == step.trigger and not row.is_ignored
+            if machine.state in expand(machine.STATES, row)
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 RESERVED = frozenset({"trigger", "state", "states", "system", "index", "fire", "machine", "may"})
 """Words that mean something else on a machine, on its twin or in `transitions`."""
+FUNCTIONS_KEPT_MAX = 4096
+"""Whose parameters are remembered, since `inspect.signature` takes longer than a row."""
 
 
 def expand(states: tuple[str, ...], row: Row) -> tuple[str, ...]:
@@ -30,6 +33,7 @@ def expand(states: tuple[str, ...], row: Row) -> tuple[str, ...]:
     return (row.source,) if isinstance(row.source, str) else row.source
 
 
+@lru_cache(maxsize=FUNCTIONS_KEPT_MAX)
 def parameters(function: Callable[..., object]) -> tuple[str, ...]:
     """The parameter names of a guard or action without `self`."""
     return tuple(inspect.signature(function).parameters)[1:]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import io
 import py_compile
 import tempfile
 import threading
@@ -26,6 +27,8 @@ CARRIED_FOLDER: Final = "epochgate_carried"
 _lock = threading.Lock()
 _shipped: dict[str, str] = {}
 """Spark application id -> the archive's name there."""
+_built: dict[str, bytes] = {}
+"""Digest of the sources -> the zip of them, of the last build: compiling takes a second."""
 
 
 def ship(context: Any) -> str:
@@ -48,13 +51,22 @@ def build_archive(folder: Path) -> Path:
     sources = _package_sources()
     for name in CARRIED:
         sources.update(_carried_sources(name))
-    digest = hashlib.sha256()
-    scratch = folder / "module.pyc"
-    archive = folder / "building.zip"
-    with zipfile.ZipFile(archive, "w") as target:
-        for name in sorted(sources):
-            text = sources[name].read_bytes()
-            digest.update(f"{name}\0{len(text)}\0".encode() + text)
+    texts = {name: sources[name].read_bytes() for name in sorted(sources)}
+    parts = (f"{name}\0{len(text)}\0".encode() + text for name, text in texts.items())
+    digest = hashlib.sha256(b"".join(parts)).hexdigest()
+    if digest not in _built:
+        _built.clear()
+        _built[digest] = _zipped(texts, sources)
+    archive = folder / f"epochgate-{digest[:16]}.zip"
+    archive.write_bytes(_built[digest])
+    return archive
+
+
+def _zipped(texts: dict[str, bytes], sources: dict[str, Path]) -> bytes:
+    built = io.BytesIO()
+    with zipfile.ZipFile(built, "w") as target, tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder, "module.pyc")
+        for name, text in texts.items():
             target.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
             if name.endswith(".py"):
                 py_compile.compile(
@@ -66,8 +78,7 @@ def build_archive(folder: Path) -> Path:
                 )
                 compiled = zipfile.ZipInfo(name + "c")
                 target.writestr(compiled, scratch.read_bytes(), zipfile.ZIP_DEFLATED)
-    scratch.unlink(missing_ok=True)
-    return archive.rename(folder / f"epochgate-{digest.hexdigest()[:16]}.zip")
+    return built.getvalue()
 
 
 def _package_sources() -> dict[str, Path]:

@@ -11,8 +11,7 @@ taken.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -59,11 +58,9 @@ class _Promise:
             return None
         component = self._graph.components(self._open)
         is_fair = self._fair_components(component)
-        reached = self._way(
-            (int(start) for start in self._starts),
-            lambda state: bool(is_fair[component[state]]),
-            self._open,
-        )
+        if not is_fair.any():
+            return None
+        reached = self._way(self._starts, is_fair[component], self._open)
         if reached is None:
             return None
         start, path = reached
@@ -93,29 +90,42 @@ class _Promise:
         for edge in range(first, end):
             yield int(self._graph.steps[edge]), int(self._graph.targets[edge])
 
-    def _way(
-        self, starts: Iterable[int], is_goal: Callable[[int], bool], inside: Any
-    ) -> tuple[int, Path] | None:
-        """A shortest way from one of the starts to a goal through states that are inside."""
-        came: dict[int, tuple[int, int] | None] = dict.fromkeys(starts)
-        todo = deque(came)
-        while todo:
-            state = todo.popleft()
-            if is_goal(state):
-                return self._traced(came, state)
-            for step, target in self._edges(state):
-                if inside[target] and target not in came:
-                    came[target] = state, step
-                    todo.append(target)
+    def _leaving(self, states: Any) -> Any:
+        """The transitions that leave some states, in the order of the states."""
+        begins = self._graph.begins
+        first, counts = begins[states], begins[states + 1] - begins[states]
+        before = np.cumsum(counts) - counts
+        return np.arange(counts.sum()) + np.repeat(first - before, counts)
+
+    def _way(self, starts: Any, is_goal: Any, inside: Any) -> tuple[int, Path] | None:
+        """A shortest way from one of the starts to a goal through states that are inside; of two
+        the one that comes first in the order of starts and transitions.
+        """
+        found = self._graph
+        arrived = np.full(found.states, -1, np.int64)
+        """By which transition each state was reached."""
+        is_seen = np.zeros(found.states, bool)
+        is_seen[starts] = True
+        front = starts
+        while len(front):
+            goals = front[is_goal[front]]
+            if len(goals):
+                return self._traced(arrived, int(goals[0]))
+            edges = self._leaving(front)
+            targets = found.targets[edges]
+            is_new = inside[targets] & ~is_seen[targets]
+            edges, targets = edges[is_new], targets[is_new]
+            first = np.sort(np.unique(targets, return_index=True)[1])
+            front = targets[first].astype(np.int64)
+            arrived[front], is_seen[front] = edges[first], True
         return None
 
-    @staticmethod
-    def _traced(came: dict[int, tuple[int, int] | None], goal: int) -> tuple[int, Path]:
+    def _traced(self, arrived: Any, goal: int) -> tuple[int, Path]:
         path: Path = []
         state = goal
-        while (before := came[state]) is not None:
-            path.append((before[1], state))
-            state = before[0]
+        while (edge := int(arrived[state])) >= 0:
+            path.append((int(self._graph.steps[edge]), state))
+            state = int(np.searchsorted(self._graph.begins, edge, "right")) - 1
         return state, path[::-1]
 
     def _prefix(self, start: int) -> Path:
@@ -135,11 +145,7 @@ class _Promise:
             ):
                 continue
 
-            def is_goal(at: int, fair: int = fair) -> bool:
-                edges = [target for step, target in self._edges(at) if step == fair]
-                return not edges or bool(inside[edges[0]])
-
-            found = self._way([state], is_goal, inside)
+            found = self._way(np.array([state]), self._settles(fair, inside), inside)
             assert found is not None  # the component is fair
             path += found[1]
             visited.update(target for _, target in found[1])
@@ -149,6 +155,13 @@ class _Promise:
                     path.append((step, target))
                     visited.add(target)
                     state = target
-        back = self._way([state], lambda at: at == entry, inside)
+        back = self._way(np.array([state]), np.arange(self._graph.states) == entry, inside)
         assert back is not None  # the component is strongly connected
         return path + back[1]
+
+    def _settles(self, fair: int, inside: Any) -> Any:
+        """The states where a fair step is not possible, or stays inside."""
+        edges = np.flatnonzero(self._graph.steps == fair)
+        settles = np.ones(self._graph.states, bool)
+        settles[self._graph.sources()[edges]] = inside[self._graph.targets[edges]]
+        return settles

@@ -52,9 +52,23 @@ class Subset:
         """
         key = machine, name
         if key not in self._trees:
-            method = self._methods[key] = Method(machine, name, self._system)
-            self._trees[key] = method.parse()
+            if base := self._base_with(machine, name):
+                self._methods[key], self._trees[key] = base._methods[key], base._trees[key]
+            else:
+                method = self._methods[key] = Method(machine, name, self._system)
+                self._trees[key] = method.parse()
         return self._trees[key]
+
+    def _base_with(self, machine: type[Machine] | None, name: str) -> Subset | None:
+        """The methods of the nearest base of the system in which this one has the same tree."""
+        if machine is None or self._system is None:
+            return None
+        for kind in self._system.__mro__[1:]:
+            base: Subset | None = vars(kind).get("SUBSET")
+            if base is not None and (machine, name) in base._trees:
+                method = base._methods[machine, name]
+                return base if method.is_same_in(self._system) else None
+        return None
 
     def check(self, machine: type[Machine]) -> None:
         """Check everything that the rows of one machine lead to."""

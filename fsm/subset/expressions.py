@@ -80,6 +80,8 @@ class Expressions:
         """What the method changes, in its machine or in others."""
         self.written: list[tree.Path] = []
         """The fields and channels that it changes."""
+        self.behind_system: dict[str, Place] = {}
+        """Where each name behind `self.system` has led."""
         self._is_outside = machine is None or machine.IS_ENVIRONMENT
         self._locals: dict[str, Kind] = {}
         self._loop_names: set[str] = set()
@@ -243,6 +245,7 @@ class Expressions:
                 return self._of_machine(node, path, place.machine, found)
             if isinstance(place, WholeSystem) and self._system is not None:
                 found = in_system(self._system, node.attr, is_outside=self._is_outside)
+                self.behind_system[node.attr] = found
                 if isinstance(found, Callee):
                     return tree.Member(node, found, path, found)
                 kind = tree.SystemConstant if isinstance(found, Value) else tree.Machines

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from epochgate.fsm.declaration import parameters
 from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, FifoField
 from epochgate.fsm.ports import Port
 
@@ -122,9 +123,10 @@ Place = (
 
 def kinds_taken(function: Callable[..., Any]) -> tuple[Kind, ...]:
     """The kinds of a function's parameters without `self`, as annotated."""
-    names = tuple(inspect.signature(function).parameters)[1:]
     annotations = function.__annotations__
-    return tuple(KINDS.get(annotations.get(name, ""), Kind.UNKNOWN) for name in names)
+    return tuple(
+        KINDS.get(annotations.get(name, ""), Kind.UNKNOWN) for name in parameters(function)
+    )
 
 
 def kind_given(function: Callable[..., Any]) -> Kind:

@@ -10,11 +10,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.subset import tree
 from epochgate.fsm.subset.expressions import OPERATORS, Expressions
-from epochgate.fsm.subset.names import KINDS, Anything, Channel, Kind, Value
+from epochgate.fsm.subset.names import (
+    KINDS,
+    Anything,
+    Channel,
+    Kind,
+    NoSuchName,
+    Value,
+    in_system,
+)
+
+if TYPE_CHECKING:
+    from epochgate.fsm.system import System
 
 
 class Method(Expressions):
@@ -43,6 +54,20 @@ class Method(Expressions):
         return tree.MethodTree(
             self.node, self.machine, self._function, parameters, reassigned, self.gives, body
         )
+
+    def is_same_in(self, system: type[System]) -> bool:
+        """Whether the method has the same tree in another system: it is the same function, and each
+        name behind `self.system` leads to the same there.
+        """
+        if getattr(self._owner, self.name) is not self._function:
+            return False
+        try:
+            return all(
+                in_system(system, name, is_outside=self._is_outside) == place
+                for name, place in self.behind_system.items()
+            )
+        except NoSuchName:
+            return False
 
     def _annotated(self, node: ast.AST, name: str) -> Kind:
         kind = KINDS.get(self._function.__annotations__.get(name, ""), Kind.UNKNOWN)
