@@ -8,6 +8,7 @@ empty.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 ANY = "*"
 STAY = None
@@ -41,7 +42,7 @@ class Row:
     after: str | tuple[str, ...] | None
     because: str
 
-    @property
+    @cached_property
     def literals(self) -> tuple[tuple[str, bool], ...]:
         """The guards of `when` with the value that each must have, in written order."""
         if self.when is None:
@@ -53,17 +54,17 @@ class Row:
             literals.append((" ".join(words[1:] if negated else words), not negated))
         return tuple(literals)
 
-    @property
+    @cached_property
     def conditions(self) -> tuple[str, ...]:
         """The guards that have to hold."""
         return tuple(name for name, expected in self.literals if expected)
 
-    @property
+    @cached_property
     def unless(self) -> tuple[str, ...]:
         """The guards that must not hold."""
         return tuple(name for name, expected in self.literals if not expected)
 
-    @property
+    @cached_property
     def actions(self) -> tuple[str, ...]:
         """The names of the actions, in the order in which they happen."""
         return _names(self.after)

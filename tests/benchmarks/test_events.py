@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from epochgate.benchmarks import events
 
 
+@pytest.mark.programs
 def test_events_of_coordinator_and_thread_are_all_confirmed_over_the_real_wire() -> None:
     with events.loopback_job() as job:
         count = 4 * events.EVENTS_PER_PORTION

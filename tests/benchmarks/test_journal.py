@@ -1,8 +1,11 @@
 """What the benchmark of the journal runs is a job whose traces are accepted."""
 
+import pytest
+
 from epochgate.benchmarks import events, journal
 
 
+@pytest.mark.programs
 def test_the_job_with_a_journal_is_measured_beside_the_one_without() -> None:
     table = journal.measure(runs=1, events=8 * events.EVENTS_PER_PORTION)
     assert table.header == ("", "without", "with a journal")

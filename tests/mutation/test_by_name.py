@@ -22,6 +22,8 @@ NAMED = [name for names in KILLED_BY.values() for name in names]
 DECIDING = "tests/runtime/steering/test_deciding.py"
 NO_DISMISSAL = "attempt: connect from finished: without dismiss"
 
+pytestmark = pytest.mark.mutants
+
 
 def every() -> Iterator[AnyMutant]:
     return chain(mutants(), body_mutants())
@@ -36,14 +38,12 @@ def test_each_named_mutant_is_there_and_named_once() -> None:
     assert set(NAMED) <= {mutant.name for mutant in every()}
 
 
-@pytest.mark.mutants
 def test_a_named_test_fails_with_its_mutant() -> None:
     seen = found_by_name(named(NAMED[-1]))
     assert seen is not None
     assert "call: " in seen.account
 
 
-@pytest.mark.mutants
 def test_a_test_that_has_a_folder_of_its_own_fails_with_a_mutant_too() -> None:
     test = f"{DECIDING}::test_an_update_is_not_in_a_batch_that_was_decided_before_it"
     name = "batch_decision.is_overtaken: `later > 0` -> `later >= 0`"
@@ -58,7 +58,6 @@ def test_every_named_test_fails_with_its_mutant(name: str) -> None:
     assert "call: " in seen.account
 
 
-@pytest.mark.mutants
 def test_a_test_that_a_mutant_does_not_concern_passes_with_it() -> None:
     assert failure_of(next(iter(KILLED_BY)), named(NO_DISMISSAL)) == ""
 

@@ -19,11 +19,12 @@ pytestmark = pytest.mark.fuzz
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_whatever_goes_wrong_every_event_counts_once() -> None:
+@pytest.mark.parametrize("profile", ["dev", pytest.param("ci", marks=pytest.mark.mutants)])
+def test_whatever_goes_wrong_every_event_counts_once(profile: str) -> None:
     found = Coverage()
     machine = type("JobUnderFuzzing", (JobUnderFuzzing,), {"coverage": found})
-    explore(machine, PROFILES["ci"])
-    assert found.examples >= PROFILES["ci"].examples
+    explore(machine, PROFILES[profile])
+    assert found.examples >= PROFILES[profile].examples
     assert found.taken("checkpoint", "stored", "completed") > found.examples
     assert found.taken_into("checkpoint", "aborted") > found.examples / 10
     assert found.taken_into("lifecycle", "restarting") > found.examples / 10

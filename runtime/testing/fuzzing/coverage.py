@@ -7,10 +7,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from epochgate.fsm import Machine, Row
 from epochgate.models.job import Job
 from epochgate.runtime.testing.fuzzing.job import FuzzedJob
+
+MACHINES_KEPT_MAX = 64
+"""Of which the names are remembered; a session has those of one job."""
 
 
 @dataclass
@@ -65,6 +69,7 @@ class Coverage:
         return sum(len(machine.expanded_rows()) for machine in Job.MACHINES.values())
 
 
+@lru_cache(maxsize=MACHINES_KEPT_MAX)
 def _name(machine: type[Machine]) -> str:
     for name, known in Job.MACHINES.items():
         if issubclass(machine, known):

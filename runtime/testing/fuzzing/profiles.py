@@ -1,6 +1,7 @@
 """How long fuzzing runs, and the session that runs it; the one place where profiles are set.
 
-`dev` is for a look while writing, `ci` is what `make test` runs, `nightly` explores.
+`dev` is what `make test` runs, `ci` what `make check` runs, also on broken jobs, and `nightly`
+explores.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Profile:
 
 
 PROFILES = {
-    "dev": Profile(examples=300, steps=40),
+    "dev": Profile(examples=500, steps=40),
     "ci": Profile(examples=2000, steps=40),
     "nightly": Profile(examples=100_000, steps=60),
 }
