@@ -7,14 +7,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from epochgate.fsm import Machine, Row
 from epochgate.models.job import Job
 from epochgate.runtime.testing.fuzzing.job import FuzzedJob
-
-MACHINES_KEPT_MAX = 64
-"""Of which the names are remembered; a session has those of one job."""
 
 
 @dataclass
@@ -27,10 +23,14 @@ class Coverage:
     rows: Counter[tuple[str, str, Row]] = field(default_factory=Counter)
     schedule: list[str] = field(default_factory=list)
     progress: Callable[[], None] | None = None
+    _names: dict[type[Machine], str] = field(default_factory=dict)
 
     def observe(self, machine: Machine, source: str, row: Row) -> None:
         """Note that a row was taken."""
-        self.rows[_name(type(machine)), source, row] += 1
+        kind = type(machine)
+        if kind not in self._names:
+            self._names[kind] = _name(kind)
+        self.rows[self._names[kind], source, row] += 1
 
     def end_example(self, fuzzed: FuzzedJob) -> None:
         """Add up one example."""
@@ -69,7 +69,6 @@ class Coverage:
         return sum(len(machine.expanded_rows()) for machine in Job.MACHINES.values())
 
 
-@lru_cache(maxsize=MACHINES_KEPT_MAX)
 def _name(machine: type[Machine]) -> str:
     for name, known in Job.MACHINES.items():
         if issubclass(machine, known):
