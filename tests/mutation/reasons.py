@@ -55,6 +55,10 @@ IN_ORDER = "the rows ask in order where the number lies, and a number lies in on
 EQUIVALENT: dict[str, str] = {
     "batch_decision.forget_old: `self.batch > self.system.retained` -> "
     "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
+    "control_update.forget_old: `self.version + later > self.system.retained` -> "
+    "`self.version + later >= self.system.retained`": (
+        "it would forget version 0, and versions count from 1"
+    ),
     "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
     "regardless of is_behind": IN_ORDER,
     "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
@@ -254,15 +258,18 @@ AWAITED_BY_BOTH = (
     "a send in flight that an earlier snapshot awaited is awaited by this one too, and ends for "
     "both at once"
 )
+SET_AGAIN = "number and tries are set again with the newest version: there are only other states"
 UNPLACED = "the number is read while the place is taken: there are only more states"
 
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "attempt: cancel from deploying, initializing, running when not restarts: without forget_end": (
         "a job that goes down for good asks no more who is at the end: there are only more states"
     ),
-    "control_update: update from idle: without begin": (
-        "number and tries are set again with the newest version: there are only more states"
-    ),
+    "control_update: update from idle: without begin": SET_AGAIN,
+    "control_update.begin: `self.version = 0` -> `pass`": SET_AGAIN,
+    "control_update.begin: `self.version = 0` -> `self.version = 1`": SET_AGAIN,
+    "control_update.begin: `self.tries = 0` -> `pass`": SET_AGAIN,
+    "control_update.begin: `self.tries = 0` -> `self.tries = 1`": SET_AGAIN,
     "batch_plan: restored from restoring: without note_restored": (
         "each batch then restores the enumerator from the plan before, which is more work for the "
         "same plans"

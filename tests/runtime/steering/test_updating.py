@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,31 @@ def test_an_update_whose_answer_was_lost_takes_no_second_number(tmp_path: Path) 
     store.after = once(lose, "create")
     assert update(store, limit=700) == 1
     assert len(updates(store.inner, CONTROL)) == 1
+
+
+def test_an_update_whose_number_another_took_meanwhile_follows_it(tmp_path: Path) -> None:
+    store = Watched(entries_in(tmp_path))
+    store.before = once(_another_then_no_answer(store), "create")
+    assert update(store, limit=700) == 2
+    assert Versions(store.inner, CONTROL).newest() == (2, {"limit": 700, "other": 0})
+
+
+def test_an_update_that_is_refused_its_second_number_has_failed(tmp_path: Path) -> None:
+    store = Watched(entries_in(tmp_path))
+    lose, tries = _another_then_no_answer(store), []
+
+    def fail(kind: str, key: str) -> None:
+        if kind == "create":
+            tries.append(key)
+            if len(tries) == 1:
+                lose()
+            if len(set(tries)) == 2:
+                raise NotCreated(errno.ENOSPC, "No space left on device", key)
+
+    store.before = fail
+    with pytest.raises(UpdateFailed, match="No space left"):
+        update(store, limit=700)
+    assert Versions(store.inner, CONTROL).newest() == (1, {"other": 0})
 
 
 def test_an_update_without_any_answer_is_in_doubt_after_four_tries(tmp_path: Path) -> None:
@@ -168,6 +194,23 @@ def test_a_hundred_versions_are_kept(tmp_path: Path) -> None:
     assert versions_of(entries, CONTROL).numbers() == list(range(21, RETAINED + 21))
 
 
+def test_old_versions_are_counted_from_the_newest_although_it_is_not_ones_own(
+    tmp_path: Path,
+) -> None:
+    store = Watched(entries_in(tmp_path))
+    for number in range(RETAINED):
+        update(store.inner, limit=number)
+
+    def others() -> None:
+        """They have not come to removing any version yet."""
+        for number in range(RETAINED + 2, RETAINED + 7):
+            versions_of(store.inner, CONTROL).create(number, {"token": "other", "value": {}})
+
+    store.after = once(others, "create")
+    assert update(store, limit=700) == RETAINED + 1
+    assert versions_of(store.inner, CONTROL).numbers() == list(range(7, RETAINED + 7))
+
+
 def test_since_when_an_update_is_in_force_is_told_for_ever(tmp_path: Path) -> None:
     entries = entries_in(tmp_path)
     one = driver(entries)
@@ -185,6 +228,16 @@ def test_since_when_an_update_is_in_force_is_told_for_ever(tmp_path: Path) -> No
     assert effective_from(entries, CONTROL, QUERY, second) == 1
     with pytest.raises(HistoryForgotten, match=r"version 1 .* since before batch 100"):
         effective_from(entries, CONTROL, QUERY, first)
+
+
+def _another_then_no_answer(store: Watched) -> Callable[[], None]:
+    """Let another make an update, and raise what a lost answer raises."""
+
+    def lose() -> None:
+        update(store.inner, other=0)
+        raise OSError(errno.ETIMEDOUT, "the answer was lost")
+
+    return lose
 
 
 def _ignore(_: object) -> None:
