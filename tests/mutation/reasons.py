@@ -55,6 +55,8 @@ IN_ORDER = "the rows ask in order where the number lies, and a number lies in on
 EQUIVALENT: dict[str, str] = {
     "batch_decision.forget_old: `self.batch > self.system.retained` -> "
     "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
+    "batch_plan.forget_old: `self.batch > self.system.retained` -> "
+    "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
     "control_update.forget_old: `self.version + later > self.system.retained` -> "
     "`self.version + later >= self.system.retained`": (
         "it would forget version 0, and versions count from 1"
@@ -258,6 +260,7 @@ AWAITED_BY_BOTH = (
     "a send in flight that an earlier snapshot awaited is awaited by this one too, and ends for "
     "both at once"
 )
+NO_ENUMERATOR = "the number is read while there is an enumerator: there are only more states"
 SET_AGAIN = "number and tries are set again with the newest version: there are only other states"
 UNPLACED = "the number is read while the place is taken: there are only more states"
 
@@ -270,10 +273,8 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "control_update.begin: `self.version = 0` -> `self.version = 1`": SET_AGAIN,
     "control_update.begin: `self.tries = 0` -> `pass`": SET_AGAIN,
     "control_update.begin: `self.tries = 0` -> `self.tries = 1`": SET_AGAIN,
-    "batch_plan: restored from restoring: without note_restored": (
-        "each batch then restores the enumerator from the plan before, which is more work for the "
-        "same plans"
-    ),
+    "batch_plan.give_up_enumerator: `self.behind = 0` -> `pass`": NO_ENUMERATOR,
+    "batch_plan.give_up_enumerator: `self.behind = 0` -> `self.behind = 1`": NO_ENUMERATOR,
     "assignment.free: `self.attempt[place] = 0` -> `pass`": UNPLACED,
     "assignment.free: `self.attempt[place] = 0` -> `self.attempt[place] = 1`": UNPLACED,
     "checkpoint.forget_parts: `self.coordinators_due = 0` -> `pass`": COUNT_OF_PARTS,

@@ -63,6 +63,33 @@ def test_a_driver_that_starts_finds_what_was_planned_and_goes_on_behind_it(tmp_p
     assert [numbers(later, batch) for batch in (1, 2)] == [[0, 1], [2, 3, 4, 5, 6, 7, 8]]
 
 
+def test_an_enumerator_with_nothing_to_give_is_asked_again_and_not_made_again(
+    tmp_path: Path,
+) -> None:
+    entries, source = entries_in(tmp_path), Numbers(2)
+    assert driver(entries, source).has_batch(1)
+    made: list[Any] = []
+
+    def make(begun: tuple[int, Any] | None) -> BatchEnumerator:
+        made.append(begun)
+        return BatchEnumerator(source, begun, at_most(2), are_at_least)
+
+    later = Planning(entries, "the place", STREAM, make)
+    assert [later.has_batch(batch) for batch in (1, 2, 2)] == [True, False, False]
+    source.there = 3
+    assert later.has_batch(2)
+    assert len(made) == 1
+
+
+def test_a_plan_that_is_gone_is_not_made_again_before_a_later_one(tmp_path: Path) -> None:
+    entries, source = entries_in(tmp_path), Numbers(4)
+    one = driver(entries, source)
+    assert [one.has_batch(batch) for batch in (1, 2)] == [True, True]
+    plans_of(entries, STREAM).delete(1)
+    with pytest.raises(PlanOvertaken, match="batch 1 has no plan in the place, and batch 2 has"):
+        driver(entries, source).has_batch(1)
+
+
 def test_what_others_have_left_is_swept_once_a_plan_of_ones_own_counts(tmp_path: Path) -> None:
     entries, source = entries_in(tmp_path), Numbers(4)
     assert driver(entries, source).has_batch(1)
