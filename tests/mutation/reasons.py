@@ -57,6 +57,8 @@ EQUIVALENT: dict[str, str] = {
     "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
     "batch_plan.forget_old: `self.batch > self.system.retained` -> "
     "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
+    "control_update: taken from writing when not is_mine and not is_certain: regardless of "
+    "is_mine": "the row for the update's own number is asked first",
     "control_update.forget_old: `self.version + later > self.system.retained` -> "
     "`self.version + later >= self.system.retained`": (
         "it would forget version 0, and versions count from 1"

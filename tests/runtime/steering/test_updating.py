@@ -127,6 +127,18 @@ def test_an_update_that_is_refused_has_failed(tmp_path: Path) -> None:
     assert updates(store.inner, CONTROL) == []
 
 
+def test_an_update_that_cannot_read_what_is_there_has_failed(tmp_path: Path) -> None:
+    store = Watched(entries_in(tmp_path))
+
+    def fail() -> None:
+        raise OSError(errno.EIO, "the disk fails")
+
+    store.before = once(fail, "list")
+    with pytest.raises(UpdateFailed, match="the disk fails"):
+        update(store, limit=700)
+    assert update(store, limit=700) == 1
+
+
 def test_an_update_that_may_still_come_is_in_doubt_although_the_store_refuses_the_next_try(
     tmp_path: Path,
 ) -> None:
