@@ -227,6 +227,11 @@ UNSEEN_BY_THE_CHECKER: dict[str, str] = {
     "gateway.fail_waiting: `self.system.snapshot[self.coordinator].lose(self.latest, reason)` "
     "-> `pass`": DOWN,
     "gateway.give_up_in_flight: `count > 0` -> `count >= 0`": NONE_LOST,
+    "holder: fail_job from started when not is_fatal and is_failing: regardless of is_fatal": (
+        "that takes two failures, and the closed job has one; a scenario has both"
+    ),
+    "snapshot: lose from confirming: without report_failed": DOWN,
+    "snapshot: lose from confirming: ignored": DOWN,
     "holder: fail_job from started when not is_fatal and not is_failing: regardless of "
     "is_failing": (
         "a job that goes down already ignores the second order; a scenario of the holder alone "
@@ -304,6 +309,10 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "snapshot: confirm from confirming when is_last: without count_down": (
         "the count is read while the snapshot waits, and is set again with the next: there are "
         "only more states"
+    ),
+    "vertex: lost from any state when is_known: regardless of is_known": (
+        "the last place, which Python finds at -1, ignores a process that neither speaks nor waits "
+        "there"
     ),
     "task: restore from finished, failed: refused": (
         "the worker takes the refusal for a failure of its attempt, which is over and ignores that"
