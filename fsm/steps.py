@@ -4,17 +4,18 @@ The functions are written from the branches that `transitions` tries for a pair,
 translated once for each machine: a step then costs one call besides its guards and actions, half of
 what walking through the branches as data does. For `lost` where it has two rows:
 
-    def lost_31(self, given_1, given_2, *_):
+    def on_lost_31(self, given_1, given_2, *_):
         if call_speaks(self, given_1):
             self.state = 'failed'
             call_stop_running(self)
             call_report_lost(self, given_1, given_2)
-            return taken_54
+            return row_54
         else:
-            return taken_55
+            return row_55
 
 A guard is asked at most once in a step. A callback gets as many of the trigger's arguments as it
-names.
+names. Functions, callbacks and rows have names that begin differently, so that no name of a trigger
+or a callback can be that of anything else.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Writer:
         known = self._written.get((trigger, branches))
         if known is not None:
             return known
-        name = self._written[trigger, branches] = f"{trigger}_{len(self._written)}"
+        name = self._written[trigger, branches] = f"on_{trigger}_{len(self._written)}"
         counts = [
             self._counts[callback]
             for branch in branches
@@ -130,7 +131,7 @@ class Writer:
         for action in branch.actions:
             yield self._call(action)
         outcome = Outcome.IGNORED if branch.row.is_ignored else Outcome.TAKEN
-        name = f"taken_{len(self._names)}"
+        name = f"row_{len(self._names)}"
         self._names[name] = outcome, branch.row
         yield f"return {name}"
 

@@ -56,6 +56,32 @@ class House(System):
     lift: Lift = machines(Lift)
 
 
+class Chair(Machine, unchecked=True):
+    """Its triggers and callbacks have names that the translation might use itself."""
+
+    STATES = ("first", "second", "third", "fourth")
+    INITIAL = "first"
+    ROWS = (
+        Row("taken", "first", "second", None, None, "one sits down"),
+        Row("taken", "second", "third", None, "a_1", "and another one"),
+        Row("taken", "third", "fourth", None, None, "and another one"),
+        Row("taken", "fourth", "first", None, "a_1", "and another one"),
+        Row("call_a", "first", "second", None, None, "one is called"),
+        Row("call_a", "second", STAY, None, "a_1", "one is called"),
+        Row("refused", "first", "third", None, None, "one is refused"),
+    )
+    taken: Callable[..., Outcome]
+    call_a: Callable[..., Outcome]
+    refused: Callable[..., Outcome]
+
+    def a_1(self) -> None:
+        """Do nothing."""
+
+
+class Room(System):
+    chair: Chair = machines(Chair)
+
+
 @pytest.fixture
 def lift() -> Lift:
     made = House().lift
@@ -97,6 +123,15 @@ def test_states_with_the_same_rows_share_a_function() -> None:
     steps = steps_of(Lift, table)
     assert steps["check"]["below"] is steps["check"]["above"]
     assert steps["ride"]["below"] is not steps["ride"]["above"]
+
+
+def test_triggers_may_have_any_name() -> None:
+    chair = Room().chair
+    visited = [(chair.taken(), chair.state) for _ in range(4)]
+    assert visited == [(Outcome.TAKEN, state) for state in ("second", "third", "fourth", "first")]
+    assert [(chair.call_a(), chair.state) for _ in range(2)] == [(Outcome.TAKEN, "second")] * 2
+    with pytest.raises(TransitionRefused, match="refuses 'refused' in state 'second'"):
+        chair.refused()
 
 
 def test_the_frames_of_steps_are_known_as_ours(lift: Lift) -> None:
