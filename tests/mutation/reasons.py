@@ -165,8 +165,6 @@ UNSEEN_BY_THE_CHECKER: dict[str, str] = {
     "resident: cleared from clearing when is_clean and not has_room: regardless of is_clean": (
         WHY_IT_LEAVES
     ),
-    "batch_plan: missing from looking when not is_overtaken and is_current: regardless of "
-    "is_overtaken": "the plan is made for nothing, and refused when it is confirmed",
     "lifecycle: cancel from created: without tell_cause": (
         "it tells people why the job ends, and nothing depends on it; a scenario shows it"
     ),
