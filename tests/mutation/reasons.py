@@ -174,6 +174,15 @@ UNSEEN_BY_THE_CHECKER: dict[str, str] = {
     "regardless of is_strange": REFUSED_ANYWAY,
     "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
     "is_there and is_other: regardless of is_strange": REFUSED_ANYWAY,
+    "query_batch: unsure from recording when may_retry: without count_retry": (
+        "the closed system loses a few answers and no more, so that recording ends all the same; a "
+        "test of the runtime counts the tries"
+    ),
+    "committer: already_committed from committing when is_asked and not has_more: without "
+    "reconsider": (
+        "the sink of the jobs that end answers `committed`, and the system of commits does not "
+        "wait for the end; a scenario shows it"
+    ),
     "post_commit.begin: `self.tries = 0` -> `pass`": (
         "the work of the closed system fails whatever its tries; a scenario shows that the work of "
         "each commit has tries of its own"
