@@ -13,6 +13,7 @@ from typing import Final
 
 FRAMES_MAX: Final = 8
 _OURS: Final = "epochgate"
+_WITHIN: Final = f"{_OURS}."
 _FIRST: Final = '\n  File "'
 
 
@@ -41,5 +42,5 @@ def split_frames(reason: str) -> tuple[str, str]:
 
 
 def _is_ours(step: TracebackType) -> bool:
-    name = str(step.tb_frame.f_globals.get("__name__"))
-    return name == _OURS or name.startswith(f"{_OURS}.")
+    name = step.tb_frame.f_globals.get("__name__")
+    return isinstance(name, str) and (name == _OURS or name.startswith(_WITHIN))

@@ -90,6 +90,10 @@ def parted(
     states: Mapping[str, Versioned],
 ) -> tuple[dict[str, bytes], dict[str, int]]:
     """States by operator as they are stored: the bytes, and the versions that are not the first."""
-    both = {name: version_and_state(state) for name, state in states.items()}
-    versions = {name: version for name, (version, _) in both.items() if version != FIRST}
-    return {name: state for name, (_, state) in both.items()}, versions
+    stored: dict[str, bytes] = {}
+    versions: dict[str, int] = {}
+    for name, travelled in states.items():
+        version, stored[name] = version_and_state(travelled)
+        if version != FIRST:
+            versions[name] = version
+    return stored, versions

@@ -106,10 +106,11 @@ class Checkpoints:
         latest, subtask = self._restored(checkpoint), self._master.subtask_of[subtask]
         if latest is None or subtask not in latest.subtasks:
             return None
-        versions = latest.versions.get(subtask, {})
+        states, versions = latest.subtasks[subtask], latest.versions.get(subtask)
+        if not versions:
+            return dict(states)
         return {
-            name: with_version(versions.get(name, FIRST), state)
-            for name, state in latest.subtasks[subtask].items()
+            name: with_version(versions.get(name, FIRST), state) for name, state in states.items()
         }
 
     def _restored(self, checkpoint: int) -> CompletedCheckpoint | None:

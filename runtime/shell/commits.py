@@ -8,7 +8,7 @@ covers, what is known to be committed, and what travels with a checkpoint that i
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from epochgate.runtime.api.committer import (
     CommitImpossible,
@@ -16,7 +16,7 @@ from epochgate.runtime.api.committer import (
     Committer,
     RetryLater,
 )
-from epochgate.runtime.api.job_events import CommitFailed, Committed
+from epochgate.runtime.api.job_events import CommitFailed, Committed, JobEvent
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.checkpoint import debts_of
@@ -179,31 +179,35 @@ class Commits:
         done: Done | None,
         error: BaseException | None,
     ) -> None:
-        machine, tell = self._master.job.committer, self._master.observers.tell
-        checkpoint, tries, numbers = attempt.checkpoint, attempt.tries, attempt.numbers
-        told = {
-            "checkpoint_ids": tuple(numbers),
-            "duration_s": self._master.queue.now_s - attempt.began_s,
-            "tries": tries,
-        }
+        machine, numbers = self._master.job.committer, attempt.numbers
         if error is None:
             figures, before = done or Done({}, [])
-            tell(
-                Committed,
-                **told,
-                committables=attempt.committables,
-                figures=figures,
-                committed_before=tuple(before),
-            )
-            getattr(machine, SUCCESSES[before == numbers])(checkpoint, tries)
+            if self._master.observers.are_there:
+                self._tell(
+                    attempt,
+                    Committed,
+                    committables=attempt.committables,
+                    figures=figures,
+                    committed_before=tuple(before),
+                )
+            getattr(machine, SUCCESSES[before == numbers])(attempt.checkpoint, attempt.tries)
             return
         failure = next(f for kind, f in FAILURES.items() if isinstance(error, kind))
         is_tried_again = bool(failure.warning)
-        tell(CommitFailed, **told, is_tried_again=is_tried_again, reason=shortened(error))
+        self._tell(attempt, CommitFailed, is_tried_again=is_tried_again, reason=shortened(error))
         if is_tried_again:
             self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {error}")
         reason = f"commit of checkpoints {numbers} {failure.cause}: {error}"
-        getattr(machine, failure.trigger)(checkpoint, tries, reason)
+        getattr(machine, failure.trigger)(attempt.checkpoint, attempt.tries, reason)
+
+    def _tell(self, attempt: CommitAttempt, kind: type[JobEvent], **values: Any) -> None:
+        self._master.observers.tell(
+            kind,
+            checkpoint_ids=tuple(attempt.numbers),
+            duration_s=self._master.queue.now_s - attempt.began_s,
+            tries=attempt.tries,
+            **values,
+        )
 
     def close(self) -> None:
         """Close the committer after what it has under way; what it raises ends nothing else."""

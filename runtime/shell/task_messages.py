@@ -54,7 +54,16 @@ class Argument:
             return lambda message: (
                 type(message[position]) is int and least <= message[position] <= most
             )
-        return (lambda m: self.problem_with(m[position]) is None) if self.types else None
+        if not self.types:
+            return None
+        types, problem_with = self.types, self.problem_with
+        if not (self.values or self.is_stored):
+            return lambda message: type(message[position]) in types
+        # What is empty holds nothing wrong.
+        return lambda message: (
+            type(message[position]) in types
+            and (not message[position] or problem_with(message[position]) is None)
+        )
 
     def problem_with(self, value: Any) -> str | None:
         """Why `value` does not fit, or None."""

@@ -33,7 +33,7 @@ from epochgate.runtime.store.errors import (
     CheckpointNotStorable,
     CheckpointOfAnotherJob,
 )
-from epochgate.runtime.store.parts import Part, is_part_name
+from epochgate.runtime.store.parts import PART_BYTES_MIN, Part, is_part_name
 
 Keep = Callable[[bytes], Part | None]
 ReadPart = Callable[[str], bytes]
@@ -60,8 +60,8 @@ _SINCE_VERSION_2: dict[str, Any] = {
 def encode_checkpoint(checkpoint: CompletedCheckpoint, keep: Keep | None = None) -> bytes:
     """The bytes of `checkpoint`. Raises `CheckpointNotStorable`.
 
-    `keep` is given the parts of states, and says which lie beside the checkpoint; by default none
-    does, and the bytes are all of it.
+    `keep` is given the parts of states, but of those that are smaller than `PART_BYTES_MIN`, and
+    says which lie beside the checkpoint; by default none does, and the bytes are all of it.
 
     >>> checkpoint = CompletedCheckpoint(7, "job", "run", 0.0, parallelism=1)
     >>> decode_checkpoint(encode_checkpoint(checkpoint), source="example") == checkpoint
@@ -112,7 +112,7 @@ def _in_parts(states: Mapping[str, bytes | None], keep: Keep | None) -> dict[str
 
 
 def _state_in_parts(state: bytes | None, keep: Keep | None) -> Any:
-    if state is None or keep is None:
+    if state is None or keep is None or len(state) < PART_BYTES_MIN:
         return state
     items: list[Any] = []
     for piece in pieces_of(state):

@@ -72,8 +72,11 @@ class Parts:
         self._known: dict[bytes, Part] = {}
 
     def found(self, checkpoint_id: int, parts: Iterable[Part]) -> None:
-        """A stored checkpoint refers to these."""
-        self._of[checkpoint_id] = list(parts)
+        """A stored checkpoint refers to these, if to any."""
+        if held := list(parts):
+            self._of[checkpoint_id] = held
+        else:
+            self._of.pop(checkpoint_id, None)
 
     def may_be_reused(self, checkpoint_id: int) -> None:
         """The checkpoint was restored, so no driver before has removed what it refers to."""
@@ -94,6 +97,8 @@ class Parts:
 
     def retire(self, retained: Collection[int]) -> list[str]:
         """Forget all other checkpoints; the names of the parts to which none refers any more."""
+        if not self._of and not self._known:
+            return []
         before = self._names()
         self._of = {number: parts for number, parts in self._of.items() if number in retained}
         needed = self._names()
