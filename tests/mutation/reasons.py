@@ -276,6 +276,9 @@ AWAITED_BY_BOTH = (
 )
 NO_ENUMERATOR = "the number is read while there is an enumerator: there are only more states"
 SET_AGAIN = "number and tries are set again with the newest version: there are only other states"
+OVER_ANYWAY = (
+    "the worker takes the refusal for a failure of its attempt, which is over and ignores that"
+)
 UNPLACED = "the number is read while the place is taken: there are only more states"
 
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
@@ -321,7 +324,14 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
         "the last place, which Python finds at -1, ignores a process that neither speaks nor waits "
         "there"
     ),
-    "task: restore from finished, failed: refused": (
-        "the worker takes the refusal for a failure of its attempt, which is over and ignores that"
+    "task: restore from finished, failed: refused": OVER_ANYWAY,
+    "task: event from finished, failed: refused": OVER_ANYWAY,
+    "task: barrier from finished, failed: refused": OVER_ANYWAY,
+    "task: finish from finished, failed: refused": OVER_ANYWAY,
+    "task: end_input from any state but created, running: refused": (
+        "the worker asks the program for no more work after the end"
+    ),
+    "task: fail from finished, failed: refused": (
+        "the worker of an attempt that is over calls no code that could fail"
     ),
 }

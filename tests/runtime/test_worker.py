@@ -87,6 +87,16 @@ def test_a_restore_that_comes_when_the_attempt_is_over_is_ignored() -> None:
     assert len(script.told("op[0].open")) == 1
 
 
+@pytest.mark.parametrize("notice", ["complete", "aborted"])
+def test_a_notice_that_comes_before_the_restore_is_ignored(notice: str) -> None:
+    sent: list[Any] = []
+    one = worker(Script(), sent)
+    one.handle([[notice, 1]])
+    assert said(sent) == []
+    one.handle([RESTORE])
+    assert said(sent) == [["initialize"], ["run"]]
+
+
 def test_a_process_that_has_nothing_to_do_leaves_when_it_is_told() -> None:
     sent: list[Any] = []
     script = Script()
