@@ -60,8 +60,8 @@ _SINCE_VERSION_2: dict[str, Any] = {
 def encode_checkpoint(checkpoint: CompletedCheckpoint, keep: Keep | None = None) -> bytes:
     """The bytes of `checkpoint`. Raises `CheckpointNotStorable`.
 
-    `keep` is given the parts of states, but of those that are smaller than `PART_BYTES_MIN`, and
-    says which lie beside the checkpoint; by default none does, and the bytes are all of it.
+    `keep` is given the parts of each state of at least `PART_BYTES_MIN` bytes, and says which of
+    them lie beside the checkpoint; by default none does, and the bytes are all of it.
 
     >>> checkpoint = CompletedCheckpoint(7, "job", "run", 0.0, parallelism=1)
     >>> decode_checkpoint(encode_checkpoint(checkpoint), source="example") == checkpoint

@@ -72,7 +72,7 @@ class Parts:
         self._known: dict[bytes, Part] = {}
 
     def found(self, checkpoint_id: int, parts: Iterable[Part]) -> None:
-        """A stored checkpoint refers to these, if to any."""
+        """A stored checkpoint refers to these; one that refers to none is not kept track of."""
         if held := list(parts):
             self._of[checkpoint_id] = held
         else:
