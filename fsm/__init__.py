@@ -6,7 +6,7 @@ from epochgate.fsm.errors import DeclarationError, ReplayDiverged, TransitionRef
 from epochgate.fsm.fields import Array, Bool, Channel, Fifo, Int, Opaque
 from epochgate.fsm.journal import Journal, JournalEntry, MemoryJournal, replay
 from epochgate.fsm.machine import Machine, Trigger
-from epochgate.fsm.ports import Effect, Port, output
+from epochgate.fsm.ports import Answers, Effect, Port, fallible, output
 from epochgate.fsm.rows import ANY, STAY, Ignore, Row
 from epochgate.fsm.run_to_completion import Clock, EventQueue, Timer, VirtualClock
 from epochgate.fsm.steps import Outcome
@@ -16,6 +16,7 @@ from epochgate.fsm.table import Handling, TableCell, handling_table
 __all__ = [
     "ANY",
     "STAY",
+    "Answers",
     "Array",
     "Bool",
     "Channel",
@@ -42,6 +43,7 @@ __all__ = [
     "TransitionRefused",
     "Trigger",
     "VirtualClock",
+    "fallible",
     "handling_table",
     "machines",
     "output",

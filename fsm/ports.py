@@ -11,9 +11,53 @@ system to the machines of the environment.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, TypeVar, cast
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The triggers of a message's own machine that say how carrying it out has ended."""
+
+    failure: tuple[str, ...]
+    success: tuple[str, ...] = ()
+    """Empty where nothing waits for a success."""
+    within: str = ""
+    """The option that limits the wait, in seconds."""
+    is_in_event: bool = False
+    """Whether the handler itself answers, so that no other event comes between."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """The triggers of success, then those of failure."""
+        return self.success + self.failure
+
+
+M = TypeVar("M", bound=Callable[..., None])
+
+
+def fallible(
+    fails: str, *, succeeds: str = "", within: str = "", in_event: bool = False
+) -> Callable[[M], M]:
+    """Declare that carrying out a message of a port can fail.
+
+    `fails` and `succeeds` name the triggers of the port's machine that answer, comma-separated;
+    without `succeeds` nothing waits for a success. `within` names the option that limits the wait;
+    `in_event` says that the handler answers before any other event is processed.
+    """
+    answers = Answers(_names(fails), _names(succeeds), within, in_event)
+
+    def mark(message: M) -> M:
+        message.epochgate_answers = answers  # type: ignore[attr-defined]  # `Port.answers` reads it
+        return message
+
+    return mark
+
+
+def _names(column: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in column.split(",") if part.strip())
 
 
 class Port:
@@ -28,6 +72,11 @@ class Port:
             for name, method in inspect.getmembers(cls, inspect.isfunction)
             if not name.startswith("_")
         }
+
+    @classmethod
+    def answers(cls, message: str) -> Answers | None:
+        """Return how a message is answered; None for one that cannot fail."""
+        return getattr(getattr(cls, message), "epochgate_answers", None)
 
 
 P = TypeVar("P", bound=Port)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from epochgate.fsm.machine import Machine
 
 
+TIMERS_PURGED_MIN = 64
+"""With fewer timers the cancelled ones among them are kept until their time."""
 Observer = Callable[["Machine", str, Row, tuple[Any, ...]], None]
 """Called after each step with the machine, the state it was in, the row taken, and the trigger's
 arguments.
@@ -232,6 +234,7 @@ class EventQueue:
         self._events: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
         self._timer_number = itertools.count()
+        self._purge_at = TIMERS_PURGED_MIN
         self._is_processing = False
         self._event_s: float | None = None
 
@@ -245,6 +248,10 @@ class EventQueue:
         """Enqueue a trigger once `delay_s` seconds have passed; queue thread only."""
         timer = Timer(self.clock.now_s() + delay_s, trigger, arguments)
         heapq.heappush(self._timers, (timer.due_s, next(self._timer_number), timer))
+        if len(self._timers) >= self._purge_at:
+            self._timers = [entry for entry in self._timers if not entry[2].is_cancelled]
+            heapq.heapify(self._timers)
+            self._purge_at = max(TIMERS_PURGED_MIN, 2 * len(self._timers))
         return timer
 
     @property

@@ -8,10 +8,14 @@ that is over. A checkpoint of which the store cannot tell whether it exists is i
 completion nor its abort is announced, no other follows it, and the job fails; the next start reads
 the store.
 
-Leaves asking for a checkpoint to `CheckpointRequest`, storing to the store behind its port (whose
-answer is `stored`, `store_failed` or `store_unknown`), time to the timer port (whose answer is
-`expire`). Source: Apache Flink's CheckpointCoordinator and PendingCheckpoint (section 3 of
-docs/protocol.md); unlike there an abort always names the checkpoint that it ends.
+A store that does not answer within its limit leaves a checkpoint in doubt too, and so does the end
+of a job that waits for the store no longer. A checkpoint that the committer refuses before it is
+stored is aborted, and ends the job: the same rows would be refused again.
+
+Leaves asking for a checkpoint to `CheckpointRequest`, storing to the store behind its port, time to
+the timer port (whose answers are `expire` and `expire_save`). Source: Apache Flink's
+CheckpointCoordinator and PendingCheckpoint (section 3 of docs/protocol.md); unlike there an abort
+always names the checkpoint that it ends.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from epochgate.fsm import (
     Port,
     Row,
     Trigger,
+    fallible,
     output,
 )
 
@@ -58,9 +63,15 @@ class CheckpointPort(Port):
     def keep(self, checkpoint: int, subtask: int, snapshot: Opaque) -> None:
         """A subtask's state and committables in this checkpoint."""
 
+    @fallible(
+        "refused, store_failed, store_unknown, expire_save",
+        succeeds="stored",
+        within="store_timeout_s",
+    )
     def save(self, checkpoint: int) -> None:
-        """Store everything kept for it, durably; then say `stored`, `store_failed` if it was not
-        stored and never will be, or `store_unknown`.
+        """Let the committer check everything kept for it, and store it durably. `refused`: the
+        committer could never commit it, and nothing is stored; `store_failed`: it is not stored
+        and never will be; `store_unknown`: neither is known.
         """
 
     def completed(self, checkpoint: int) -> None: ...
@@ -112,6 +123,9 @@ class Checkpoint(Machine):
     stored: Trigger
     store_failed: Trigger
     store_unknown: Trigger
+    refused: Trigger
+    expire_save: Trigger
+    give_save_up: Trigger
     expire: Trigger
     abort: Trigger
 
@@ -167,6 +181,26 @@ class Checkpoint(Machine):
             "count_failure, fail",                "the checkpoint could not be made durable"),
         Row("store_unknown", STORING, UNKNOWN,   "is_current",
             "report, end_job, settle_request",    "the store cannot tell whether the checkpoint exists"),
+        Row("refused",       STORING, ABORTED,   "is_current",
+            "abandon_for_good",                   "the committer could never commit it; nothing is stored"),
+        Row("expire_save",   STORING, UNKNOWN,   "is_current",
+            "report, end_job, settle_request",    "the store has not answered within its limit"),
+        Row("give_save_up",  STORING, UNKNOWN,   None,
+            "report_end, settle_request",         "the job ends and waits for the store no longer"),
+        Ignore("stored",        UNKNOWN,                 None,
+                                                  "the store has answered after its limit; the next start reads it"),
+        Ignore("store_failed",  UNKNOWN,                 None,
+                                                  "the store has answered after its limit; the next start reads it"),
+        Ignore("store_unknown", UNKNOWN,                 None,
+                                                  "the store has answered after its limit; the next start reads it"),
+        Ignore("refused",       UNKNOWN,                 None,
+                                                  "the committer has answered after the limit; nothing is stored"),
+        Ignore("expire_save",   STORING,                 "not is_current",
+                                                  "the limit was for the save of an earlier checkpoint"),
+        Ignore("expire_save",   (*OVER, *UNFINISHED, UNKNOWN), None,
+                                                  "the store has answered within its limit"),
+        Ignore("give_save_up",  (*OVER, *UNFINISHED, UNKNOWN), None,
+                                                  "nothing is being stored"),
 
         Row("expire",    UNFINISHED,              ABORTED, "is_current",
             "count_failure, fail",                "the checkpoint took longer than the timeout"),
@@ -292,6 +326,16 @@ class Checkpoint(Machine):
         """Say that the outcome is unknown; nothing is announced."""
         self.driver.unknown(checkpoint, reason)
         self.forget_parts()
+
+    def report_end(self, reason: Opaque) -> None:
+        """Say that the job ends before the outcome is known."""
+        self.report(self.number, reason)
+
+    def abandon_for_good(self, checkpoint: int, reason: Opaque) -> None:
+        """Announce the abort, and end the job: what was refused would be refused again."""
+        self.announce_abort(reason)
+        self.system.lifecycle.give_up(reason)
+        self.settle_request()
 
     def end_job(self, checkpoint: int, reason: Opaque) -> None:
         self.system.lifecycle.give_up(reason)

@@ -25,6 +25,7 @@ from epochgate.fsm import (
     Port,
     Row,
     Trigger,
+    fallible,
     output,
 )
 
@@ -35,11 +36,7 @@ IDLE, COMMITTING, GIVEN_UP = "idle", "committing", "given_up"
 
 
 class SinkPort(Port):
-    """Where commits happen, and where the committables of the checkpoints in the ledger are kept.
-
-    The answer to a commit is `committed`, `already_committed`, `retry_later`, `refused` or
-    `impossible`, with its checkpoint and tries.
-    """
+    """Where commits happen, and where the committables of the checkpoints in the ledger are kept."""
 
     def carry(self, checkpoint: int, earlier: int) -> None:
         """The checkpoint that is about to be stored holds the committables of an earlier one."""
@@ -47,6 +44,11 @@ class SinkPort(Port):
     def cover(self, checkpoint: int) -> None:
         """The next commit includes this checkpoint; oldest first."""
 
+    @fallible(
+        "retry_later, refused, impossible, expire",
+        succeeds="committed, already_committed",
+        within="commit_timeout_s",
+    )
     def commit(self, checkpoint: int, tries: int) -> None:
         """Commit what is covered, of which this is the newest; `tries` failed before, and each of
         them makes the pause before this one longer.
@@ -86,6 +88,7 @@ class GlobalCommitter(Machine):
     retry_later: Trigger
     refused: Trigger
     impossible: Trigger
+    expire: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -146,6 +149,13 @@ class GlobalCommitter(Machine):
         Ignore("impossible",  COMMITTING,                   "not is_asked",
                                   "the answer is to an earlier commit"),
         Ignore("impossible",  (IDLE, GIVEN_UP),             None,
+                                  "no commit is under way"),
+
+        Row("expire",         COMMITTING,       GIVEN_UP,   "is_asked",
+            "fail_job",           "the sink has not answered within its limit; the next start commits again"),
+        Ignore("expire",      COMMITTING,                   "not is_asked",
+                                  "the limit was for an earlier commit"),
+        Ignore("expire",      (IDLE, GIVEN_UP),             None,
                                   "no commit is under way"),
     )
     # fmt: on

@@ -1,8 +1,8 @@
 """The holder of one operator coordinator: which calls reach the user's code, and when.
 
-Decides that a coordinator is restored before it starts, hears of subtasks only while it runs, and
-can fail the job once until it is restored; one that could not start is rebuilt before any call
-reaches it. Requests of clients and for snapshots without checkpoints reach it once its start has
+Decides that a coordinator starts only after its restore has ended well, hears of subtasks only
+while it runs, and can fail the job once until it is restored; one whose restore or start has failed
+is rebuilt before any call reaches it. Requests of clients and for snapshots without checkpoints reach it once its start has
 ended well; those made during the start wait, and all others are refused. An event from a subtask
 reaches it only from the current attempt, and the receipt takes the way of all events, through the
 gateway: after the coordinator's snapshot the receipt waits for the barrier, so an operator that has
@@ -34,37 +34,53 @@ from epochgate.fsm import (
     Port,
     Row,
     Trigger,
+    fallible,
     output,
 )
 
 if TYPE_CHECKING:
     from epochgate.models.job import Job
 
-CREATED, STARTING, STARTED, BROKEN, CLOSED = "created", "starting", "started", "broken", "closed"
+CREATED, RESTORING, STARTING, STARTED = "created", "restoring", "starting", "started"
+RESETTING, BROKEN, CLOSED = "resetting", "broken", "closed"
 UP = (STARTING, STARTED)
+GOING_BACK = (RESTORING, RESETTING)
 
 
 class UserPort(Port):
     """Calls of the user's coordinator."""
 
+    @fallible("start_failed", succeeds="started", within="coordinator_call_timeout_s")
     def start(self) -> None:
-        """Answer with `started`, or with `start_failed`."""
+        """Start the coordinator."""
 
+    @fallible("start_failed")
     def unfit(self) -> None:
-        """The coordinator is not started, because it has failed the job; answer with `start_failed`."""
+        """The coordinator is not started, because it has failed the job."""
 
-    def rebuild(self) -> None:
-        """Make a new coordinator in place of the one that could not start."""
+    @fallible("restore_failed", succeeds="restored", in_event=True)
+    def rebuild(self, checkpoint: int) -> None:
+        """Make a new coordinator in place of this one, and restore it from its state in
+        `checkpoint`; 0 means that there is nothing to restore.
+        """
 
-    def close(self) -> None: ...
+    @fallible("restore_failed", succeeds="restored", in_event=True)
+    def rebuild_from_batch_snapshot(self) -> None:
+        """Make a new coordinator in place of this one, and restore it from the snapshot without a
+        checkpoint that the job began from.
+        """
+
+    @fallible("restore_failed", succeeds="restored", in_event=True)
     def reset_to(self, checkpoint: int) -> None:
         """Restore the coordinator from its state in `checkpoint`; 0 means that there is none. A
         snapshot without a checkpoint that is under way fails.
         """
 
+    @fallible("restore_failed", succeeds="restored", in_event=True)
     def reset_to_batch_snapshot(self) -> None:
         """Restore the coordinator from the snapshot without a checkpoint that the job began from."""
 
+    def close(self) -> None: ...
     def cancel_batch_snapshot(self) -> None:
         """Fail a snapshot without a checkpoint that is under way: the state is wrong."""
 
@@ -89,13 +105,19 @@ class UserPort(Port):
     def refuse_late(self, request: Opaque) -> None:
         """Refuse the request: the job is over."""
 
+    @fallible("fail_job", in_event=True)
     def complete(self, checkpoint: int) -> None: ...
+    @fallible("fail_job", in_event=True)
     def aborted(self, checkpoint: int) -> None: ...
+    @fallible("fail_job", in_event=True)
     def ready(self, subtask: int, attempt: int) -> None: ...
+    @fallible("fail_job", in_event=True)
     def failed(self, subtask: int, attempt: int, reason: Opaque) -> None: ...
+    @fallible("fail_job", in_event=True)
     def subtask_reset(self, subtask: int, checkpoint: int) -> None:
         """Take back what `subtask` was told after `checkpoint`; 0 means all of it."""
 
+    @fallible("fail_job", in_event=True)
     def event(self, subtask: int, attempt: int, event: Opaque) -> None: ...
 
 
@@ -103,7 +125,7 @@ class Holder(Machine):
     """The holder of one coordinator."""
 
     INDEX = ("coordinator",)
-    STATES = (CREATED, STARTING, STARTED, BROKEN, CLOSED)
+    STATES = (CREATED, RESTORING, STARTING, STARTED, RESETTING, BROKEN, CLOSED)
     INITIAL = CREATED
     TERMINAL = (CLOSED,)
 
@@ -125,6 +147,8 @@ class Holder(Machine):
     started: Trigger
     start_failed: Trigger
     reset: Trigger
+    restored: Trigger
+    restore_failed: Trigger
     fail_job: Trigger
     client_request: Trigger
     batch_snapshot: Trigger
@@ -145,8 +169,8 @@ class Holder(Machine):
                                                             "the job was ended before it began"),
         Row("start",                   CREATED,          STARTING, "not is_failing and not begins_from_batch",
             "call_start",                                   "the job begins"),
-        Row("start",                   CREATED,          STARTING, "not is_failing and begins_from_batch",
-            "start_from_batch",                             "the job begins from a snapshot without a checkpoint"),
+        Row("start",                   CREATED,          RESTORING, "not is_failing and begins_from_batch",
+            "call_batch_reset",                             "the job begins from a snapshot without a checkpoint"),
         Row("start",                   CREATED,          STARTING, "is_failing",
             "call_unfit",                                   "the coordinator failed the job before its start"),
         Row("started",                 STARTING,         STARTED,  None,
@@ -160,16 +184,31 @@ class Holder(Machine):
         Ignore("start_failed",         (BROKEN, CLOSED),           None,
                                                             "the coordinator failed in start, or the job is over"),
 
-        Row("reset", CREATED, STAY,     None,
+        Row("reset", CREATED,            RESTORING, None,
             "forget_batch_snapshot, call_reset",            "the job begins from a checkpoint"),
-        Row("reset", UP,      STAY,     "not is_to_batch",
+        Row("reset", STARTED,            RESETTING, "not is_to_batch",
             "clear_failure, call_reset",                    "all state goes back to one checkpoint"),
-        Row("reset", UP,      STAY,     "is_to_batch",
+        Row("reset", STARTED,            RESETTING, "is_to_batch",
             "clear_failure, call_batch_reset",              "the job goes back to the batch snapshot it began from"),
-        Row("reset", BROKEN,  STARTING, "not is_to_batch",
-            "clear_failure, rebuild, restore, call_start",  "all state goes back, and the coordinator is rebuilt"),
-        Row("reset", BROKEN,  STARTING, "is_to_batch",
-            "clear_failure, rebuild, call_batch_reset, call_start", "rebuilt from the batch snapshot"),
+        Row("reset", (STARTING, BROKEN), RESTORING, "not is_to_batch",
+            "clear_failure, refuse_requests, rebuild",      "all state goes back, and a half-built coordinator is rebuilt"),
+        Row("reset", (STARTING, BROKEN), RESTORING, "is_to_batch",
+            "clear_failure, refuse_requests, rebuild_from_batch", "rebuilt from the batch snapshot"),
+
+        Row("restored",    RESTORING, STARTING, "not is_failing",
+            "call_start",                                   "the coordinator has its state and may start"),
+        Row("restored",    RESTORING, STARTING, "is_failing",
+            "call_unfit",                                   "the coordinator failed the job before its start"),
+        Row("restored",    RESETTING, STARTED,  None,
+            None,                                           "the coordinator has gone back"),
+        Ignore("restored", (BROKEN, CLOSED),              None,
+                                                            "the restore was given up, or the job is over"),
+        Row("restore_failed",    GOING_BACK, BROKEN, "not is_fatal",
+            "fail_globally",                                "the coordinator has no state: its restore failed"),
+        Row("restore_failed",    GOING_BACK, BROKEN, "is_fatal",
+            "give_job_up",                                  "the error is fatal: no coordinator could be restored"),
+        Ignore("restore_failed", (BROKEN, CLOSED),        None,
+                                                            "the restore was given up, or the job is over"),
 
         Row("fail_job",    CREATED,            STAY,   "not is_fatal",
             "note_failure",                                 "the coordinator failed the job and may not start"),
@@ -242,6 +281,8 @@ class Holder(Machine):
                                                             "the coordinator must be rebuilt first"),
         Ignore("attempt_failed",      BROKEN,       None,
                                                             "the coordinator must be rebuilt first"),
+        Ignore("attempt_failed",      GOING_BACK,   None,
+                                                            "the coordinator has not heard of the attempt"),
         Ignore("subtask_reset",       BROKEN,       None,
                                                             "the coordinator must be rebuilt first"),
         Ignore("checkpoint_complete", BROKEN,       None,
@@ -249,7 +290,7 @@ class Holder(Machine):
         Ignore("checkpoint_aborted",  BROKEN,       None,
                                                             "the coordinator must be rebuilt first"),
 
-        Row("close", (CREATED, *UP, BROKEN), CLOSED, None,
+        Row("close", (CREATED, *UP, *GOING_BACK, BROKEN), CLOSED, None,
             "refuse_late_requests, call_close",             "the job is over"),
     )
     # fmt: on
@@ -296,16 +337,11 @@ class Holder(Machine):
     def call_batch_reset(self) -> None:
         self.user.reset_to_batch_snapshot()
 
-    def start_from_batch(self) -> None:
-        self.user.reset_to_batch_snapshot()
-        self.user.start()
+    def rebuild(self, checkpoint: int) -> None:
+        self.user.rebuild(checkpoint)
 
-    def rebuild(self) -> None:
-        self.user.rebuild()
-
-    def restore(self, checkpoint: int) -> None:
-        if checkpoint > 0:
-            self.user.reset_to(checkpoint)
+    def rebuild_from_batch(self) -> None:
+        self.user.rebuild_from_batch_snapshot()
 
     def note_failure(self) -> None:
         self.has_failed = True

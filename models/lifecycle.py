@@ -27,6 +27,7 @@ from epochgate.fsm import (
     Port,
     Row,
     Trigger,
+    fallible,
     output,
 )
 
@@ -43,11 +44,13 @@ ENDED = (FINISHED, FAILED, CANCELED)
 class LifecyclePort(Port):
     """What the job asks of the restart strategy and tells the driver."""
 
+    @fallible("give_up")
     def restart_one(self, subtask: int, attempt: int, reason: Opaque) -> None:
         """After how long may this subtask try again? Answer with its attempt's `restart`, or with
         `give_up`.
         """
 
+    @fallible("give_up", succeeds="backed_off")
     def restart_all(self, restarts: int, reason: Opaque) -> None:
         """After how long may all subtasks try again? Answer with `backed_off(restarts)`, or with
         `give_up`.
@@ -57,7 +60,7 @@ class LifecyclePort(Port):
         """Tell this process that the job has what it needs, and to leave cleanly."""
 
     def ending(self, reason: Opaque) -> None:
-        """The job goes down, and this is why."""
+        """The job goes down, and this is why; say `expire_end` once `end_timeout_s` has passed."""
 
     def ended(self, outcome: Opaque, checkpoint: int) -> None:
         """The job is finished, failed or canceled, with this as its last completed checkpoint."""
@@ -108,6 +111,7 @@ class JobLifecycle(Machine):
     stop: Trigger
     give_up: Trigger
     cancel: Trigger
+    expire_end: Trigger
     closed: Trigger
 
     # fmt: off
@@ -213,6 +217,11 @@ class JobLifecycle(Machine):
         Ignore("cancel", (FAILING, CANCELING, *ENDED),                          None,
                                                    "the job ends already"),
 
+        Row("expire_end",    (FAILING, CANCELING), STAY, None,
+            "give_save_up",                        "a store that does not answer holds up no end"),
+        Ignore("expire_end", ENDED,                      None,
+                                                   "the job has ended within the limit"),
+
         Row("closed", FINISHED, STAY, None,
             "tell_finished",                       "the coordinators of the finished job are closed"),
         Row("closed", FAILED,   STAY, None,
@@ -268,7 +277,8 @@ class JobLifecycle(Machine):
         for c in range(self.system.coordinators):
             if self.system.checkpoint.completed > 0:
                 self.system.holder[c].reset(self.system.checkpoint.completed)
-            self.system.holder[c].start()
+            else:
+                self.system.holder[c].start()
         if self.system.checkpoint.completed > 0:
             self.system.committer.due(self.system.checkpoint.completed)
         self.schedule_all()
@@ -357,6 +367,9 @@ class JobLifecycle(Machine):
     def recreate_all(self) -> None:
         for s in range(self.system.subtasks):
             self.system.attempt[s].recreate()
+
+    def give_save_up(self, reason: Opaque) -> None:
+        self.system.checkpoint.give_save_up(reason)
 
     def want_stop(self) -> None:
         self.is_stop_wanted = True

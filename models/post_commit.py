@@ -3,7 +3,8 @@ telling others, or keeping statistics.
 
 Decides that it is done at least once for each commit, in the order of the commits and one at a
 time; that a failure is tried again a bounded number of times, and then waits for the next commit;
-and that it ends no job. A debt is a checkpoint that is committed and whose work is not known to be
+that work which does not end within its limit waits for the next commit too; and that it ends no
+job. A debt is a checkpoint that is committed and whose work is not known to be
 done: debts travel with every checkpoint that is stored, as the ledger does, and the start of a
 driver takes them over. Neither a checkpoint nor a commit waits for the work; a job that finishes
 does, unless the work has failed in every try.
@@ -27,6 +28,7 @@ from epochgate.fsm import (
     Port,
     Row,
     Trigger,
+    fallible,
     output,
 )
 
@@ -37,8 +39,9 @@ IDLE, WORKING, PUT_OFF = "idle", "working", "put_off"
 
 
 class WorkPort(Port):
-    """Where the work is done. Each is answered once, by `done` or `failed`."""
+    """Where the work is done."""
 
+    @fallible("failed, expire", succeeds="done", within="commit_timeout_s")
     def work(self, checkpoint: int, tries: int) -> None:
         """Do the work of this checkpoint's commit; `tries` failed before, and each of them makes
         the pause before this one longer.
@@ -48,7 +51,9 @@ class WorkPort(Port):
         """The checkpoint that is about to be stored says that this earlier one's work is owed."""
 
     def stalled(self, checkpoint: int, reason: Opaque) -> None:
-        """This work has failed in every try, and waits for the next commit or the next start."""
+        """This work has failed in every try, or has not ended within its limit, and waits for the
+        next commit or the next start.
+        """
 
     def release(self, checkpoint: int) -> None:
         """Nothing more is done with this checkpoint: its committables are needed no more."""
@@ -71,6 +76,7 @@ class PostCommit(Machine):
     carry: Trigger
     done: Trigger
     failed: Trigger
+    expire: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -88,15 +94,30 @@ class PostCommit(Machine):
         Ignore("carry", IDLE,                        None,
                                    "the work of every commit is done"),
 
-        Row("done",     WORKING,            IDLE,    "is_last",
+        Row("done",     WORKING,            IDLE,    "is_asked and is_last",
             "settle, reconsider",  "the work of every commit is done"),
-        Row("done",     WORKING,            STAY,    "not is_last",
+        Row("done",     WORKING,            STAY,    "is_asked and not is_last",
             "settle, begin",       "the work of the next commit is due"),
+        Ignore("done",  WORKING,                     "not is_asked",
+                                   "the answer is of work that has exceeded its limit"),
+        Ignore("done",  (IDLE, PUT_OFF),             None,
+                                   "the answer is of work that has exceeded its limit"),
 
-        Row("failed",   WORKING,            STAY,    "may_retry",
+        Row("failed",   WORKING,            STAY,    "is_asked and may_retry",
             "work_again",          "it may succeed later"),
-        Row("failed",   WORKING,            PUT_OFF, "not may_retry",
+        Row("failed",   WORKING,            PUT_OFF, "is_asked and not may_retry",
             "tell, reconsider",    "it has failed in every try, and waits for the next commit"),
+        Ignore("failed", WORKING,                    "not is_asked",
+                                   "the answer is of work that has exceeded its limit"),
+        Ignore("failed", (IDLE, PUT_OFF),            None,
+                                   "the answer is of work that has exceeded its limit"),
+
+        Row("expire",   WORKING,            PUT_OFF, "is_asked",
+            "tell, reconsider",    "it has not ended within its limit, and waits for the next commit"),
+        Ignore("expire", WORKING,                    "not is_asked",
+                                   "the limit was for earlier work"),
+        Ignore("expire", (IDLE, PUT_OFF),            None,
+                                   "no work is under way"),
     )
     # fmt: on
 
@@ -105,6 +126,9 @@ class PostCommit(Machine):
 
     def is_last(self) -> bool:
         return self.owed.size() == 1
+
+    def is_asked(self, checkpoint: int, tries: int) -> bool:
+        return checkpoint == self.owed.head() and tries == self.tries
 
     def may_retry(self) -> bool:
         return self.tries < self.system.commit_retries
@@ -138,5 +162,5 @@ class PostCommit(Machine):
     def reconsider(self) -> None:
         self.system.lifecycle.reconsider()
 
-    def tell(self, reason: Opaque) -> None:
+    def tell(self, checkpoint: int, tries: int, reason: Opaque) -> None:
         self.worker.stalled(self.owed.head(), reason)

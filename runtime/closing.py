@@ -17,11 +17,11 @@ class Closeable(Protocol):
 
 def close_all(closeables: Iterable[Closeable]) -> None:
     """Close each; the first error is raised after all were closed."""
-    errors = []
+    errors: list[BaseException] = []
     for closeable in closeables:
         try:
             closeable.close()
-        except Exception as error:  # noqa: BLE001  # the others must be closed too
+        except BaseException as error:  # noqa: BLE001  # the others must be closed too
             errors.append(error)
     if errors:
         raise errors[0]

@@ -21,8 +21,8 @@ from epochgate.errors import EpochgateError
 from epochgate.fsm import Journal
 from epochgate.models.task import TaskSystem
 from epochgate.runtime.api.operator import FatalTaskError, Program, Work, metrics_of
-from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
+from epochgate.runtime.api.raised import described
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.handing_over import insist_on_plain_events
@@ -147,10 +147,9 @@ class Attempt:
                 "SparkContext.addPyFile, or name it in by_value",
                 is_fatal=True,
             )
-        except Exception as error:  # noqa: BLE001  user code may raise anything
+        except BaseException as error:  # noqa: BLE001  user code may raise anything
             is_fatal = isinstance(error, FatalTaskError | EpochgateError)
-            frames = own_frames(error)
-            reason = str(error) if is_fatal else f"{type(error).__name__}: {error}{frames}"
+            reason = str(error) if is_fatal else described(error)
             self._give_up(reason, is_fatal=is_fatal)
 
     def _loop(self, worker: Worker, program: Program, messages: list[Message]) -> None:
@@ -217,5 +216,5 @@ class Attempt:
     def _close(self, worker: Worker) -> None:
         try:
             worker.close()
-        except Exception:  # noqa: BLE001  the attempt is over; its outcome is decided
+        except BaseException:  # noqa: BLE001  the attempt is over; its outcome is decided
             _log.exception("an operator of subtask %d failed to close", self._subtask)

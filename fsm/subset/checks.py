@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from epochgate.fsm.subset import separation, tree
+from epochgate.fsm.subset import answers, separation, tree
 from epochgate.fsm.subset.names import Callee, Kind
 from epochgate.fsm.subset.statements import Method
 
@@ -81,6 +81,7 @@ class Subset:
             if guard.gives is not Kind.BOOL:
                 raise guard.fault(guard.node, "a guard must return a bool; annotate it `-> bool`")
             self._check_purity(guard, guard)
+        answers.check(machine, self)
 
     def _reach(self, machine: type[Machine], name: str, callers: tuple[Any, ...]) -> None:
         key = machine, name

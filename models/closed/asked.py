@@ -69,7 +69,16 @@ class AskedJob(ClosedJob):
             for row in machine.ROWS
         },
         **untaken.NOWHERE,
-        **untaken.left_to("resuming", "holder.reset: the job begins from a checkpoint"),
+        **untaken.left_to(
+            "resuming",
+            "holder.reset: the job begins from a checkpoint",
+            "holder.restore_failed",
+            "holder.restored: the coordinator failed the job before its start",
+            "holder.restored: the restore was given up, or the job is over",
+            "user.break_restore",
+            "user.break_restore_for_good",
+        ),
+        **untaken.LEFT_TO_TWO,
         **untaken.left_to("talking", "holder.event", "holder.handled"),
         **untaken.left_to("endings", "person.stop", "person.give_up"),
         **untaken.left_to(

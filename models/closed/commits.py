@@ -73,6 +73,7 @@ class CommitJob(ClosedSystem):
         "commit_retries": 1,
         "after_commit": 1,
         "given_up": 0,
+        "hangs": 0,
     }
     DERIVED: ClassVar[dict[str, str]] = {"checkpoints": "wanted + F + given_up"}
     STEPS: ClassVar[tuple[Step, ...]] = (
@@ -92,7 +93,11 @@ class CommitJob(ClosedSystem):
         Step("sink", "put_off", is_fair=False),
         Step("sink", "refuse", is_fair=False),
         Step("sink", "rule_out", is_fair=False),
+        Step("sink", "hang", is_fair=False),
         Step("worker", "fail", is_fair=False),
+        Step("worker", "hang", is_fair=False),
+        Step("worker", "answer_late", is_fair=False),
+        Step("worker", "answer_again", is_fair=False, is_stuttering=True),
         Step("driver", "die", is_fair=False),
         Step("driver", "go_back", is_fair=False),
         Step("zombie", "apply", is_fair=False),
@@ -114,6 +119,7 @@ class CommitJob(ClosedSystem):
     commit_retries: int
     after_commit: int
     given_up: int
+    hangs: int
 
     committer: Committer = machines(Committer)
     post_commit: PostCommitWork = machines(PostCommitWork)
@@ -328,8 +334,9 @@ class HangingWork(CommitJob):
     for it.
     """
 
+    CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, "hangs": 1}
     STEPS = tuple(
-        replace(step, is_fair=False) if step.machine == "worker" else step
+        replace(step, is_fair=step.trigger == "hang") if step.machine == "worker" else step
         for step in CommitJob.STEPS
     )
 

@@ -58,12 +58,13 @@ class ClosedJob(Job, ClosedSystem):
         "renumbered": 0,
         "said": 0,
         "slow_starts": 0,
+        "broken_restores": 0,
     }
     DERIVED: ClassVar[dict[str, str]] = {
         "checkpoints": "wanted",
-        "attempts": "max(F + 1, (F + checkpoints) * (1 - renumbered))",
-        "identities": "max(F + 2, (F + F + 1 + checkpoints) * (1 - renumbered))",
-        "restarts": "max(1, (F + checkpoints) * (1 - renumbered))",
+        "attempts": "max(F + 1, (F + checkpoints + broken_restores) * (1 - renumbered))",
+        "identities": "max(F + 2, (F + F + 1 + checkpoints + broken_restores) * (1 - renumbered))",
+        "restarts": "max(1, (F + checkpoints + broken_restores) * (1 - renumbered))",
         "failures": "checkpoints",
         "speeches": "max(1, said)",
         "numbers": "events + said",
@@ -130,6 +131,7 @@ class ClosedJob(Job, ClosedSystem):
     renumbered: int
     said: int
     slow_starts: int
+    broken_restores: int
     up: int
     speeches: int
     numbers: int

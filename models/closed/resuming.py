@@ -18,12 +18,18 @@ class ResumingJob(ClosedJob):
     unknown.
     """
 
-    CONSTANTS: ClassVar[dict[str, int]] = {**ClosedJob.CONSTANTS, "subtasks": 1}
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        **ClosedJob.CONSTANTS,
+        "subtasks": 1,
+        "broken_restores": 1,
+    }
     STEPS = (
         *ClosedJob.STEPS,
         Step("launch", "resume", is_fair=False),
         Step("launch", "resume_in_doubt", is_fair=False),
         Step("launch", "resume_given", is_fair=False),
+        Step("user", "break_restore", is_fair=False),
+        Step("user", "break_restore_for_good", is_fair=False),
         Step("store", "lose_save", is_fair=False),
         Step("store", "lose_answer", is_fair=False),
     )

@@ -84,7 +84,12 @@ LEFT_TO_ENDINGS = left_to(
     "attempt.end_of_input",
     "attempt.finish",
     "attempt.lost",
+    "checkpoint.expire_save",
+    "checkpoint.give_save_up",
+    "checkpoint.refused",
+    "checkpoint.store_failed: the store has answered after its limit; the next start reads it",
     "checkpoint.store_unknown",
+    "checkpoint.stored: the store has answered after its limit; the next start reads it",
     "holder.close",
     "holder.fail_job",
     "lifecycle.attempt_failed",
@@ -96,6 +101,7 @@ LEFT_TO_ENDINGS = left_to(
     "lifecycle.reconsider",
     "lifecycle.attempt_ended",
     "lifecycle.closed",
+    "lifecycle.expire_end",
     "lifecycle.start",
     "lifecycle.stop",
     "attempt.fail: the process reports that no attempt could go on",
@@ -104,6 +110,10 @@ LEFT_TO_ENDINGS = left_to(
     "task.barrier",
     "task.end_input",
     "store.lose_save",
+    "store.refuse",
+    "store.expire_save",
+    "store.answer_late",
+    "restarter.expire_end",
     "task.finish",
 )
 LEFT_TO_ASKED = left_to(
@@ -135,6 +145,9 @@ LEFT_TO_TWO = {
         "there is one subtask",
     ),
     "checkpoint.coordinator_ready": "there is one coordinator",
+    "holder.attempt_failed: the coordinator has not heard of the attempt": (
+        "no other coordinator is restored meanwhile: there is one"
+    ),
 }
 LEFT_TO_IN_DOUBT = left_to("in_doubt", "committer.forgo")
 LEFT_TO_OTHERS = {
@@ -142,6 +155,10 @@ LEFT_TO_OTHERS = {
     **left_to(
         "commit",
         "committer.adopt",
+        "committer.expire: no commit is under way",
+        "committer.expire: the limit was for an earlier commit",
+        "post_commit.expire: no work is under way",
+        "post_commit.expire: the limit was for earlier work",
         "committer.committed: a newer checkpoint was completed meanwhile",
         "committer.committed: the answer is to an earlier commit",
         "committer.committed: no commit is under way",
@@ -159,12 +176,14 @@ LEFT_TO_OTHERS = {
     **left_to(
         "endings",
         "committer.carry: a driver may die before it knows what was committed",
+        "committer.expire: the sink has not answered within its limit; the next start commits again",
         "committer.refused: the sink refuses: a retry would not help",
         "committer.retry_later: the sink could not commit in any allowed try",
         "lifecycle.reconsider: the sink has not committed the last checkpoint",
         "lifecycle.reconsider: the work after the last commit is under way",
         "post_commit.carry: a driver may die before the work is done",
         "post_commit.done",
+        "post_commit.expire: it has not ended within its limit, and waits for the next commit",
         "post_commit.failed",
         "post_commit.owe: the checkpoint is visible",
         "post_commit.owe: the work of an earlier commit is under way",
@@ -174,6 +193,10 @@ LEFT_TO_OTHERS = {
         "resuming",
         "checkpoint.restore: the store holds a completed checkpoint",
         "holder.reset: the job begins from a checkpoint",
+        "holder.restore_failed",
+        "holder.restored: the coordinator failed the job before its start",
+        "user.break_restore",
+        "user.break_restore_for_good",
         "store.lose_answer",
     ),
 }

@@ -61,6 +61,24 @@ class JobConfiguration:
     """
     coordinator_call_warn_s: float | None = 1.0
     """The job warns of a coordinator's call that takes longer; None: never."""
+    coordinator_call_timeout_s: float = 600.0
+    """A coordinator's call that takes longer ends the job as failed; its thread is left behind."""
+    store_timeout_s: float = 600.0
+    """A save that takes longer leaves its checkpoint in doubt and ends the job as failed; the next
+    start reads the store.
+    """
+    commit_timeout_s: float = 3600.0
+    """A commit that takes longer ends the job as failed, and the next start commits again; work
+    after a commit that takes longer waits for the next commit or the next start.
+    """
+    end_timeout_s: float = 10.0
+    """A job that fails or is canceled waits no longer for its store, and a job that is over no
+    longer for what its store, committer and coordinators have under way.
+    """
+    work_warn_s: float | None = 60.0
+    """The job warns of a save, a commit, and work after a commit that takes longer, and again each
+    time that its duration has doubled; None: never.
+    """
 
     def __post_init__(self) -> None:
         if not self.job_id:
@@ -85,6 +103,11 @@ class JobConfiguration:
             "checkpoint_interval_s",
             "checkpoint_timeout_s",
             "coordinator_call_warn_s",
+            "coordinator_call_timeout_s",
+            "store_timeout_s",
+            "commit_timeout_s",
+            "end_timeout_s",
+            "work_warn_s",
             "commit_retry_delay_s",
             "commit_retry_delay_max_s",
         ):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from epochgate.errors import EpochgateError, UsageError
 from epochgate.models.batch_snapshot import BatchSnapshots as BatchSystem
 from epochgate.runtime.api.coordinator import BATCH_CHECKPOINT
+from epochgate.runtime.api.raised import let_pass, quoted
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.api.snapshot_future import SnapshotFuture
 from epochgate.runtime.shell.client_requests import insist_on_operator
@@ -67,8 +68,15 @@ class BatchSnapshots:
 
     def begin(self, coordinator: int, wanted: BatchSnapshotRequest) -> None:
         """The holder lets the request through."""
-        if not self._master.coordinators[coordinator].supports_batch_snapshot():
-            name = self._master.coordinators.operator_id(coordinator)
+        name = self._master.coordinators.operator_id(coordinator)
+        try:
+            is_supported = self._master.coordinators[coordinator].supports_batch_snapshot()
+        except BaseException as raised:  # noqa: BLE001  # user code may raise anything
+            let_pass(raised)
+            what = f"supports_batch_snapshot of coordinator {name!r}: {quoted(raised)}"
+            reject(wanted, BatchSnapshotFailed(what))
+            return
+        if not is_supported:
             error = BatchSnapshotRefused(
                 f"coordinator {name!r} does not support snapshots without a checkpoint; override "
                 f"supports_batch_snapshot if it can take them"
@@ -97,7 +105,7 @@ class BatchSnapshots:
         post = self._master.queue.post
         result.add_done_callback(lambda done: post(self._done, coordinator, number, done))
         ask = coordinators[coordinator].checkpoint
-        coordinators.guarded_event(coordinator, ask, BATCH_CHECKPOINT, result)
+        coordinators.guarded(coordinator, ask, BATCH_CHECKPOINT, result)
 
     def _dropped(self, coordinator: int, number: int) -> None:
         self._reasons[coordinator] = "its future was dropped uncompleted"

@@ -10,32 +10,35 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, TimeoutError as FutureTimeout
+from functools import partial
 from typing import Any, Final, Protocol
 
+from epochgate.errors import EpochgateError
 from epochgate.fsm import EventQueue
+from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.shell.asyncio_loop import CoroutineRunner, LoopThread, SimulatedLoop
 
 Then = Callable[[Any, BaseException | None], None]
 Post = Callable[..., None]
-GUEST_PATIENCE_S: Final = 5.0
+CLOSE_PATIENCE_S: Final = 5.0
 _log = logging.getLogger(__name__)
+
+
+class WorkHangs(EpochgateError):
+    """A piece of work has not ended within the time that its caller waits for it."""
 
 
 class BlockingWork(Protocol):
     """Runs work off the queue's thread and posts `then(result, error)` back to it."""
 
-    def submit(
-        self, lane: str, work: Callable[[], Any], then: Then, *, is_guest: bool = False
-    ) -> None:
-        """Work of one lane runs in order, one at a time; queue thread only.
-
-        `is_guest`: the lane runs code of a coordinator, and waits for it are bounded.
-        """
+    def submit(self, lane: str, work: Callable[[], Any], then: Then) -> None:
+        """Work of one lane runs in order, one at a time; queue thread only."""
         ...
 
-    def run(self, lane: str, work: Callable[[], None]) -> None:
-        """Run work in the lane, behind what it has, and wait for it; raises what the work raises.
+    def run(self, lane: str, work: Callable[[], None], timeout_s: float) -> None:
+        """Run work in the lane, behind what it has, and wait for it; raises what the work raises,
+        and WorkHangs after `timeout_s` seconds, or when `close_by` says so.
 
         For the beginning and the end of a job, when nothing else would be waiting.
         """
@@ -45,8 +48,12 @@ class BlockingWork(Protocol):
         """Make the place where coroutines run; called at most once, closed by `close`."""
         ...
 
-    def close(self) -> None:
-        """Wait for what runs, a few seconds only for guests, and forget the rest."""
+    def close_by(self, seconds: float) -> None:
+        """Wait for nothing longer than `seconds` from now on: the job is over."""
+        ...
+
+    def close(self) -> list[str]:
+        """Wait for what runs, and forget the rest; the lanes whose work is left behind."""
         ...
 
 
@@ -58,7 +65,8 @@ class Outcome:
         self.error: BaseException | None = None
         try:
             self.result = work()
-        except Exception as error:  # noqa: BLE001  # it is handed to the one who asked
+        except BaseException as error:  # noqa: BLE001  # it is handed to the one who asked
+            let_pass(error)
             self.error = error
 
 
@@ -67,50 +75,66 @@ class ThreadedWork:
 
     def __init__(self, post: Post) -> None:
         self._post = post
-        self._lanes: dict[str, ThreadPoolExecutor] = {}
-        self._guests: dict[str, GuestLane] = {}
-        self.guest_patience_s = GUEST_PATIENCE_S
+        self._lanes: dict[str, Lane] = {}
+        self._deadline_s: float | None = None
         self._loop: LoopThread | None = None
 
-    def submit(
-        self, lane: str, work: Callable[[], Any], then: Then, *, is_guest: bool = False
-    ) -> None:
+    def submit(self, lane: str, work: Callable[[], Any], then: Then) -> None:
         def run() -> None:
             outcome = Outcome(work)
             self._post(then, outcome.result, outcome.error)
 
-        if is_guest:
-            if lane not in self._guests:
-                self._guests[lane] = GuestLane(lane)
-            self._guests[lane].submit(run)
-            return
         self._lane(lane).submit(run)
 
-    def run(self, lane: str, work: Callable[[], None]) -> None:
-        self._lane(lane).submit(work).result()
+    def run(self, lane: str, work: Callable[[], None], timeout_s: float) -> None:
+        done: Future[None] = Future()
 
-    def _lane(self, lane: str) -> ThreadPoolExecutor:
+        def run() -> None:
+            outcome = Outcome(work)
+            if outcome.error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(outcome.error)
+
+        self._lane(lane).submit(run)
+        patience_s = min(timeout_s, self._left_s(timeout_s))
+        try:
+            done.result(patience_s)
+        except FutureTimeout:
+            if done.done():
+                raise
+            raise WorkHangs(
+                f"what runs in {lane!r} has not ended within {patience_s:g} s"
+            ) from None
+
+    def _left_s(self, otherwise_s: float) -> float:
+        if self._deadline_s is None:
+            return otherwise_s
+        return max(0.0, self._deadline_s - time.monotonic())
+
+    def _lane(self, lane: str) -> Lane:
         if lane not in self._lanes:
-            self._lanes[lane] = ThreadPoolExecutor(1, thread_name_prefix=f"epochgate-{lane}")
+            self._lanes[lane] = Lane(lane)
         return self._lanes[lane]
 
     def open_loop(self, queue: EventQueue) -> CoroutineRunner:
         self._loop = LoopThread(self._post)
         return self._loop
 
-    def close(self) -> None:
+    def close_by(self, seconds: float) -> None:
+        self._deadline_s = time.monotonic() + seconds
+
+    def close(self) -> list[str]:
         if self._loop is not None:
             self._loop.close()
-        for executor in self._lanes.values():
-            executor.shutdown(wait=True, cancel_futures=True)
-        deadline_s = time.monotonic() + self.guest_patience_s
-        for guest in self._guests.values():
-            guest.close()
-        for guest in self._guests.values():
-            guest.join(max(0.0, deadline_s - time.monotonic()))
+        if self._deadline_s is None:
+            self.close_by(CLOSE_PATIENCE_S)
+        for lane in self._lanes.values():
+            lane.close()
+        return [name for name, lane in self._lanes.items() if not lane.join(self._left_s(0.0))]
 
 
-class GuestLane:
+class Lane:
     """A thread for work that may never end: a daemon, so that neither the end of the job nor that
     of the process waits for it for ever.
     """
@@ -131,13 +155,14 @@ class GuestLane:
         self._is_closed = True
         self._work.put(None)
 
-    def join(self, timeout_s: float) -> None:
-        """Wait for what runs; a warning says when it is left behind."""
+    def join(self, timeout_s: float) -> bool:
+        """Wait for what runs; False, and a warning, when it is left behind."""
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             _log.warning(
                 "the job is over, and what runs in %r does not end; it is left behind", self._lane
             )
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None and not self._is_closed:
@@ -156,12 +181,12 @@ class SimulatedWork:
         """Lanes of which nothing runs unless it is asked for: a store or sink without answer."""
         self._loop: SimulatedLoop | None = None
 
-    def submit(
-        self, lane: str, work: Callable[[], Any], then: Then, *, is_guest: bool = False
-    ) -> None:
+    def submit(self, lane: str, work: Callable[[], Any], then: Then) -> None:
         self.waiting.append((lane, work, then))
 
-    def run(self, lane: str, work: Callable[[], None]) -> None:
+    def run(self, lane: str, work: Callable[[], None], timeout_s: float) -> None:
+        if lane in self.hanging:
+            raise WorkHangs(f"what runs in {lane!r} has not ended within {timeout_s:g} s")
         work()
 
     def open_loop(self, queue: EventQueue) -> CoroutineRunner:
@@ -181,12 +206,30 @@ class SimulatedWork:
         for position, (waiting, work, then) in enumerate(self.waiting):
             if waiting == lane or (lane is None and waiting not in self.hanging):
                 del self.waiting[position]
-                outcome = Outcome(work)
-                self._post(then, outcome.result, outcome.error)
+                self._run(work, then)
                 return True
         return False
 
-    def close(self) -> None:
+    def take(self, lane: str) -> Callable[[], None]:
+        """Take out the oldest piece of work of a lane, which hangs; call what is returned to let it
+        run, and answer, after all. ValueError if none waits.
+        """
+        for position, (waiting, work, then) in enumerate(self.waiting):
+            if waiting == lane:
+                del self.waiting[position]
+                return partial(self._run, work, then)
+        raise ValueError(f"no work waits in {lane!r}")
+
+    def _run(self, work: Callable[[], Any], then: Then) -> None:
+        outcome = Outcome(work)
+        self._post(then, outcome.result, outcome.error)
+
+    def close_by(self, seconds: float) -> None:
+        """Nothing waits here."""
+
+    def close(self) -> list[str]:
+        left_behind = [lane for lane in self.lanes() if lane in self.hanging]
         self.waiting.clear()
         if self._loop is not None:
             self._loop.close()
+        return left_behind

@@ -11,16 +11,18 @@ import heapq
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.fsm import Timer
 from epochgate.runtime.api.committer import Committables
 from epochgate.runtime.api.job_events import CheckpointEnded, Outcome
+from epochgate.runtime.api.raised import described, let_pass
 from epochgate.runtime.api.reports import CheckpointReport, keep_recent, shortened, summed
 from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, with_version
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
+from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import (
     CheckpointOutcomeUnknown,
     CheckpointSaveFailed,
@@ -33,15 +35,17 @@ if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
 
 
+STORE_LANE: Final = "store"
 Number: TypeAlias = int | float
 Figures: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Mapping[str, Number]]]
-OUTCOMES: tuple[tuple[type[BaseException], str, str], ...] = (
-    (CheckpointSaveFailed, "store_failed", "checkpoint {} could not be stored: {}"),
-    (BaseException, "store_unknown", "it is unknown whether checkpoint {} is stored: {}"),
-)
-"""What a save has raised -> the trigger of the checkpoint that says so, and the words for it; the
-first that fits counts.
-"""
+
+
+class Answer(NamedTuple):
+    """The trigger of the checkpoint that says how storing it has ended, and why."""
+
+    trigger: str
+    reason: str = ""
+    stored: StoredInfo | None = None
 
 
 class CheckpointAborted(EpochgateError):
@@ -85,6 +89,7 @@ class Checkpoints:
         self._begun_from = "" if restored is None else restored.begun_from
         self._parts: Parts | None = None
         self._saving: CompletedCheckpoint | None = None
+        self._stored: StoredInfo | None = None
         self._requests: list[Future[int]] = []
         self._served: dict[int, list[Future[int]]] = {}
         self._figures: Figures | None = None
@@ -236,14 +241,32 @@ class Checkpoints:
             begun_from=self._begun_from,
         )
         self._saving = whole
+        expire = self._master.job.checkpoint.expire_save
+        wait = Wait(
+            self._master,
+            STORE_LANE,
+            f"the save of checkpoint {checkpoint}",
+            "store_timeout_s",
+            lambda reason: expire(checkpoint, f"it is unknown whether it is stored: {reason}"),
+        )
         self._master.blocking.submit(
-            "store", lambda: self._check_and_save(whole), lambda *o: self._saved(whole, *o)
+            STORE_LANE,
+            lambda: self._check_and_save(whole),
+            lambda answer, error: self._saved(checkpoint, wait, answer, error),
         )
 
-    def _check_and_save(self, whole: CompletedCheckpoint) -> StoredInfo:
-        self._master.commits.check(whole.committables)
-        self._note_files(whole)
-        return self._master.store.save(whole)
+    def _check_and_save(self, whole: CompletedCheckpoint) -> Answer:
+        checkpoint = whole.checkpoint_id
+        try:
+            self._master.commits.check(whole.committables)
+            self._note_files(whole)
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything
+            let_pass(error)
+            return Answer("refused", f"checkpoint {checkpoint} is refused: {described(error)}")
+        try:
+            return Answer("stored", stored=self._master.store.save(whole))
+        except CheckpointSaveFailed as error:
+            return Answer("store_failed", f"checkpoint {checkpoint} could not be stored: {error}")
 
     def _note_files(self, whole: CompletedCheckpoint) -> None:
         """Let the checkpoint name what its coordinators' states refer to; on the store's thread."""
@@ -256,20 +279,24 @@ class Checkpoints:
         whole.files[:] = sorted(named)
 
     def _saved(
-        self, whole: CompletedCheckpoint, stored: StoredInfo | None, error: BaseException | None
+        self, checkpoint: int, wait: Wait, answer: Answer | None, error: BaseException | None
     ) -> None:
-        checkpoint = whole.checkpoint_id
-        if error is not None:
-            outcome, words = next((o, w) for kind, o, w in OUTCOMES if isinstance(error, kind))
-            reason = words.format(checkpoint, error)
-            self._master.warn(reason)
-            getattr(self._master.job.checkpoint, outcome)(checkpoint, reason)
+        wait.end()
+        if answer is None:
+            said = "" if error is None else f": {error}"
+            unknown = f"it is unknown whether checkpoint {checkpoint} is stored{said}"
+            answer = Answer("store_unknown", unknown)
+        machine = self._master.job.checkpoint
+        if answer.trigger == "stored":
+            self._stored = answer.stored
+            machine.stored(checkpoint)
         else:
-            self._part(checkpoint).stored = stored
-            self._master.job.checkpoint.stored(checkpoint)
+            self._master.warn(answer.reason)
+            getattr(machine, answer.trigger)(checkpoint, answer.reason)
 
     def completed(self, checkpoint: int) -> None:
         parts = self._part(checkpoint)
+        parts.stored, self._stored = self._stored, None
         self.latest, self._saving = self._saving, None
         self._end(parts, "completed")
         self._master.commits.hold(checkpoint, parts.committables)

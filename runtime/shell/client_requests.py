@@ -16,6 +16,7 @@ from typing import Any
 
 from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
+from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.shell.futures import reject, resolve
 
 
@@ -80,7 +81,8 @@ class ClientRequests:
         request.add_done_callback(lambda done: self._open.pop(id(done), None))
         try:
             answer = handle(request.value)
-        except Exception as error:  # noqa: BLE001  # it is handed to the one who asked
+        except BaseException as error:  # noqa: BLE001  # it is handed to the one who asked
+            let_pass(error)
             reject(request, error)
             return
         if isinstance(answer, Future):

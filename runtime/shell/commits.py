@@ -17,7 +17,9 @@ from epochgate.runtime.api.committer import (
     RetryLater,
 )
 from epochgate.runtime.api.job_events import CommitFailed, Committed, JobEvent
+from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.reports import shortened
+from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.checkpoint import debts_of
 
@@ -107,7 +109,8 @@ class Commits:
     def _open(self, committer: Committer) -> None:
         run_id, held = self._master.configuration.run_id, dict(self._held)
         try:
-            self._master.blocking.run(LANE, lambda: committer.open(run_id, held))
+            limit_s = self._master.configuration.commit_timeout_s
+            self._master.blocking.run(LANE, lambda: committer.open(run_id, held), limit_s)
         except BaseException:
             # There will be no job whose end would end the thread.
             self._master.blocking.close()
@@ -155,9 +158,19 @@ class Commits:
 
     def _submit(self, checkpoint: int, tries: int, batch: Batch) -> None:
         attempt = CommitAttempt(checkpoint, tries, batch, self._master.queue.now_s)
-        self._master.blocking.submit(
-            LANE, lambda: self._commit_all(batch), lambda *o: self._done(attempt, *o)
+        wait = Wait(
+            self._master,
+            LANE,
+            f"the commit of checkpoints {attempt.numbers}",
+            "commit_timeout_s",
+            lambda reason: self._master.job.committer.expire(checkpoint, tries, reason),
         )
+
+        def done(result: Done | None, error: BaseException | None) -> None:
+            wait.end()
+            self._done(attempt, result, error)
+
+        self._master.blocking.submit(LANE, lambda: self._commit_all(batch), done)
 
     def _commit_all(self, batch: Batch) -> Done:
         if self._committer is None:
@@ -169,7 +182,8 @@ class Commits:
         ]
         try:
             return Done(dict(self._committer.metrics()), before)
-        except Exception:  # noqa: BLE001  # the user's code may raise anything; it is committed
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything; it is committed
+            let_pass(error)
             _log.exception("the committer's metrics could not be read")
             return Done({}, before)
 
@@ -193,11 +207,11 @@ class Commits:
             getattr(machine, SUCCESSES[before == numbers])(attempt.checkpoint, attempt.tries)
             return
         failure = next(f for kind, f in FAILURES.items() if isinstance(error, kind))
-        is_tried_again = bool(failure.warning)
-        self._tell(attempt, CommitFailed, is_tried_again=is_tried_again, reason=shortened(error))
+        is_tried_again, said = bool(failure.warning), in_words(error)
+        self._tell(attempt, CommitFailed, is_tried_again=is_tried_again, reason=shortened(said))
         if is_tried_again:
-            self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {error}")
-        reason = f"commit of checkpoints {numbers} {failure.cause}: {error}"
+            self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {said}")
+        reason = f"commit of checkpoints {numbers} {failure.cause}: {said}"
         getattr(machine, failure.trigger)(attempt.checkpoint, attempt.tries, reason)
 
     def _tell(self, attempt: CommitAttempt, kind: type[JobEvent], **values: Any) -> None:
@@ -214,7 +228,9 @@ class Commits:
         if self._committer is None:
             return
         try:
-            self._master.blocking.run(LANE, self._committer.close)
-        except Exception as error:  # noqa: BLE001  # the user's code may raise anything
+            limit_s = self._master.configuration.end_timeout_s
+            self._master.blocking.run(LANE, self._committer.close, limit_s)
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything
+            let_pass(error)
             _log.exception("the committer could not be closed")
             self._master.warn(f"the committer could not be closed: {error!r}")

@@ -119,7 +119,6 @@ class BoundContext:
             f"coordinator-{self.operator_id}" + (f"-{lane}" if lane else ""),
             work,
             lambda result, error: self._guarded(then, (result, error)),
-            is_guest=True,
         )
 
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any], then: Then) -> RunningCoroutine:
@@ -129,4 +128,4 @@ class BoundContext:
         )
 
     def _guarded(self, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        self._coordinators.guarded_event(self._coordinator, call, *arguments)
+        self._coordinators.guarded(self._coordinator, call, *arguments)

@@ -21,7 +21,7 @@ from epochgate.runtime.api.coordinator import (
 )
 from epochgate.runtime.api.coordinator_store import CoordinatorStore
 from epochgate.runtime.api.operator import FatalTaskError
-from epochgate.runtime.api.own_frames import own_frames
+from epochgate.runtime.api.raised import let_pass, quoted
 from epochgate.runtime.api.receipts import Receipt, RegisteredEvent
 from epochgate.runtime.api.send_future import EventLost, SendFuture
 from epochgate.runtime.api.snapshot_future import SnapshotFuture
@@ -48,22 +48,6 @@ RAISED = object()
 """What a guarded call returns when user code has raised."""
 
 
-class Unmade(OperatorCoordinator):
-    """Stands for a coordinator that its provider failed to make: it cannot start."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def start(self) -> None:
-        raise self._error
-
-    def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
-        raise self._error
-
-    def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        pass
-
-
 class Coordinators:
     """All coordinators of a job; handler of the ports `user`, `results` and `sender`. A place is a
     subtask, or one of several if it has concurrent attempts.
@@ -77,10 +61,11 @@ class Coordinators:
         self.relay: Callable[..., None] = master.queue.post
         """Posts from where no lock may be taken; a watchdog beside the queue's thread sets it."""
         self._contexts: list[QuiescableContext] = []
-        self._coordinators: list[OperatorCoordinator] = []
+        self._coordinators: dict[int, OperatorCoordinator] = {}
+        """By number; one that could not be made again is missing."""
         for number, provider in enumerate(master.configuration.providers):
             self._contexts.append(self._context(number))
-            self._coordinators.append(provider.create(self._contexts[number]))
+            self._coordinators[number] = provider.create(self._contexts[number])
         self.requests = ClientRequests(
             {self.operator_id(n): holder.client_request for n, holder in enumerate(job.holder)},
             master.queue.post,
@@ -114,44 +99,30 @@ class Coordinators:
         return self._master.blocking.open_loop(self._master.queue)
 
     def guarded(self, number: int, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Call user code as an effect of a step; what it raises fails the job in a later one, and
-        RAISED is returned.
+        """Call user code; what it raises fails the job before any other event, and RAISED is
+        returned.
         """
         self.watch.enter(number, call)
         try:
             return call(*arguments)
-        except Exception as error:  # noqa: BLE001  # user code may raise anything
-            self._master.queue.post(self._fail_job(number), *self._cause(number, error))
-            return RAISED
-        finally:
-            self.watch.leave()
-
-    def guarded_event(self, number: int, call: Callable[..., Any], *arguments: Any) -> None:
-        """Call user code as an event of its own; what it raises fails the job in the same event,
-        so that nothing comes between.
-        """
-        self.watch.enter(number, call)
-        try:
-            call(*arguments)
-        except Exception as error:  # noqa: BLE001  # user code may raise anything
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything
+            let_pass(error)
             self.fail_job_now(number, error)
+            return RAISED
         finally:
             self.watch.leave()
 
     def fail_job_now(self, number: int, cause: BaseException | str) -> None:
         """Let the holder decide what the failure means; as an event of its own."""
-        self._fail_job(number)(*self._cause(number, cause))
-
-    def _fail_job(self, number: int) -> Callable[..., Any]:
-        return self._master.job.holder[number].fail_job
+        self._master.job.holder[number].fail_job(*self._cause(number, cause))
 
     def _cause(self, number: int, cause: BaseException | str, what: str = "") -> tuple[str, bool]:
         """The reason to report, and whether trying again cannot help."""
         name = f"coordinator {self.operator_id(number)!r}{what}"
         if isinstance(cause, FatalTaskError):
             return f"{name}: {cause}", True
-        error = cause if isinstance(cause, BaseException) else None
-        return f"{name}: {cause!r}{own_frames(error)}", False
+        said = quoted(cause) if isinstance(cause, BaseException) else repr(cause)
+        return f"{name}: {said}", False
 
     def _watched(self, number: int, handle: Callable[[Any], Any], value: Any) -> Any:
         self.watch.enter(number, handle)
@@ -163,15 +134,28 @@ class Coordinators:
     # port `user`
 
     def start(self, number: int) -> None:
-        holder, post = self._master.job.holder[number], self._master.queue.post
-        coordinator = self._coordinators[number]
-        self.watch.enter(number, coordinator.start)
+        holder = self._master.job.holder[number]
+        start = self._coordinators[number].start
+        started = partial(self._master.queue.post, holder.started)
+        self._answered(number, start, started, holder.start_failed, " could not start")
+
+    def _answered(
+        self,
+        number: int,
+        call: Callable[[], None],
+        done: Callable[..., Any],
+        failed: Callable[..., Any],
+        what: str,
+    ) -> None:
+        """Call user code, and fire the trigger that says how that has ended."""
+        self.watch.enter(number, call)
         try:
-            coordinator.start()
-        except Exception as error:  # noqa: BLE001  # user code may raise anything
-            post(holder.start_failed, *self._cause(number, error, " could not start"))
+            call()
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything
+            let_pass(error)
+            failed(*self._cause(number, error, what))
         else:
-            post(holder.started)
+            done()
         finally:
             self.watch.leave()
 
@@ -179,29 +163,50 @@ class Coordinators:
         reason = f"coordinator {self.operator_id(number)!r} has failed the job before it started"
         self._master.queue.post(self._master.job.holder[number].start_failed, reason, False)
 
-    def rebuild(self, number: int) -> None:
+    def rebuild(self, number: int, checkpoint: int) -> None:
+        self._restore(number, partial(self._made_again, number, checkpoint))
+
+    def rebuild_from_batch_snapshot(self, number: int) -> None:
+        self._restore(number, partial(self._made_again, number, BATCH_CHECKPOINT))
+
+    def _restore(self, number: int, restore: Callable[[], None]) -> None:
+        holder, what = self._master.job.holder[number], " could not be restored"
+        self._answered(number, restore, holder.restored, holder.restore_failed, what)
+
+    def _made_again(self, number: int, checkpoint: int) -> None:
         self._contexts[number].quiesce()
         self.close(number)
+        self._coordinators.pop(number, None)
         self._contexts[number] = self._context(number)
         provider = self._master.configuration.providers[number]
-        try:
-            self._coordinators[number] = provider.create(self._contexts[number])
-        except Exception as error:  # noqa: BLE001  # user code may raise anything
-            self._coordinators[number] = Unmade(error)
+        self._coordinators[number] = provider.create(self._contexts[number])
+        if checkpoint:
+            self._go_back(number, checkpoint)
 
     def close(self, number: int) -> None:
+        if number not in self._coordinators:
+            return
         try:
             self._coordinators[number].close()
-        except Exception as error:  # noqa: BLE001  # the job is over; the others must be closed too
+        except BaseException as error:  # noqa: BLE001  # the others must be closed too
+            let_pass(error)
             self._master.warn(
-                f"coordinator {self.operator_id(number)!r} failed to close: {error!r}"
-                f"{own_frames(error)}"
+                f"coordinator {self.operator_id(number)!r} failed to close: {quoted(error)}"
             )
 
     def reset_to(self, number: int, checkpoint: int) -> None:
-        state = self.guarded(number, self._restored, number, checkpoint)
-        if state is not RAISED:
-            self._reset(number, checkpoint, state)
+        self._restore(number, partial(self._go_back, number, checkpoint))
+
+    def reset_to_batch_snapshot(self, number: int) -> None:
+        self._restore(number, partial(self._go_back, number, BATCH_CHECKPOINT))
+
+    def _go_back(self, number: int, checkpoint: int) -> None:
+        if checkpoint == BATCH_CHECKPOINT:
+            state: bytes | None = self._master.batch_states[self.operator_id(number)]
+        else:
+            state = self._restored(number, checkpoint)
+        self._master.batch_snapshots.cancel(number, "the coordinator went back to a checkpoint")
+        self._coordinators[number].reset_to_checkpoint(checkpoint, state)
 
     def _restored(self, number: int, checkpoint: int) -> bytes | None:
         """A coordinator's state in a checkpoint, in the version of its code."""
@@ -217,13 +222,6 @@ class Coordinators:
             state,
             provider.upgrade_state,
         )
-
-    def reset_to_batch_snapshot(self, number: int) -> None:
-        self._reset(number, BATCH_CHECKPOINT, self._master.batch_states[self.operator_id(number)])
-
-    def _reset(self, number: int, checkpoint: int, state: bytes | None) -> None:
-        self._master.batch_snapshots.cancel(number, "the coordinator went back to a checkpoint")
-        self.guarded(number, self._coordinators[number].reset_to_checkpoint, checkpoint, state)
 
     def cancel_batch_snapshot(self, number: int) -> None:
         self._master.batch_snapshots.cancel(number, "it has failed the job")
@@ -283,8 +281,8 @@ class Coordinators:
         error = None if result.cancelled() else result.exception()
         if result.cancelled() or error is not None:
             reason = (
-                f"coordinator {self.operator_id(number)!r} has no snapshot: {error!r}"
-                f"{own_frames(error)}"
+                f"coordinator {self.operator_id(number)!r} has no snapshot: "
+                f"{'its future was canceled' if error is None else quoted(error)}"
             )
             self._master.queue.post(snapshot.fail, checkpoint, reason)
         else:

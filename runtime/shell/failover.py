@@ -7,6 +7,7 @@ watch; it decides nothing.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from epochgate.runtime.api.job_events import (
@@ -17,6 +18,7 @@ from epochgate.runtime.api.job_events import (
     SubtasksUp,
 )
 from epochgate.runtime.api.own_frames import split_frames
+from epochgate.runtime.api.raised import let_pass, quoted
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.restart_strategies import CountsRestarts
 
@@ -42,7 +44,29 @@ class Failover:
     def note_healthy(self) -> None:
         """A checkpoint was completed: the job makes progress."""
         self._told.clear()
-        self._strategy.notify_healthy(self._master.queue.now_s)
+        try:
+            self._strategy.notify_healthy(self._master.queue.now_s)
+        except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
+            let_pass(error)
+            self._master.job.lifecycle.give_up(self._refused("notify_healthy", quoted(error)))
+
+    def _refused(self, method: str, why: str) -> str:
+        return f"{type(self._strategy).__qualname__}.{method} of the restart strategy: {why}"
+
+    def _ask(self, cause: str) -> tuple[float | None, str]:
+        """The strategy's delay in seconds, or none and why the job gives up."""
+        left = f"{cause}; the restart strategy allows no further attempt"
+        try:
+            delay_s = self._strategy.next_delay_s(self._master.queue.now_s)
+        except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
+            let_pass(error)
+            return None, f"{cause}; {self._refused('next_delay_s', quoted(error))}"
+        if delay_s is None:
+            return None, left
+        if not _is_delay(delay_s):
+            said = f"returned {delay_s!r}, which must be seconds from 0 on, or None"
+            return None, f"{cause}; {self._refused('next_delay_s', said)}"
+        return delay_s, ""
 
     # what is told
 
@@ -82,11 +106,12 @@ class Failover:
         subtask = self._master.subtask_of[place]
         self._master.note_failure(subtask, attempt, reason)
         now_s = self._master.queue.now_s
-        delay_s = self._strategy.next_delay_s(now_s)
+        said, frames = split_frames(f"subtask {subtask} failed: {reason}")
+        delay_s, refusal = self._ask(said)
         self._tell(SubtaskFailed, reason, delay_s, subtask=subtask, attempt=attempt)
         self._down[subtask] = now_s
         if delay_s is None:
-            self._give_up(f"subtask {subtask} failed: {reason}")
+            self._master.job.lifecycle.give_up(refusal + frames)
             return
         self._master.report.regional_restarts += 1
         restart = self._master.job.attempt[place].restart
@@ -95,19 +120,21 @@ class Failover:
     def go_on_without(self, subtask: int, reason: str) -> None:
         """Ask the strategy whether to go on waiting for a process that has not come."""
         self._master.note_failure(subtask, None, reason)
-        delay_s = self._strategy.next_delay_s(self._master.queue.now_s)
+        said, frames = split_frames(f"no process of subtask {subtask} has come: {reason}")
+        delay_s, refusal = self._ask(said)
         if delay_s is None:
-            self._give_up(f"no process of subtask {subtask} has come: {reason}")
+            self._master.job.lifecycle.give_up(refusal + frames)
         else:
             self._master.warn(f"{reason}. The job waits for it; the restart strategy allows that")
 
     def restart_all(self, restarts: int, reason: str) -> None:
         self._master.note_failure(None, None, reason)
-        delay_s = self._strategy.next_delay_s(self._master.queue.now_s)
+        said, frames = split_frames(f"the job failed: {reason}")
+        delay_s, refusal = self._ask(said)
         self._tell(JobRestarts, reason, delay_s)
         self.await_all()
         if delay_s is None:
-            self._give_up(f"the job failed: {reason}")
+            self._master.job.lifecycle.give_up(refusal + frames)
             return
         self._master.report.global_restarts += 1
         self._master.queue.post_later(delay_s, self._master.job.lifecycle.backed_off, restarts)
@@ -119,7 +146,7 @@ class Failover:
         is_new = frames not in self._told
         if frames:
             self._told.add(frames)
-        left = self._strategy.restarts_left if isinstance(self._strategy, CountsRestarts) else None
+        left = self._restarts_left()
         self._master.observers.tell(
             kind,
             reason=shortened(reason),
@@ -129,16 +156,31 @@ class Failover:
             **values,
         )
 
-    def _give_up(self, cause: str) -> None:
-        said, frames = split_frames(cause)
-        reason = f"{said}; the restart strategy allows no further attempt{frames}"
-        self._master.queue.post(self._master.job.lifecycle.give_up, reason)
+    def _restarts_left(self) -> int | None:
+        if not isinstance(self._strategy, CountsRestarts):
+            return None
+        try:
+            return self._strategy.restarts_left
+        except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
+            let_pass(error)
+            self._master.note_warning(self._refused("restarts_left", quoted(error)))
+            return None
 
     def finish(self, place: int, identity: int) -> None:
         self._master.tasks.finish(place, identity)
 
     def ending(self, reason: str) -> None:
         self._master.note_cause(reason)
+        limit_s = self._master.configuration.end_timeout_s
+        self._master.queue.post_later(
+            limit_s,
+            self._master.job.lifecycle.expire_end,
+            f"the job ends, and its store has not answered for {limit_s:g} s (end_timeout_s)",
+        )
 
     def ended(self, outcome: str, checkpoint: int) -> None:
         self._master.end(outcome, checkpoint)
+
+
+def _is_delay(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < math.inf

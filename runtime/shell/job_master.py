@@ -34,7 +34,7 @@ from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.savepoints import Savepoint
 from epochgate.runtime.shell.batch_snapshots import BatchSnapshots
 from epochgate.runtime.shell.blocking_work import BlockingWork, Post
-from epochgate.runtime.shell.checkpoints import Checkpoints
+from epochgate.runtime.shell.checkpoints import STORE_LANE, Checkpoints
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.commits import Commits
 from epochgate.runtime.shell.concurrent_attempts import ConcurrentTasks, NoCheckpointAmongAttempts
@@ -89,6 +89,9 @@ class JobMaster:
         self.report = JobReport()
         self.result: Future[JobResult] = Future()
         self._cause: str | None = None
+        self._is_closed = False
+        self.is_end_wanted = False
+        """The job was canceled, and may not have heard of it."""
         restored = store.latest()
         if restored is not None:
             restored = fitted(restored, configuration)
@@ -200,6 +203,7 @@ class JobMaster:
 
     def cancel(self, reason: str = "it was canceled") -> None:
         """End now, without another checkpoint."""
+        self.is_end_wanted = True
         self.queue.post(self.job.lifecycle.cancel, reason)
 
     def fail(self, reason: str) -> None:
@@ -284,19 +288,33 @@ class JobMaster:
 
     def close(self) -> None:
         """Release transport, committer, store and threads; after the end, or to abandon the job."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.queue.wake = self._refuse_late
         self._refuse_late()
         self.coordinators.lose_all("the job is over")
+        self.blocking.close_by(self.configuration.end_timeout_s)
         with ExitStack() as closing:  # the last first, and each whatever another raises
             if self.journal is not None:
                 closing.callback(self.journal.close)
-            closing.callback(self.store.close)
             closing.callback(self.observers.close)
             closing.callback(self.savepoints.close)
-            closing.callback(self.blocking.close)
+            closing.callback(self._close_store_behind_lanes)
             closing.callback(self.savepoints.finish)
             closing.callback(self.commits.close)
             closing.callback(self.transport.close)
+
+    def _close_store_behind_lanes(self) -> None:
+        """A store whose save goes on keeps what it has locked, until the process ends."""
+        left_behind = self.blocking.close()
+        if STORE_LANE not in left_behind:
+            self.store.close()
+            return
+        self.note_warning(
+            f"a save that does not end is left behind, and {self.store.path or 'its store'} stays "
+            f"locked until this process ends; the next start reads what is stored there"
+        )
 
     def _refuse_late(self) -> None:
         """No events are processed any more: callers that wait for one of them must be told."""

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from epochgate.runtime.api.job_events import JobEvent, JobListener
+from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.reports import JobReport
 
 _log = logging.getLogger(__name__)
@@ -40,7 +41,8 @@ class Guarded(JobListener):
     def _call(self, call: Callable[[], None]) -> None:
         try:
             call()
-        except Exception:  # noqa: BLE001  # it may be the user's code, which may raise anything
+        except BaseException as error:  # noqa: BLE001  # it may be the user's code
+            let_pass(error)
             # Once, so that a listener that always raises does not fill the log.
             if not self._has_raised:
                 self._has_raised = True

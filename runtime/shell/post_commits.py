@@ -9,10 +9,12 @@ committables of a debt stay with those of the ledger, in `Commits`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from epochgate.runtime.api.committer import Committables
+from epochgate.runtime.api.raised import described
 from epochgate.runtime.api.reports import shortened
+from epochgate.runtime.shell.patience import Wait
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -47,10 +49,9 @@ class PostCommits:
         )
 
     def stalled(self, checkpoint: int, reason: str) -> None:
-        tries = self._master.configuration.commit_retries_max + 1
         self._master.warn(
-            f"the work after the commit of checkpoint {checkpoint} has failed in the last of "
-            f"{tries} tries, and is left to the next commit or the next start: {shortened(reason)}"
+            f"the work after the commit of checkpoint {checkpoint} is tried no more, and left to "
+            f"the next commit or the next start: {shortened(reason)}"
         )
 
     def release(self, checkpoint: int) -> None:
@@ -60,21 +61,28 @@ class PostCommits:
         after_commit = self._after_commit
         assert after_commit is not None, "a job without work after its commits has no debts"
         committables = self._master.commits.committables_of(checkpoint)
-        self._master.blocking.submit(
+        wait = Wait(
+            self._master,
             LANE,
-            lambda: after_commit(checkpoint, committables),
-            lambda _, error: self._done(checkpoint, tries, error),
-            is_guest=True,
+            f"the work after the commit of checkpoint {checkpoint}",
+            "commit_timeout_s",
+            lambda reason: self._master.job.post_commit.expire(checkpoint, tries, reason),
         )
+
+        def done(_: Any, error: BaseException | None) -> None:
+            wait.end()
+            self._done(checkpoint, tries, error)
+
+        self._master.blocking.submit(LANE, lambda: after_commit(checkpoint, committables), done)
 
     def _done(self, checkpoint: int, tries: int, error: BaseException | None) -> None:
         machine = self._master.job.post_commit
         if error is None:
-            machine.done()
+            machine.done(checkpoint, tries)
             return
-        reason = f"{type(error).__name__}: {error}"
+        reason = described(error)
         self._master.warn(
             f"the work after the commit of checkpoint {checkpoint} has failed in try {tries + 1}: "
             f"{shortened(reason)}"
         )
-        machine.failed(reason)
+        machine.failed(checkpoint, tries, reason)

@@ -25,10 +25,13 @@ class JobLoop:
     def __init__(self, master: JobMaster) -> None:
         self.master = master
         self._alarm = threading.Event()
+        self._is_closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="epochgate-queue", daemon=True)
         self._watchdog = Watchdog(
             master.coordinators.watch,
             call_warn_s=master.configuration.coordinator_call_warn_s,
+            call_limit_s=self._call_limit_s,
+            abandon=self._abandon,
             operator_ids=master.configuration.operator_ids,
             warn=master.warn,
             post=master.queue.post,
@@ -47,19 +50,33 @@ class JobLoop:
             result = self.master.result.result(timeout_s)
         except TimeoutError:
             raise TimeoutError(f"the job has not ended within {timeout_s:g} s") from None
-        self._thread.join()
+        self._is_closed.wait()
         return result
+
+    def _call_limit_s(self) -> tuple[float, str]:
+        """The seconds that a coordinator's call may take now, and the option that says so."""
+        configuration = self.master.configuration
+        if self.master.is_end_wanted:
+            return configuration.end_timeout_s, "end_timeout_s"
+        return configuration.coordinator_call_timeout_s, "coordinator_call_timeout_s"
+
+    def _abandon(self, reason: str) -> None:
+        """End the job beside the queue's thread, which user code holds and nothing can stop."""
+        self._end("canceled" if self.master.is_end_wanted else "failed", reason)
+        self.master.close()
+        self._is_closed.set()
 
     def _run(self) -> None:
         try:
             while not self.master.is_over:
                 self._burst()
-        except Exception as error:  # after any error: no caller may wait for this job for ever
+        except BaseException as error:  # after any error: no caller may wait for this job for ever
             logger.exception("the job's queue has stopped")
             self._crash(error)
         finally:
             self._watchdog.stop()
-            self.master.close()
+            self.master.close()  # does nothing where the watchdog has closed it
+            self._is_closed.set()
 
     def _burst(self) -> None:
         queue, transport = self.master.queue, self.master.transport
@@ -82,12 +99,14 @@ class JobLoop:
         queue.wake = None
         self._alarm.clear()
 
-    def _crash(self, error: Exception) -> None:
+    def _crash(self, error: BaseException) -> None:
         detail = "".join(traceback.format_exception(error, limit=-8))
-        reason = f"epochgate itself has failed; please report this: {error!r}\n{detail}"
+        self._end("failed", f"epochgate itself has failed; please report this: {error!r}\n{detail}")
+
+    def _end(self, state: str, reason: str) -> None:
         master = self.master
         master.forget_requests(reason)
         if not master.is_over:
             latest = master.checkpoints.latest
             completed = 0 if latest is None else latest.checkpoint_id
-            master.settle("failed", reason, completed)
+            master.settle(state, reason, completed)

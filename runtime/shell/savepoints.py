@@ -16,6 +16,7 @@ from epochgate.errors import UsageError
 from epochgate.runtime.api.job_events import SavepointWritten
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.savepoints import Savepoint, default_place, write_savepoint
+from epochgate.runtime.shell.checkpoints import STORE_LANE
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
 from epochgate.runtime.store import CompletedCheckpoint
@@ -61,7 +62,7 @@ class Savepoints:
             return
         where = place or default_place(self._master.store.path, latest.checkpoint_id)
         self._master.blocking.submit(
-            "store", lambda: self._write(where, latest, wanted), partial(self._written, wanted)
+            STORE_LANE, lambda: self._write(where, latest, wanted), partial(self._written, wanted)
         )
 
     def _write(
@@ -96,7 +97,8 @@ class Savepoints:
     def finish(self) -> None:
         """Wait for what is being written; the job has ended."""
         if self._open:
-            self._master.blocking.run("store", lambda: None)
+            limit_s = self._master.configuration.end_timeout_s
+            self._master.blocking.run(STORE_LANE, lambda: None, limit_s)
 
     def close(self) -> None:
         """Nothing is written any more."""

@@ -2,8 +2,9 @@
 
 Decides that a call of a coordinator takes too long, and says so while it still runs, with the stack
 of the queue's thread, in the job's warnings and the log; the call itself goes on, since a thread
-cannot be stopped. Passes on to the queue what may not be posted where it is found out, the end of a
-snapshot future that was dropped within the garbage collector.
+cannot be stopped. A call that exceeds its limit ends the job from here: no row can, while user code
+holds the thread that runs them. Passes on to the queue what may not be posted where it is found
+out, the end of a snapshot future that was dropped within the garbage collector.
 
 The queue's thread notes each call in `CallWatch`; the thread "epochgate-watchdog" looks at it a few
 times within the time that a call may take, so a call is named once it has taken a quarter more. In
@@ -13,6 +14,7 @@ simulation there is no such thread, and no call takes time.
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import sys
 import threading
@@ -23,6 +25,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 LOOKS_PER_LIMIT: Final = 4
+LOOK_EVERY_MAX_S: Final = 1.0
+"""A job that is canceled is looked at by another limit within this time."""
 WARNINGS_PER_METHOD_MAX: Final = 10
 _log = logging.getLogger(__name__)
 
@@ -54,6 +58,8 @@ class Watchdog:
         watch: CallWatch,
         *,
         call_warn_s: float | None,
+        call_limit_s: Callable[[], tuple[float, str]],
+        abandon: Callable[[str], None],
         operator_ids: list[str],
         warn: Callable[[str], None],
         post: Callable[..., None],
@@ -61,6 +67,8 @@ class Watchdog:
     ) -> None:
         self._watch, self._call_warn_s, self._operator_ids = watch, call_warn_s, operator_ids
         self._warn, self._post, self._clock_s = warn, post, clock_s
+        self._call_limit_s, self._abandon = call_limit_s, abandon
+        self._has_abandoned = False
         self._named: tuple[float, int, Callable[..., Any]] | None = None
         self._counts: Counter[tuple[str, str]] = Counter()
         # Its `put` is the one that may be called within the garbage collector.
@@ -85,11 +93,12 @@ class Watchdog:
     def look(self) -> None:
         """Name the call under way if it takes too long and was not named."""
         running = self._watch.running
-        if running is None or running is self._named or self._call_warn_s is None:
+        if running is None or self._has_abandoned:
             return
         since_s, coordinator, call = running
         seconds = self._clock_s() - since_s
-        if seconds < self._call_warn_s:
+        self._insist_on_limit(seconds, coordinator, call)
+        if running is self._named or self._call_warn_s is None or seconds < self._call_warn_s:
             return
         self._named = running
         operator_id, method = self._operator_ids[coordinator], _name(call)
@@ -107,14 +116,26 @@ class Watchdog:
         self._warn(f"{text}. It is at:\n{self._stack()}".rstrip())
         _log.warning("%s", text)
 
+    def _insist_on_limit(self, seconds: float, coordinator: int, call: Callable[..., Any]) -> None:
+        limit_s, option = self._call_limit_s()
+        if seconds < limit_s:
+            return
+        self._has_abandoned = True
+        self._abandon(
+            f"coordinator {self._operator_ids[coordinator]!r} has been in {_name(call)} for "
+            f"{seconds:.3g} s, and {option} is {limit_s:g}. The job is given up, and its thread "
+            f"left behind. It is at:\n{self._stack()}".rstrip()
+        )
+
     def _stack(self) -> str:
         identity = None if self._watched is None else self._watched.ident
         frame = None if identity is None else sys._current_frames().get(identity)
         return "" if frame is None else "".join(traceback.format_stack(frame, limit=8))
 
     def _run(self) -> None:
-        interval_s = None if self._call_warn_s is None else self._call_warn_s / LOOKS_PER_LIMIT
         while True:
+            shortest_s = min(self._call_limit_s()[0], self._call_warn_s or math.inf)
+            interval_s = min(shortest_s / LOOKS_PER_LIMIT, LOOK_EVERY_MAX_S)
             try:
                 relayed = self._relayed.get(timeout=interval_s)
             except queue.Empty:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from epochgate.runtime.api.raised import RaisedByTest
 from epochgate.runtime.filesystem import (
     AnyPath,
     ComposedOperations,
@@ -24,7 +25,7 @@ from epochgate.runtime.filesystem import (
 )
 
 
-class SimulatedCrash(BaseException):
+class SimulatedCrash(RaisedByTest):
     """The process of this file system died; a `BaseException`, so that no handler revives it."""
 
 

@@ -50,7 +50,7 @@ class Script:
     and operators, and all starts of a job. Raises ValueError for an error at a place that is none.
     """
 
-    errors: dict[str, list[Exception]] = field(default_factory=dict)
+    errors: dict[str, list[BaseException]] = field(default_factory=dict)
     """Place -> what is raised there, one error for each call; what was raised is taken off."""
     is_completing: bool = True
     """Whether coordinators complete their checkpoints at once; otherwise `complete` does."""
@@ -89,7 +89,7 @@ class Script:
         _check(place)
         return [told for where, told in self.record if where == place]
 
-    def raise_at(self, place: str, *errors: Exception) -> None:
+    def raise_at(self, place: str, *errors: BaseException) -> None:
         """Let the next calls at `place` raise `errors`, one each; ValueError for no place."""
         _check(place)
         self.errors.setdefault(place, []).extend(errors)

@@ -133,6 +133,7 @@ class World(SenderPort, SnapshotPort, SurroundingsPort):
         self._let_answers_take_effect()
         self.coordinator.state = state
         fire(self.holder.reset, checkpoint)
+        fire(self.holder.restored)
         for subtask in range(len(self.stages)):
             self._renew(subtask)
 

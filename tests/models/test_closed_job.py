@@ -19,6 +19,7 @@ from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.holder import RESTORING, STARTING
 
 SMALL = "python"
 """The engine for spaces that are searched before machine code would be made;
@@ -78,6 +79,17 @@ class DirectReceipts(Holder):
         self.system.gateway[self.coordinator, subtask].put_on_wire(attempt, receipt)
 
 
+class HeedlessHolder(Holder):
+    """Starts a coordinator whose restore has failed."""
+
+    ROWS = tuple(
+        replace(row, source=RESTORING, dest=STARTING, after="call_start")
+        if row.trigger == "restore_failed" and row.after == "fail_globally"
+        else row
+        for row in Holder.ROWS
+    )
+
+
 class AbandoningLifecycle(JobLifecycle):
     """Forgets the subtasks that had to wait for the store before they restart."""
 
@@ -108,6 +120,10 @@ class WithDirectReceipts(TalkingJob):
     holder: list[Holder] = machines(DirectReceipts)
 
 
+class WithHeedlessHolder(ResumingJob):
+    holder: list[Holder] = machines(HeedlessHolder)
+
+
 class WithAbandoningLifecycle(LiveJob):
     lifecycle: JobLifecycle = machines(AbandoningLifecycle)
 
@@ -136,9 +152,9 @@ def test_the_invariants_hold_on_every_interleaving(
     ("system", "states", "transitions"),
     [
         (ClosedJob, 26_828, 181_335),
-        (EndingJob, 31_630, 171_775),
-        (ResumingJob, 2_670, 11_908),
-        (TalkingJob, 32_180, 185_347),
+        (EndingJob, 37_078, 204_321),
+        (ResumingJob, 11_201, 55_011),
+        (TalkingJob, 33_973, 195_859),
         (LiveJob, 11_052, 66_956),
         (AskedJob, 30_230, 115_141),
     ],
@@ -154,7 +170,7 @@ def test_at_its_own_bounds_everything_that_can_happen_does(
 def test_a_job_without_work_after_its_commits_ends_alike() -> None:
     result = searched(EndingJob, None, after_commit=0)
     assert result.counterexample is None
-    assert (result.states, result.transitions) == (19_261, 100_400)
+    assert (result.states, result.transitions) == (22_877, 120_949)
 
 
 def test_every_row_of_the_machines_that_run_is_taken_somewhere_or_excused() -> None:
@@ -165,6 +181,7 @@ def test_every_row_of_the_machines_that_run_is_taken_somewhere_or_excused() -> N
         *searched(TalkingJob, None).coverage,
         *searched(LiveJob, SMALL, subtasks=1).coverage,
         *searched(ResumingJob, None).coverage,
+        *searched(ResumingJob, None, coordinators=2, wanted=1).coverage,
     ]
     known = {_named(row) for row in rows}
     rows += searched(EndingJob, None, subtasks=2, F=0).coverage
@@ -186,6 +203,7 @@ BROKEN: tuple[tuple[type[ClosedJob], dict[str, int], str, int], ...] = (
     (WithGullibleCheckpoint, {"subtasks": 1}, "hear_again has to change nothing", 9),
     (WithHastySnapshot, {"subtasks": 1}, "refuses 'confirm'", 8),
     (WithDirectReceipts, {"F": 0}, "I7", 14),
+    (WithHeedlessHolder, {}, "begins with its state in the last completed checkpoint", 2),
     (WithAbandoningLifecycle, {"subtasks": 1}, "I6", 12),
 )
 

@@ -266,7 +266,7 @@ def test_a_job_with_a_completed_checkpoint_begins_from_that_and_not_from_the_sna
 
 
 def test_a_coordinator_that_cannot_go_back_to_one_is_rebuilt_and_goes_back_to_it() -> None:
-    errors: dict[str, list[Exception]] = {"op.reset_to_checkpoint": [OSError("no such table")]}
+    errors: dict[str, list[BaseException]] = {"op.reset_to_checkpoint": [OSError("no such table")]}
     script, clock = Script(errors, state=b"state"), VirtualClock()
     master = JobMaster(
         JobConfiguration(

@@ -364,7 +364,7 @@ class HastyJob(ConcurrentJob):
 
 def test_a_job_that_resets_a_subtask_too_early_is_seen() -> None:
     seen = set()
-    for seed in range(20):
+    for seed in range(60):
         run, choice = Run(machines=HastyJob), random.Random(seed)
         for _ in range(400):
             if not run.job.is_over and not run.account.wrong:

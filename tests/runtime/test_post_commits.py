@@ -122,8 +122,10 @@ def test_work_that_fails_is_tried_again_after_longer_and_longer_pauses_and_ends_
     assert job.clock.now_s() == 3.0, "1 s, and then twice as long"
     assert not job.is_over
     said = "the work after the commit of checkpoint 1 has failed in try"
-    reason = "ValueError: no mail server"
-    assert job.master.report.warnings == [f"{said} 1: {reason}", f"{said} 2: {reason}"]
+    reason = "ValueError: no mail server\n  File "
+    first, second = job.master.report.warnings
+    assert first.startswith(f"{said} 1: {reason}")
+    assert second.startswith(f"{said} 2: {reason}")
 
 
 def test_work_that_has_failed_in_every_try_waits_for_the_next_commit_and_goes_first_then() -> None:
@@ -133,9 +135,9 @@ def test_work_that_has_failed_in_every_try_waits_for_the_next_commit_and_goes_fi
     checkpointed(job)
     job.settle()
     assert outside.worked == []
-    assert job.master.report.warnings[-1] == (
-        "the work after the commit of checkpoint 1 has failed in the last of 3 tries, and is left "
-        "to the next commit or the next start: ValueError: full"
+    assert job.master.report.warnings[-1].startswith(
+        "the work after the commit of checkpoint 1 is tried no more, and left to the next commit "
+        "or the next start: ValueError: full\n"
     )
     checkpointed(job)
     assert outside.worked == [(1, ROW), (2, ROW)]

@@ -30,11 +30,18 @@ class Clock:
         return self.now_s
 
 
-def watched(clock: Clock, warn: Callable[[str], None]) -> tuple[CallWatch, Watchdog]:
+def watched(
+    clock: Clock,
+    warn: Callable[[str], None],
+    limit_s: float = 600.0,
+    abandon: Callable[[str], None] = lambda reason: None,
+) -> tuple[CallWatch, Watchdog]:
     watch = CallWatch(clock)
     dog = Watchdog(
         watch,
         call_warn_s=2.0,
+        call_limit_s=lambda: (limit_s, "coordinator_call_timeout_s"),
+        abandon=abandon,
         operator_ids=["source", "sink"],
         warn=warn,
         post=lambda *_: None,
@@ -80,6 +87,21 @@ def test_a_method_that_always_blocks_does_not_fill_the_report() -> None:
         watch.leave()
     assert len(warnings) == 10
     assert "further warnings about this method are left out" in warnings[-1]
+
+
+def test_a_call_that_exceeds_its_limit_is_given_up_once() -> None:
+    clock, reasons = Clock(), list[str]()
+    watch, dog = watched(clock, lambda text: None, 10.0, reasons.append)
+    watch.enter(0, Script().at)
+    clock.now_s = 9.9
+    dog.look()
+    assert reasons == []
+    clock.now_s = 10.5
+    dog.look()
+    dog.look()
+    assert len(reasons) == 1
+    assert "coordinator 'source' has been in Script.at for 10.5 s" in reasons[0]
+    assert "coordinator_call_timeout_s is 10" in reasons[0]
 
 
 class Live:
@@ -256,14 +278,14 @@ def test_lanes_of_work_run_beside_each_other_and_end_with_the_job() -> None:
 def test_work_that_never_ends_does_not_hold_the_job() -> None:
     lane_ends = threading.Event()
     work = ThreadedWork(lambda *_: None)
-    work.guest_patience_s = 0.01
     begun = threading.Event()
 
     def hang() -> None:
         begun.set()
         lane_ends.wait(10)
 
-    work.submit("coordinator-op", hang, lambda *_: None, is_guest=True)
+    work.submit("coordinator-op", hang, lambda *_: None)
     assert begun.wait(10)
-    work.close()
+    work.close_by(0.01)
+    assert work.close() == ["coordinator-op"]
     lane_ends.set()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import Committables
-from epochgate.runtime.shell.checkpoints import Checkpoints
+from epochgate.runtime.shell.checkpoints import Answer, Checkpoints
 from epochgate.runtime.shell.coordinators import RAISED, Coordinators
 from epochgate.runtime.store import CompletedCheckpoint, StoredInfo
 from tests.worlds.planted import leaky_fence as leaky_fence
@@ -33,10 +33,10 @@ def empty_not_stored(patch: pytest.MonkeyPatch) -> None:
     """A checkpoint without committables is acknowledged and not stored."""
     save = Checkpoints._check_and_save
 
-    def check_and_save(self: Checkpoints, whole: CompletedCheckpoint) -> StoredInfo:
+    def check_and_save(self: Checkpoints, whole: CompletedCheckpoint) -> Answer:
         if whole.committables:
             return save(self, whole)
-        return StoredInfo("", 0, 0.0)
+        return Answer("stored", stored=StoredInfo("", 0, 0.0))
 
     patch.setattr(Checkpoints, "_check_and_save", check_and_save)
 

@@ -13,7 +13,7 @@ from epochgate.fsm import STAY, Bool, Int, Opaque, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.closed.surroundings.driver import Launch
 from epochgate.models.closed.surroundings.user import User
-from epochgate.models.holder import BROKEN, STARTED
+from epochgate.models.holder import BROKEN, RESETTING
 
 if TYPE_CHECKING:
     from epochgate.models.closed.asked import AskedJob
@@ -156,15 +156,17 @@ class AskedUser(User):
         self.is_from_batch = False
         self.starting = 1
 
-    def rebuild(self) -> None:
+    def begin_again(self) -> None:
         self.starting = 0
         self.is_failing = False
         self.is_whole = False
+        self.is_restored = False
+        self.is_from_batch = False
         self.is_owed_an_end = False
         for s in range(self.system.subtasks):
             self.system.sender[self.coordinator, s].failed()
 
-    def reset_to(self, checkpoint: int) -> None:
+    def begin_from(self, checkpoint: int) -> None:
         assert checkpoint > 0 or not self.system.holder[self.coordinator].has_batch_snapshot, (
             "a coordinator goes back to the snapshot that its job was given"
         )
@@ -177,9 +179,10 @@ class AskedUser(User):
         )
         self.is_from_batch = not self.is_in_use()
         self.go_back()
+        self.answer_restore()
 
     def go_back(self) -> None:
-        if self.system.holder[self.coordinator].state == STARTED:
+        if self.system.holder[self.coordinator].state == RESETTING:
             assert not self.system.holder[self.coordinator].has_failed, (
                 "a coordinator that is restored may fail the job again"
             )

@@ -120,6 +120,7 @@ class SlowSink(Environment):
     """The one up to which it has committed."""
     working: int = Int("checkpoints")
     """The checkpoint whose work after the commit is under way; 0 for none."""
+    work_tries: int = Int("commit_retries")
     worked: int = Int("checkpoints")
     """The one up to which that is done."""
     is_stalled: bool = Bool()
@@ -127,8 +128,10 @@ class SlowSink(Environment):
     finish: Trigger
     put_off: Trigger
     refuse: Trigger
+    hang: Trigger
     finish_work: Trigger
     fail_work: Trigger
+    hang_in_work: Trigger
 
     # fmt: off
     ROWS = (
@@ -138,10 +141,14 @@ class SlowSink(Environment):
             "spend_failure, report_later",   "it cannot commit now"),
         Row("refuse",  "ready", STAY, "is_committing and may_fail",
             "spend_failure, report_refused", "it never will"),
+        Row("hang",    "ready", STAY, "is_committing and may_fail",
+            "spend_failure, report_commit_hangs", "it does not answer within the limit"),
         Row("finish_work", "ready", STAY, "is_working",
             "report_worked",                 "the work after the commit returns"),
         Row("fail_work",   "ready", STAY, "is_working and may_fail",
             "spend_failure, report_failed",  "the work after the commit raises"),
+        Row("hang_in_work", "ready", STAY, "is_working and may_fail",
+            "spend_failure, report_work_hangs", "the work after the commit does not end within the limit"),
     )
     # fmt: on
 
@@ -177,11 +184,22 @@ class SlowSink(Environment):
         self.worked = self.working
         self.working = 0
         self.is_stalled = False
-        self.system.post_commit.done()
+        self.system.post_commit.done(self.worked, self.work_tries)
 
     def report_failed(self) -> None:
+        checkpoint = self.working
         self.working = 0
-        self.system.post_commit.failed("the work has failed")
+        self.system.post_commit.failed(checkpoint, self.work_tries, "the work has failed")
+
+    def report_commit_hangs(self) -> None:
+        checkpoint = self.asked
+        self.asked = 0
+        self.system.committer.expire(checkpoint, self.tries, "the sink does not answer")
+
+    def report_work_hangs(self) -> None:
+        checkpoint = self.working
+        self.working = 0
+        self.system.post_commit.expire(checkpoint, self.work_tries, "the work does not end")
 
     # port `sink` of the committer
 
@@ -211,6 +229,7 @@ class SlowSink(Environment):
     def work(self, checkpoint: int, tries: int) -> None:
         assert checkpoint <= self.visible, "the work begins once the checkpoint is visible"
         self.working = checkpoint
+        self.work_tries = tries
         if self.system.slow_commits == 0:
             self.report_worked()
 
@@ -239,16 +258,29 @@ class Restarter(Environment):
     """The least number of a subtask's next attempt; 0 if no restart was asked for before it."""
     knows_cause: bool = Bool()
     """It was told why the job ends, and not yet that it has."""
+    is_end_limited: bool = Bool()
+    """The limit of the job's end has not passed."""
     knows_end: bool = Bool()
     """It was told that the job has ended."""
 
     back_off: Trigger
+    expire_end: Trigger
 
     # fmt: off
     ROWS = (
-        Row("back_off", "ready", STAY, "is_backing_off", "report", "the delay is over"),
+        Row("back_off",   "ready", STAY, "is_backing_off",
+            "report",     "the delay is over"),
+        Row("expire_end", "ready", STAY, "is_ending",
+            "report_end", "the job has not ended within its limit"),
     )
     # fmt: on
+
+    def is_ending(self) -> bool:
+        return self.is_end_limited
+
+    def report_end(self) -> None:
+        self.is_end_limited = False
+        self.system.lifecycle.expire_end("the store has not answered")
 
     def is_backing_off(self) -> bool:
         return self.restarts > 0
@@ -278,12 +310,14 @@ class Restarter(Environment):
 
     def ending(self, reason: int) -> None:
         self.knows_cause = True
+        self.is_end_limited = True
 
     def ended(self, outcome: int, checkpoint: int) -> None:
         assert self.knows_cause or self.system.lifecycle.state != JOB_FAILED, (
             "a job that fails has told why"
         )
         self.knows_cause = False
+        self.is_end_limited = False
         self.knows_end = True
 
 

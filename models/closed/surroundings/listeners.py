@@ -72,8 +72,11 @@ class Coordinator(Unasked):
     def unfit(self) -> None:
         """The coordinator fails the job only while the job runs, so it is never unfit to start."""
 
-    def rebuild(self) -> None:
-        pass
+    def rebuild(self, checkpoint: int) -> None:
+        """No coordinator fails to start or to be restored, so none is rebuilt."""
+
+    def rebuild_from_batch_snapshot(self) -> None:
+        """The job was given no snapshot without a checkpoint."""
 
     def close(self) -> None:
         pass
@@ -83,6 +86,7 @@ class Coordinator(Unasked):
             assert not self.is_ready[s], "everything goes back once all attempts are gone"
         for v in range(self.system.vertices):
             self.is_reset_due[v] = False
+        self.system.holder[self.coordinator].restored()
 
     def reset_to_batch_snapshot(self) -> None:
         """The job was given no snapshot without a checkpoint."""

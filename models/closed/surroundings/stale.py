@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from epochgate.fsm import STAY, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.attempt import FINISHED, RUNNING
+from epochgate.models.checkpoint import UNKNOWN
 from epochgate.models.holder import BROKEN, CLOSED
 from epochgate.models.snapshot import ASKED
 from epochgate.models.task import (
@@ -37,7 +38,8 @@ class Stale(Environment):
     # fmt: off
     ROWS = (
         Row("arrive", "around", STAY, None,
-            "fire_timers, complete_futures, repeat_calls, repeat_events, tell_the_dead", "it comes late, or again"),
+            "fire_timers, expire_saves, complete_futures, repeat_calls, repeat_events, tell_the_dead",
+            "it comes late, or again"),
     )
     # fmt: on
 
@@ -69,6 +71,16 @@ class Stale(Environment):
         if self.system.lifecycle.has_ended() and not self.system.requester.is_waiting:
             self.system.request.submit()
 
+    def expire_saves(self) -> None:
+        if self.system.checkpoint.state == UNKNOWN:
+            self.system.checkpoint.store_failed(self.system.checkpoint.number, "late")
+            self.system.checkpoint.store_unknown(self.system.checkpoint.number, "late")
+            self.system.checkpoint.refused(self.system.checkpoint.number, "late")
+        if self.system.checkpoint.number > 0:
+            self.system.checkpoint.expire_save(self.system.checkpoint.number - 1, "late")
+        if self.system.lifecycle.has_ended():
+            self.system.lifecycle.expire_end("late")
+
     def cancel(self, checkpoint: int) -> None:
         for c in range(self.system.coordinators):
             if checkpoint < self.system.snapshot[c].checkpoint:
@@ -92,6 +104,8 @@ class Stale(Environment):
             if self.system.holder[c].state == BROKEN or self.system.holder[c].state == CLOSED:
                 self.system.holder[c].started()
                 self.system.holder[c].start_failed("late", False)
+                self.system.holder[c].restored()
+                self.system.holder[c].restore_failed("late", False)
                 self.system.holder[c].handled(0, 0, 1)
         for s in range(self.system.subtasks):
             if not self.system.attempt[s].is_connected():

@@ -25,6 +25,8 @@ class Store(Environment):
 
     has_work: bool = Bool()
     """A checkpoint was given to it to store."""
+    is_late_answer_due: bool = Bool()
+    """A save that hung may answer after all."""
     is_begun: bool = Bool()
     """It was told of a checkpoint, and not what has come of it."""
     has_part: list[bool] = Array(Bool(), "subtasks")
@@ -41,6 +43,9 @@ class Store(Environment):
     fail_save: Trigger
     lose_save: Trigger
     lose_answer: Trigger
+    refuse: Trigger
+    expire_save: Trigger
+    answer_late: Trigger
     expire: Trigger
 
     # fmt: off
@@ -53,6 +58,12 @@ class Store(Environment):
             "spend_failure, report_unknown", "it is not, and the store cannot tell"),
         Row("lose_answer", "ready", STAY, "is_saving and may_fail",
             "spend_failure, report_unknown", "it is durable, and the store cannot tell"),
+        Row("refuse",      "ready", STAY, "is_saving and may_fail",
+            "spend_failure, report_refused", "the committer could never commit it"),
+        Row("expire_save", "ready", STAY, "is_saving and may_fail",
+            "spend_failure, note_late, report_overdue", "it hangs"),
+        Row("answer_late", "ready", STAY, "is_late",
+            "report_late",                   "what hung answers after all"),
         Row("expire",      "ready", STAY, "is_running and may_expire",
             "spend_timeout, report_expired", "the checkpoint takes too long"),
     )
@@ -88,6 +99,24 @@ class Store(Environment):
     def report_unknown(self) -> None:
         self.has_work = False
         self.system.checkpoint.store_unknown(self.system.checkpoint.number, "no answer has come")
+
+    def report_refused(self) -> None:
+        self.has_work = False
+        self.system.checkpoint.refused(self.system.checkpoint.number, "it cannot be committed")
+
+    def note_late(self) -> None:
+        self.is_late_answer_due = True
+
+    def report_overdue(self) -> None:
+        self.has_work = False
+        self.system.checkpoint.expire_save(self.system.checkpoint.number, "no answer has come")
+
+    def is_late(self) -> bool:
+        return self.is_late_answer_due
+
+    def report_late(self) -> None:
+        self.is_late_answer_due = False
+        self.system.checkpoint.stored(self.system.checkpoint.number)
 
     def report_expired(self) -> None:
         self.expect_failure()
@@ -172,4 +201,5 @@ class Store(Environment):
             self.system.names.rename_marks()
 
     def unknown(self, checkpoint: int, reason: int) -> None:
+        self.has_work = False
         self.forget()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Ignore, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
-from epochgate.models.closed.surroundings.commits import FINISHED
+from epochgate.models.closed.surroundings.commits import FINISHED, UP
 
 if TYPE_CHECKING:
     from epochgate.models.closed.commits import CommitJob
@@ -46,6 +46,7 @@ class Sink(Environment):
     put_off: Trigger
     refuse: Trigger
     rule_out: Trigger
+    hang: Trigger
     answer_again: Trigger
     forget: Trigger
 
@@ -65,6 +66,8 @@ class Sink(Environment):
             "spend_failure, note_answer, report_refused", "the same, for good"),
         Row("rule_out",     "committing", "ready",      "may_fail",
             "spend_failure, note_answer, report_never",   "the same, and it never will take effect, for all it knows"),
+        Row("hang",         "committing", "ready",      "may_fail",
+            "spend_failure, leave_behind, note_answer, report_overdue", "it does not answer within the limit, and goes on"),
         Row("answer_again", ANY,          STAY,         "has_answered",
             "repeat",                                     "answers to an earlier commit come too late"),
         Row("forget",       ANY,          "ready",      None,
@@ -151,6 +154,12 @@ class Sink(Environment):
     def report_refused(self) -> None:
         self.system.committer.refused(self.answered, self.answered_tries, "the sink refuses it")
 
+    def leave_behind(self) -> None:
+        self.system.zombie.inherit()
+
+    def report_overdue(self) -> None:
+        self.system.committer.expire(self.answered, self.answered_tries, "no answer has come")
+
     def report_never(self) -> None:
         self.system.committer.impossible(self.answered, self.answered_tries, "it is impossible")
 
@@ -160,6 +169,7 @@ class Sink(Environment):
         self.report_later()
         self.report_refused()
         self.report_never()
+        self.report_overdue()
 
     def lose_memory(self) -> None:
         self.batch.clear()
@@ -261,12 +271,18 @@ class Worker(Environment):
     """The work of this checkpoint's commit was done at least once."""
     number: int = Int("checkpoints")
     """Whose work is under way."""
+    tries: int = Int("commit_retries")
     has_acted: bool = Bool()
+    late: int = Int("checkpoints")
+    """Whose work has hung, and may end after all; 0 for none."""
 
     ask: Trigger
     act: Trigger
     answer: Trigger
     fail: Trigger
+    hang: Trigger
+    answer_late: Trigger
+    answer_again: Trigger
     forget: Trigger
 
     # fmt: off
@@ -279,8 +295,14 @@ class Worker(Environment):
             "report_done",                    "it returns"),
         Row("fail",   "busy",    "resting", "may_fail",
             "spend_failure, report_failed",   "it raises, before or after its effect"),
+        Row("hang",   "busy",    "resting", "may_hang",
+            "note_late, report_hangs",        "it does not end within the limit"),
+        Row("answer_late", "resting", STAY, "is_late",
+            "report_late",                    "work that hung has ended after all"),
+        Row("answer_again", ANY, STAY,    "is_driver_up",
+            "repeat",                         "answers of earlier work, and its limit, come too late"),
         Row("forget", ANY,       "resting", None,
-            "rest",                           "the driver is gone"),
+            "lose",                           "the driver is gone"),
     )
     # fmt: on
 
@@ -293,8 +315,40 @@ class Worker(Environment):
     def spend_failure(self) -> None:
         self.system.budget.failures += 1
 
-    def note(self, checkpoint: int) -> None:
+    def is_driver_up(self) -> bool:
+        return self.system.driver.state == UP
+
+    def repeat(self) -> None:
+        """Number 0 stands for each checkpoint whose work is not under way."""
+        self.system.post_commit.done(0, 0)
+        self.system.post_commit.failed(0, 0, "late")
+        self.system.post_commit.expire(0, 0, "late")
+
+    def may_hang(self) -> bool:
+        return self.system.hangs > 0 or self.may_fail()
+
+    def note_late(self) -> None:
+        if self.system.hangs == 0:
+            self.spend_failure()
+        self.late = self.number
+
+    def is_late(self) -> bool:
+        return self.late > 0
+
+    def report_hangs(self) -> None:
+        number = self.number
+        self.rest()
+        self.system.post_commit.expire(number, self.tries, "the work does not end")
+
+    def report_late(self) -> None:
+        number = self.late
+        self.late = 0
+        self.is_done[number - 1] = True
+        self.system.post_commit.done(number, 0)
+
+    def note(self, checkpoint: int, tries: int) -> None:
         self.number = checkpoint
+        self.tries = tries
 
     def do_it(self) -> None:
         assert self.system.sink.is_visible[self.number - 1], (
@@ -312,19 +366,26 @@ class Worker(Environment):
         self.number = 0
         self.has_acted = False
 
-    def report_done(self) -> None:
-        self.system.post_commit.done()
+    def lose(self) -> None:
         self.rest()
+        self.tries = 0
+        self.late = 0
+
+    def report_done(self) -> None:
+        number = self.number
+        self.rest()
+        self.system.post_commit.done(number, self.tries)
 
     def report_failed(self) -> None:
-        self.system.post_commit.failed("the work has failed")
+        number = self.number
         self.rest()
+        self.system.post_commit.failed(number, self.tries, "the work has failed")
 
     # port `worker` of the work after commits
 
     def work(self, checkpoint: int, tries: int) -> None:
         assert self.system.sink.is_held[checkpoint - 1], "the work has the committables"
-        self.ask(checkpoint)
+        self.ask(checkpoint, tries)
 
     def record(self, checkpoint: int, earlier: int) -> None:
         assert self.system.sink.is_held[earlier - 1], "the driver has the committables of a debt"

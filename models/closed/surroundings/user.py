@@ -12,7 +12,7 @@ from epochgate.fsm import STAY, Bool, Ignore, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.closed.surroundings.sends import Sends
 from epochgate.models.closed.surroundings.unasked import Unasked
-from epochgate.models.holder import STARTED
+from epochgate.models.holder import RESETTING
 
 if TYPE_CHECKING:
     from epochgate.models.closed.job import ClosedJob
@@ -77,6 +77,11 @@ class User(Unasked):
     is_closed: bool = Bool()
     is_failing: bool = Bool()
     """It has failed the job, and was neither restored nor made again since."""
+    breaks_restore: bool = Bool()
+    """Its next restore raises."""
+    breaks_for_good: bool = Bool()
+    """The error of that restore is fatal."""
+    broken: int = Int("broken_restores")
     is_restored: bool = Bool()
     """It has state, and is about to start."""
     is_owed_an_end: bool = Bool()
@@ -84,6 +89,8 @@ class User(Unasked):
 
     get_ready: Trigger
     fail_to_start: Trigger
+    break_restore: Trigger
+    break_restore_for_good: Trigger
     take_snapshot: Trigger
     fail_snapshot: Trigger
     fail_everything: Trigger
@@ -102,6 +109,11 @@ class User(Unasked):
         Row("fail_for_good",          "working", STAY, "may_fail",
             "spend_failure, give_job_up",          "it fails the job for good"),
 
+        Row("break_restore",          "working", STAY, "may_break_restore",
+            "note_break",                          "its next restore is going to raise"),
+        Row("break_restore_for_good", "working", STAY, "may_break_restore",
+            "note_break, note_for_good",           "its next restore is going to raise a fatal error"),
+
         Row("take_snapshot",          "working", STAY, "is_asked",
             "remember, succeed",                   "its future completes, perhaps late"),
         Row("fail_snapshot",          "working", STAY, "is_asked and may_fail",
@@ -115,10 +127,20 @@ class User(Unasked):
         return self.starting > 0
 
     def is_in_use(self) -> bool:
-        return self.starting > 0 or self.system.holder[self.coordinator].state == STARTED
+        return self.system.holder[self.coordinator].state == RESETTING
 
     def is_asked(self) -> bool:
         return self.asked_for > 0
+
+    def may_break_restore(self) -> bool:
+        return self.broken < self.system.broken_restores and not self.breaks_restore
+
+    def note_break(self) -> None:
+        self.broken += 1
+        self.breaks_restore = True
+
+    def note_for_good(self) -> None:
+        self.breaks_for_good = True
 
     def may_fail(self) -> bool:
         return self.system.budget.has_failures()
@@ -184,9 +206,20 @@ class User(Unasked):
     def unfit(self) -> None:
         self.system.holder[self.coordinator].start_failed("it has failed the job before", False)
 
-    def rebuild(self) -> None:
+    def rebuild(self, checkpoint: int) -> None:
+        self.begin_again()
+        if checkpoint > 0:
+            self.begin_from(checkpoint)
+        self.answer_restore()
+
+    def rebuild_from_batch_snapshot(self) -> None:
+        self.begin_again()
+        self.reset_to_batch_snapshot()
+
+    def begin_again(self) -> None:
         self.starting = 0
         self.is_failing = False
+        self.is_restored = False
         self.is_owed_an_end = False
         for s in range(self.system.subtasks):
             self.system.sender[self.coordinator, s].failed()
@@ -197,9 +230,20 @@ class User(Unasked):
 
     def reset_to(self, checkpoint: int) -> None:
         self.begin_from(checkpoint)
+        self.answer_restore()
+
+    def answer_restore(self) -> None:
+        if self.breaks_restore:
+            self.breaks_restore = False
+            self.is_restored = False
+            is_fatal = self.breaks_for_good
+            self.breaks_for_good = False
+            self.system.holder[self.coordinator].restore_failed("its restore has raised", is_fatal)
+        else:
+            self.system.holder[self.coordinator].restored()
 
     def begin_from(self, checkpoint: int) -> None:
-        if self.system.holder[self.coordinator].state == STARTED:
+        if self.system.holder[self.coordinator].state == RESETTING:
             assert not self.system.holder[self.coordinator].has_failed, (
                 "a coordinator that is restored may fail the job again"
             )
@@ -217,6 +261,7 @@ class User(Unasked):
         assert self.system.checkpoint.completed == 0, (
             "a coordinator goes back to a completed checkpoint, if there is one"
         )
+        self.answer_restore()
 
     def checkpoint(self, checkpoint: int) -> None:
         self.asked_for = checkpoint

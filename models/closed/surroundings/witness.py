@@ -68,6 +68,7 @@ class ToldUser(User):
             "an older one"
         )
         self.begin_from(checkpoint)
+        self.answer_restore()
 
 
 class ToldWire(Wire):

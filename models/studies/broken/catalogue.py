@@ -195,7 +195,7 @@ BROKEN: dict[str, Broken] = {
     "commit.work_in_the_way": Broken(
         commit.WorkInTheWay,
         "C9: checkpoints complete",
-        5,
+        6,
         "sink.answer",
     ),
     "concurrent.hasty_reset": Broken(

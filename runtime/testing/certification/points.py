@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from epochgate.runtime.api.raised import RaisedByTest
+
 HANGS_AFTER_S: Final = 60.0
 PATIENCE_S: Final = 0.5
 """After that time an actor that does not move is taken to wait for one that is paused."""
 
 
-class SimulatedDeath(BaseException):
+class SimulatedDeath(RaisedByTest):
     """An actor's process is gone; a `BaseException`, so that no handler of a sink revives it."""
 
     def __init__(self, actor: Actor) -> None:
@@ -29,7 +31,7 @@ class SimulatedDeath(BaseException):
         self.actor = actor
 
 
-class Paused(BaseException):
+class Paused(RaisedByTest):
     """An actor has stopped in the middle of a call, and may go on later."""
 
     def __init__(self, actor: Actor) -> None:
@@ -37,7 +39,7 @@ class Paused(BaseException):
         self.actor = actor
 
 
-class CallHangs(BaseException):
+class CallHangs(RaisedByTest):
     """A call of the sink does not return."""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from epochgate.runtime.api.raised import RaisedByTest
 from epochgate.runtime.api.sink import AheadOfCheckpoint
 from epochgate.runtime.store import decode_checkpoint
 from epochgate.runtime.testing.certification.case import CaseMisused, SinkCase, rows_read
@@ -67,7 +68,7 @@ class Plan:
     is_stored: bool = False
 
 
-class GuaranteeBroken(BaseException):
+class GuaranteeBroken(RaisedByTest):
     """The schedule ends here; `broken`: why."""
 
     def __init__(self, broken: Broken) -> None:

@@ -39,6 +39,8 @@ class Orders:
     """(subtask, `open` | `handle` | `snapshot` | `work`) that raises next."""
     commit: list[str] = field(default_factory=list)
     """What the next commits come to: `retry`, `retry_after` (although it was done), `refuse`."""
+    check: list[str] = field(default_factory=list)
+    """One item for each checkpoint that the committer refuses before it is stored."""
     work: list[str] = field(default_factory=list)
     """What the next work after a commit raises."""
 
@@ -273,6 +275,10 @@ class TableCommitter(Committer):
 
     def __init__(self, record: Record, orders: Orders) -> None:
         self._record, self._orders = record, orders
+
+    def check(self, committables: Committables) -> None:
+        if self._orders.check:
+            raise Poison(self._orders.check.pop(0))
 
     def commit(self, checkpoint_id: int, committables: Committables) -> None:
         order = self._orders.commit.pop(0) if self._orders.commit else "do"

@@ -18,9 +18,9 @@ from typing import Any
 import msgpack
 
 from epochgate.runtime.api.transport import Message
-from epochgate.runtime.store import CheckpointOutcomeUnknown
 from epochgate.runtime.testing.fuzzing.record import operator_id
 from epochgate.runtime.testing.playing.action import Action
+from epochgate.runtime.testing.playing.outside import OUTSIDE
 from epochgate.runtime.testing.playing.scripted import ScriptedJob
 
 
@@ -195,39 +195,6 @@ def _answer(job: ScriptedJob, coordinator: int, how: str = "succeed") -> None:
     user.answer(user.newest, how)
 
 
-def _fail_save(job: ScriptedJob) -> None:
-    job.simulated.store.fail_next_save()
-    job.run("store")
-
-
-def _save_in_doubt(is_stored: bool) -> Action:
-    def do(job: ScriptedJob) -> None:
-        error = CheckpointOutcomeUnknown("the schedule says that the outcome is unknown")
-        job.simulated.store.fail_next_save(error, is_stored=is_stored)
-        job.run("store")
-
-    return Action(
-        do, lambda job: job.is_waiting("store"), "nothing is being saved", is_failure=True
-    )
-
-
-def _expire(job: ScriptedJob) -> None:
-    job.failures += job.constants["timeouts_cost"]
-    job.fire(job.timers(job.master.checkpoints))
-
-
-def _may_expire(job: ScriptedJob) -> bool:
-    return job.failures + job.constants["timeouts_cost"] <= job.constants["F"]
-
-
-def _end(how: str) -> Action:
-    def do(job: ScriptedJob) -> None:
-        job.is_person_done = True
-        getattr(job.master, how)(*(["the schedule gives it up"] if how == "fail" else []))
-
-    return Action(do, lambda job: not job.is_person_done, "the user ends the job once")
-
-
 ACTIONS: dict[str, Action] = {
     "launch.launch": Action(_launch, lambda job: job.beginning, "the job master begins once"),
     "launch.adopt": Action(_adopt, lambda job: job.beginning, "the job master begins once"),
@@ -391,56 +358,11 @@ ACTIONS: dict[str, Action] = {
         "it can always happen",
         is_failure=True,
     ),
-    "store.finish_save": Action(
-        lambda job: job.run("store"), lambda job: job.is_waiting("store"), "nothing is being saved"
-    ),
-    "store.fail_save": Action(
-        _fail_save, lambda job: job.is_waiting("store"), "nothing is being saved", is_failure=True
-    ),
-    "store.lose_save": _save_in_doubt(is_stored=False),
-    "store.lose_answer": _save_in_doubt(is_stored=True),
-    "store.expire": Action(
-        _expire,
-        lambda job: job.timers(job.master.checkpoints) and not job.is_waiting("store"),
-        "no checkpoint is under way, or it is being saved, and its timer changes nothing",
-        bound=_may_expire,
-    ),
-    "sink.finish": Action(
-        lambda job: job.end_commit(), lambda job: job.is_committing(), "nothing is being committed"
-    ),
-    "sink.put_off": Action(
-        lambda job: job.end_commit("retry"),
-        lambda job: job.is_committing(),
-        "nothing is being committed",
-        is_failure=True,
-    ),
-    "sink.refuse": Action(
-        lambda job: job.end_commit("refuse"),
-        lambda job: job.is_committing(),
-        "nothing is being committed",
-        is_failure=True,
-    ),
-    "sink.finish_work": Action(
-        lambda job: job.end_work(), lambda job: job.is_working(), "no work is under way"
-    ),
-    "sink.fail_work": Action(
-        lambda job: job.end_work("by order of the test"),
-        lambda job: job.is_working(),
-        "no work is under way",
-        is_failure=True,
-    ),
     "backoff.elapse": Action(
         lambda job, s: job.fire(job.timers(job.job.attempt[s], "restart")),
         lambda job, s: job.timers(job.job.attempt[s], "restart"),
         "no timer runs for the subtask since a process was asked for",
     ),
-    "restarter.back_off": Action(
-        lambda job: job.fire(job.timers(job.job.lifecycle)),
-        lambda job: job.timers(job.job.lifecycle),
-        "no timer runs for the job as a whole",
-    ),
-    "person.stop": _end("stop"),
-    "person.cancel": _end("cancel"),
-    "person.give_up": _end("fail"),
+    **OUTSIDE,
 }
 """`machine.trigger` of the closed job -> what it is to the runtime."""

@@ -2,7 +2,8 @@
 
 In a step of the closed job the surroundings act, and what they say to the driver is processed to
 its end before the next step begins. In production it waits in the event queue: behind what was said
-before, in front of what is said next; and what its effects lead to waits behind both. Here the
+before, in front of what is said next; and what its effects lead to waits behind both, but for the
+answers that a port declares to be in the event. Here the
 closed job's machines have such a queue too::
 
     begin("process[0].hear")     the surroundings act, here and there; an event waits in each queue
@@ -69,6 +70,16 @@ class QueuedModel:
     def __init__(self, system: ClosedJob) -> None:
         self._system = system
         self._waiting: deque[Call] = deque()
+        self._in_event = {
+            name
+            for machine in system.MACHINES.values()
+            for field in machine.PORTS.values()
+            for message in field.port.messages()
+            if (answers := field.port.answers(message)) is not None and answers.success
+            for name in answers.all
+            if answers.is_in_event
+        }
+        """The triggers by which handlers answer before any other event."""
 
     def begin(self, machine: Machine, trigger: str) -> int:
         """Let the surroundings take their part of a step; how many events wait because of it."""
@@ -96,7 +107,7 @@ class QueuedModel:
         system.settle(only_effects=True)
         while system.outer_queue:
             fire, call = system.outer_queue.popleft()
-            if isinstance(call[0], kinds):
+            if isinstance(call[0], kinds) or fire.__name__ in self._in_event:
                 fire(*call)
                 system.settle(only_effects=True)
             else:

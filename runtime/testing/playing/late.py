@@ -49,7 +49,8 @@ class Late:
             is_old_attempt = any(
                 owner is attempt and timer.arguments < (attempt.number,) for attempt in job.attempt
             )
-            is_old_restart = owner is job.lifecycle and timer.arguments < (job.lifecycle.restarts,)
+            is_back_off = owner is job.lifecycle and timer.trigger.__name__ == "backed_off"
+            is_old_restart = is_back_off and timer.arguments < (job.lifecycle.restarts,)
             is_old_checkpoint = owner is checkpoints and timer.arguments not in under_way
             is_old_start = any(
                 owner is attempt and attempt.is_running() and timer.trigger.__name__ != "restart"

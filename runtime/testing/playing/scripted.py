@@ -12,6 +12,7 @@ nothing; they arrive together with the message behind them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,7 @@ from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.operator import FatalTaskError
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.api.transport import Message
+from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.testing.fuzzing.actors import (
     Orders,
@@ -90,6 +92,8 @@ class ScriptedJob:
         """What clients have asked each coordinator."""
         self.snapshots: dict[int, list[Future[bytes]]] = {c: [] for c in range(self.coordinators)}
         """The snapshots without checkpoints that they have asked for."""
+        self.hanging: list[Callable[[], None]] = []
+        """Saves that have exceeded their limit, and may answer after all."""
         self.late = Late(self)
 
     def _configuration(self, start: int) -> JobConfiguration:
@@ -284,6 +288,23 @@ class ScriptedJob:
     def run(self, lane: str) -> None:
         """Run the oldest work of a lane, whatever waits before it."""
         self.simulated.run_blocking(lane)
+
+    def hang(self, lane: str, retrying: object = None) -> None:
+        """The oldest work of a lane exceeds its limit; `retrying` may have put it off."""
+        for timer in self.timers(retrying):
+            timer.cancel()
+            timer.trigger(*timer.arguments)  # it makes work, and is no event of a machine
+        work = self.simulated.blocking.take(lane)
+        if lane == "store":
+            self.hanging.append(work)
+        for timer in self.master.queue.timers():
+            wait = getattr(timer.trigger, "__self__", None)
+            if isinstance(wait, Wait) and wait.lane == lane:
+                self.master.queue.post(wait.expire)
+
+    def answer_late(self) -> None:
+        """What hung answers after all."""
+        self.hanging.pop()()
 
     def settle(self) -> None:
         """Let happen what a step of the closed job includes, and look at what it came to."""

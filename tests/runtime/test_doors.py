@@ -1,0 +1,257 @@
+"""Whatever user code raises, or however long it hangs, a job ends or goes on by the rules: each
+door of the runtime to user code, with each kind of what can be raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from epochgate.runtime import Committables, Committer, JobConfiguration, JobLoop, JobMaster
+from epochgate.runtime.api.restart_strategies import FixedDelay, RestartStrategy
+from epochgate.runtime.shell.blocking_work import ThreadedWork
+from epochgate.runtime.shell.clock import MonotonicClock
+from epochgate.runtime.store import InMemoryCheckpointStore
+from epochgate.runtime.testing.scripted import ScriptedProvider
+from epochgate.runtime.testing.simulation import SimulatedJob
+from tests.runtime.scripted import Script, ScriptedCommitter, simulated
+from tests.runtime.test_loop import OneTask
+
+
+class OwnBase(BaseException):
+    """As a library may derive one for its own control flow."""
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+RAISED: tuple[type[BaseException], ...] = (
+    ValueError,
+    SystemExit,
+    KeyboardInterrupt,
+    asyncio.CancelledError,
+    GeneratorExit,
+    OwnBase,
+    Unprintable,
+)
+COORDINATOR = (
+    "start",
+    "checkpoint",
+    "execution_attempt_ready",
+    "handle_event_from_operator",
+    "notify_checkpoint_complete",
+)
+OPERATOR = ("open", "handle_event", "snapshot", "prepare_commit", "notify_checkpoint_complete")
+COMMITTER = ("committer.check", "committer.commit")
+ENDING = ("op.reset_to_checkpoint", "op.execution_attempt_failed", "op.subtask_reset")
+
+
+class Checking(ScriptedCommitter):
+    def check(self, committables: Committables) -> None:
+        self._script.at("committer.check", committables)
+
+
+def run(script: Script, **settings: Any) -> SimulatedJob:
+    """Bring a job up, let both sides speak, take a checkpoint, lose the process, and go on."""
+    job = simulated(
+        script,
+        restarts=lambda: FixedDelay(20, 1.0),
+        committer=lambda: Checking(script),
+        commit_retries_max=1,
+        **settings,
+    )
+    job.flow()
+    for turn in range(4):
+        if turn == 2:
+            script.coordinator.context.fail_job("everything goes back")
+        if not job.is_over and script.coordinator.gateways:
+            script.coordinator.send(0, "hello")
+        job.flow()
+        if not job.is_over:
+            job.master.request_checkpoint()
+        job.flow()
+        if not job.is_over and job.transport.processes:
+            job.transport.kill(max(job.transport.processes))
+        job.flow()
+        job.wait(2.0)
+        job.flow()
+    return job
+
+
+@pytest.mark.parametrize("raised", RAISED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "door",
+    [*(f"op.{m}" for m in COORDINATOR), *(f"operator.{m}" for m in OPERATOR), *COMMITTER, *ENDING],
+)
+def test_what_user_code_raises_is_told_with_its_type_and_the_job_goes_on_or_ends(
+    door: str, raised: type[BaseException]
+) -> None:
+    script = Script()
+    script.raise_at(door.replace("operator.", "op[0]."), raised("by order of the test"))
+    job = run(script)
+    job.master.cancel()
+    job.settle(until=lambda: job.is_over)
+    report = job.master.report
+    told = [f.reason for f in report.failures] + [c.reason for c in report.checkpoints]
+    told += [*report.warnings, report.failure_reason or ""]
+    assert any(raised.__name__ in text for text in told), told
+
+
+class Raising(RestartStrategy):
+    def __init__(self, method: str, error: BaseException) -> None:
+        self._method, self._error = method, error
+
+    def next_delay_s(self, now_s: float) -> float | None:
+        if self._method == "next_delay_s":
+            raise self._error
+        return 0.0
+
+    def notify_healthy(self, now_s: float) -> None:
+        if self._method == "notify_healthy":
+            raise self._error
+
+
+@pytest.mark.parametrize("raised", RAISED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("method", ["next_delay_s", "notify_healthy"])
+def test_a_restart_strategy_that_raises_ends_the_job_with_its_name(
+    method: str, raised: type[BaseException]
+) -> None:
+    job = simulated(Script(), restarts=lambda: Raising(method, raised("no")))
+    job.flow()
+    job.master.request_checkpoint()
+    job.flow()
+    if not job.is_over:
+        job.transport.kill(max(job.transport.processes))
+        job.flow()
+    assert job.result.state == "failed"
+    assert f"Raising.{method} of the restart strategy" in (job.result.reason or "")
+    assert raised.__name__ in (job.result.reason or "")
+
+
+@pytest.mark.parametrize("delay_s", [-1.0, float("nan"), float("inf"), "1"])
+def test_a_delay_that_is_none_ends_the_job(delay_s: Any) -> None:
+    class Odd(RestartStrategy):
+        def next_delay_s(self, now_s: float) -> float | None:
+            return delay_s  # type: ignore[no-any-return]  # that is the fault
+
+    job = simulated(Script(), restarts=Odd)
+    job.flow()
+    job.transport.kill(max(job.transport.processes))
+    job.flow()
+    assert job.result.state == "failed"
+    assert f"returned {delay_s!r}" in (job.result.reason or "")
+
+
+def test_a_question_that_raises_refuses_the_client_and_nothing_else() -> None:
+    class Refusing(Script):
+        @property
+        def has_batch_snapshots(self) -> bool:
+            raise KeyError("user's fault")
+
+        @has_batch_snapshots.setter
+        def has_batch_snapshots(self, value: bool) -> None: ...
+
+    job = simulated(Refusing())
+    job.flow()
+    wanted = job.master.request_batch_snapshot("op")
+    job.flow()
+    assert "KeyError" in str(wanted.exception(0))
+    assert not job.is_over
+
+
+@pytest.mark.parametrize(
+    ("lane", "option", "says"),
+    [("store", "store_timeout_s", "the save of"), ("commit", "commit_timeout_s", "the commit of")],
+)
+def test_a_store_or_commit_that_hangs_is_warned_of_and_ends_the_job_at_its_limit(
+    lane: str, option: str, says: str
+) -> None:
+    limits: dict[str, Any] = {option: 20.0}
+    job = simulated(Script(), work_warn_s=5.0, **limits)
+    job.flow()
+    job.blocking.hanging.add(lane)
+    wanted = job.master.request_checkpoint()
+    job.flow()
+    job.wait(6.0)
+    assert any(says in text and option in text for text in job.master.report.warnings)
+    job.wait(20.0)
+    job.flow()
+    assert job.result.state == "failed"
+    assert option in (job.result.reason or "")
+    assert wanted.done()
+
+
+def test_a_job_that_is_canceled_does_not_wait_for_a_store_that_hangs() -> None:
+    job = simulated(Script(), end_timeout_s=3.0)
+    job.flow()
+    job.blocking.hanging.add("store")
+    wanted = job.master.request_checkpoint()
+    job.flow()
+    job.master.cancel()
+    job.flow()
+    assert not job.is_over
+    job.wait(3.0)
+    job.flow()
+    assert job.result.state == "canceled"
+    assert "end_timeout_s" in str(wanted.exception(0))
+
+
+class Hung:
+    """A job on real threads, with user code that hangs until `go` is set."""
+
+    def __init__(self, script: Script, committer: Committer | None = None, **settings: Any) -> None:
+        provider = ScriptedProvider("op", script)
+        configuration = JobConfiguration(
+            "hung", 1, (provider,), checkpoint_interval_s=None, **settings
+        )
+        self.loop = JobLoop(
+            JobMaster(
+                configuration,
+                transport=OneTask(),
+                store=InMemoryCheckpointStore(job_id="hung"),
+                clock=MonotonicClock(),
+                blocking=ThreadedWork,
+                committer=committer,
+            )
+        )
+        self.loop.start()
+
+
+@pytest.mark.parametrize("is_canceled", [True, False])
+def test_a_coordinator_that_hangs_ends_the_job_within_its_limit(is_canceled: bool) -> None:
+    script, asked = Script(), threading.Event()
+    go = script.hang_at("op.handle_client_request")
+    limits: dict[str, Any] = {
+        "end_timeout_s": 0.3,
+        "coordinator_call_timeout_s": 60.0 if is_canceled else 0.3,
+    }
+    job = Hung(script, **limits)
+    job.loop.master.queue.post(asked.set)
+    job.loop.master.request("op", "a question")
+    assert asked.wait(10)
+    if is_canceled:
+        job.loop.master.cancel()
+    result = job.loop.join(10)
+    assert result.state == ("canceled" if is_canceled else "failed")
+    assert "coordinator 'op' has been in" in (result.reason or "")
+    assert "handle_client_request" in (result.reason or "")
+    go.set()
+
+
+@pytest.mark.parametrize("raised", RAISED, ids=lambda kind: kind.__name__)
+def test_on_the_real_queue_thread_no_error_of_a_coordinator_ends_without_a_word(
+    raised: type[BaseException],
+) -> None:
+    script = Script()
+    script.raise_at("op.start", raised("by order of the test"))
+    job = Hung(script, restart_strategy=FixedDelay(0, 0.1))
+    result = job.loop.join(10)
+    assert result.state == "failed"
+    assert raised.__name__ in (result.reason or "")
