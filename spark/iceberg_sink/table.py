@@ -215,6 +215,11 @@ class IcebergTable:
             transaction.set_properties({**properties, snapshot_property: str(new)})
             transaction.commit_transaction()
 
+    @property
+    def metadata_location(self) -> str:
+        """The file of the snapshot that was read; of a transaction's commit, once there was one."""
+        return str(self._table.metadata_location)
+
     def begin(self) -> Any:
         """A transaction of the library on the snapshot that was read, for another one to fill."""
         return self._table.transaction()
