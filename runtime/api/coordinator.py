@@ -234,9 +234,10 @@ class OperatorCoordinator(ABC):
 
         The completion is the coordinator's point in the checkpoint: events sent before it belong to
         the tasks' states, events sent after it do not. `result` may be completed later and from any
-        thread. Failing, cancelling or garbage-collecting it aborts the checkpoint; if it is never
-        completed, the checkpoint times out. Completing it after the checkpoint was aborted is a
-        no-op. `checkpoint_id` is BATCH_CHECKPOINT for a snapshot without a checkpoint.
+        thread. Failing, cancelling or garbage-collecting it aborts the checkpoint, and so does
+        completing it with anything but bytes (or None, for no state); if it is never completed, the
+        checkpoint times out. Completing it after the checkpoint was aborted is a no-op.
+        `checkpoint_id` is BATCH_CHECKPOINT for a snapshot without a checkpoint.
         """
 
     @abstractmethod

@@ -22,6 +22,7 @@ from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, with_
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
 from epochgate.runtime.store import (
+    CheckpointNotStorable,
     CheckpointOutcomeUnknown,
     CheckpointSaveFailed,
     CompletedCheckpoint,
@@ -37,6 +38,7 @@ Number: TypeAlias = int | float
 Figures: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Mapping[str, Number]]]
 OUTCOMES: tuple[tuple[type[BaseException], str, str], ...] = (
     (CheckpointSaveFailed, "store_failed", "checkpoint {} could not be stored: {}"),
+    (CheckpointNotStorable, "store_failed", "checkpoint {} could not be stored: {}"),
     (BaseException, "store_unknown", "it is unknown whether checkpoint {} is stored: {}"),
 )
 """What a save has raised -> the trigger of the checkpoint that says so, and the words for it; the
