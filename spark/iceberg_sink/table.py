@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.spark.extras import library
 from epochgate.spark.iceberg_sink.errors import (
     CatalogUnusable,
@@ -95,6 +96,9 @@ class IcebergTable:
         location = "/".join([warehouse.rstrip("/"), *namespace.split("."), last])
         schema = library("pyiceberg.schema", what="an Iceberg table", extra="iceberg").Schema()
         with self._failing():
+            if "://" not in (local := location.removeprefix(_LOCAL)):
+                # The library makes directories with the permissions of the umask.
+                LocalFileSystem().make_directory(local)
             self._catalog.create_namespace_if_not_exists(namespace)
             with contextlib.suppress(self._errors.TableAlreadyExistsError):
                 self._catalog.create_table(
