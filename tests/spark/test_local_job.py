@@ -390,14 +390,13 @@ def test_a_start_that_was_refused_releases_checkpoints_and_target(
 
 
 def test_slots_that_another_job_holds_are_waited_for_and_then_named(spark: Any) -> None:
-    with (
-        number_job(spark, 100, parallelism=3) as first,
-        number_job(spark, 100, parallelism=2, process_timeout_s=4.0) as second,
-    ):
-        result = second.handle.wait(60)
-        assert result.state == "failed"
-        assert "needs 2 task slots" in str(result.reason)
-        assert "1 of 2 subtasks" in str(result.reason)
+    with number_job(spark, 100, parallelism=3) as first:
+        first.wait_until_running()
+        with number_job(spark, 100, parallelism=2, process_timeout_s=6.0) as second:
+            result = second.handle.wait(60)
+            assert result.state == "failed"
+            assert "needs 2 task slots" in str(result.reason)
+            assert "1 of 2 subtasks" in str(result.reason)
         first.finish()
 
 

@@ -204,7 +204,7 @@ def test_a_copy_has_an_epoch_that_is_not_below_that_of_the_last_driver(tmp_path:
         store.save(dataclasses.replace(checkpoint_of(1), epoch=1))
     for _ in range(3):
         DirectoryCheckpointStore(where, job_id=JOB).close()
-    made, is_of_running_job = ask_savepoint(where, timeout_s=5)
+    made, is_of_running_job = ask_savepoint(where, timeout_s=60)
     assert not is_of_running_job
     assert read_savepoint(made.path).checkpoint.epoch == 4
 

@@ -131,7 +131,7 @@ def test_a_real_second_process_is_named_and_its_death_frees_the_directory(tmp_pa
                 _open(tmp_path)
         finally:
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
     with _open(tmp_path) as store:
         assert store.epoch == 2
         store.save(checkpoint_of(1))
@@ -158,7 +158,7 @@ def test_a_real_second_process_that_took_over_fences_this_one(tmp_path: Path) ->
                 store.save(checkpoint_of(2))
         finally:
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
     store.close()
     with _open(tmp_path) as successor:
         assert successor.latest() == checkpoint_of(1)
