@@ -32,6 +32,7 @@ def _open(directory: Path, file_system: LocalFileSystem | None = None) -> Direct
     st.recursive(
         st.none() | st.integers() | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=10,
     )
 )
 def test_no_json_is_a_claim_but_one_of_ours(value: object) -> None:
