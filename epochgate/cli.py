@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from epochgate import __version__
+from epochgate.console import printable
 from epochgate.errors import EpochgateError
 
 COMMANDS = (
@@ -104,7 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return command(arguments.command).run(arguments)
     except EpochgateError as error:
-        print(f"epochgate {arguments.command}: {error}", file=sys.stderr)
+        told = printable(str(error), keep="\n\t")
+        print(f"epochgate {arguments.command}: {told}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print(f"epochgate {arguments.command}: interrupted", file=sys.stderr)

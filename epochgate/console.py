@@ -1,16 +1,38 @@
-"""What a command shows on stderr while it works; results go to stdout with `print`, by the command.
+"""What a command shows: results as lines on stdout, and on stderr what happens while it works.
 
 Decides that progress is for people: when stderr is not a terminal, bars and live displays show
-nothing. Rich is imported at the first use, so that `epochgate --help` answers at once.
+nothing. And that text from a file or a job cannot control the terminal. Rich is imported at the
+first use, so that `epochgate --help` answers at once.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return `text` with escapes for what a terminal does not show as a character, except `keep`.
+
+    >>> print(printable("id\x1b[2J\n"))
+    id\x1b[2J\n
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode("ascii")
+        for one in text
+    )
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print each of the lines as one line on stdout, with escapes for control characters."""
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
 
 
 def console() -> Console:

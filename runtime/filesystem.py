@@ -4,7 +4,8 @@ Decides: which primitive steps a durable write, a directory's creation and a tre
 of, so that each of them can be interrupted in a test where a real crash could interrupt it.
 Leaves to others: what the files mean, and in which order the steps of a commit are taken.
 The rules are POSIX's: `rename` within one file system is atomic, a file's bytes survive a power cut
-once the file is fsynced, and its name does once its directory is.
+once the file is fsynced, and its name does once its directory is. The user of the process alone may
+read files, unless the environment (`FILE_MODE`) or the directory of a table says otherwise.
 Runs on the driver and in tasks, on whichever thread calls; nothing is shared but `flock` locks.
 """
 
@@ -19,7 +20,7 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from epochgate.errors import UsageError
 from epochgate.runtime.exchange import exchange
@@ -28,6 +29,9 @@ AnyPath = str | os.PathLike[str]
 
 TEMPORARY_SUFFIX = ".epochgate-temporary"
 """Ends the name of a file that `write_bytes_durably` has not renamed; a crash may leave some."""
+FILE_MODE = "EPOCHGATE_FILE_MODE"
+"""The variable of the environment with the permissions of new files, in octal, such as 640."""
+_PRIVATE = 0o600
 WRITEBACK_BYTES = 4 << 20
 """After so much of a new file, the device begins with it."""
 
@@ -39,6 +43,35 @@ _temporary_numbers = itertools.count()
 
 class LocksRefused(UsageError):
     """The file system has no locks: nothing would keep two drivers apart."""
+
+
+class FileModeInvalid(UsageError):
+    """The permissions in the environment are none that a job could use for its files."""
+
+
+def file_mode() -> int:
+    """The permissions of new files, which the umask may restrict: 0o600 unless `FILE_MODE` is set.
+
+    Raises FileModeInvalid unless it is octal, with read and write for the user.
+    """
+    given = os.environ.get(FILE_MODE)
+    if given is None:
+        return _PRIVATE
+    try:
+        mode = int(given, 8)
+    except ValueError:
+        mode = 0
+    if mode & ~0o666 or mode & _PRIVATE != _PRIVATE:
+        raise FileModeInvalid(
+            f"{FILE_MODE} is {given!r}, expected permissions of files in octal, which let their "
+            "user read and write, such as 600 (the default), 640 or 644"
+        )
+    return mode
+
+
+def opener(path: str, flags: int) -> int:
+    """Open a file as `LocalFileSystem` does; for the argument of the same name of `open`."""
+    return os.open(path, flags | os.O_CLOEXEC, file_mode())
 
 
 @dataclass(frozen=True)
@@ -206,8 +239,10 @@ class _HasRemoveEmpty(FileSystem, Protocol):
 class _LocalFile:
     """Has the device begin with what is written, so that little is left for `fsync` to wait for."""
 
-    def __init__(self, path: AnyPath) -> None:
-        self._file = io.BufferedWriter(io.FileIO(path, "x"), buffer_size=1 << 20)
+    def __init__(self, path: AnyPath, mode: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        opened = io.FileIO(os.open(path, flags, mode), "w")
+        self._file = io.BufferedWriter(opened, buffer_size=1 << 20)
         self._written = self._begun = 0
 
     def write(self, data: bytes) -> int:
@@ -239,7 +274,20 @@ class _LocalLock:
 
 
 class LocalFileSystem(ComposedOperations):
-    """The operating system's own files. Stateless: every instance is the same."""
+    """The operating system's own files, which `file_mode` is for."""
+
+    _mode: int | None = None
+
+    @classmethod
+    def of_table(cls, directory: AnyPath) -> Self:
+        """For a table's files, which are as readable as its directory, if there is one."""
+        made = cls()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            made._mode = os.stat(directory).st_mode & 0o666 | _PRIVATE
+        return made
+
+    def _file_mode(self) -> int:
+        return file_mode() if self._mode is None else self._mode
 
     def read_bytes(self, path: AnyPath) -> bytes:
         with open(path, "rb") as file:
@@ -251,7 +299,7 @@ class LocalFileSystem(ComposedOperations):
             return file.read(length)
 
     def open_for_writing(self, path: AnyPath) -> WritableFile:
-        return _LocalFile(path)
+        return _LocalFile(path, self._file_mode())
 
     def rename(self, source: AnyPath, destination: AnyPath) -> None:
         os.rename(source, destination)
@@ -261,7 +309,8 @@ class LocalFileSystem(ComposedOperations):
 
     def create_directory(self, path: AnyPath) -> None:
         """Create one directory, not durably; `FileExistsError` if it is there."""
-        os.mkdir(path)
+        mode = self._file_mode()
+        os.mkdir(path, mode | (mode & 0o444) >> 2)
 
     def fsync_directory(self, path: AnyPath) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -314,7 +363,7 @@ class LocalFileSystem(ComposedOperations):
         return lock
 
     def _locked(self, path: AnyPath, take: Callable[[int], None]) -> FileLock | None:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, self._file_mode())
         try:
             take(descriptor)
         except OSError as error:

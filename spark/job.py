@@ -13,8 +13,9 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType, TracebackType
@@ -231,49 +232,61 @@ def run_job(
 
     program_factory: makes the program of a subtask in its worker process. It is sent by cloudpickle
     with the user's own modules; packages must be installed on the executors, or be in `by_value`.
-    store, committer: closed at the end of the job. after_commit: called for visible checkpoints.
-    batch_states: operator id -> `JobHandle.request_batch_snapshot` of an earlier job, from which
-    its coordinator starts if no checkpoint is restored. from_savepoint: a savepoint of this job,
-    for an empty `store` or one begun with it. port: of the driver, at spark.driver.bindAddress, 0
-    for any; tasks connect to spark.driver.host; with a local master both are the loopback address.
-    wire: see docs/security.md. heartbeat_timeout_s, detection: see docs/hosts.md.
+    store, committer: closed at the end of the job, and if it is refused. after_commit: called for
+    visible checkpoints. batch_states: operator id -> `JobHandle.request_batch_snapshot` of an
+    earlier job, from which its coordinator starts if no checkpoint is restored. from_savepoint: a
+    savepoint of this job, for an empty `store` or one begun with it. port: of the driver at
+    spark.driver.bindAddress, 0 for any; tasks connect to spark.driver.host (of a local master both
+    are loopback). wire: see docs/security.md. heartbeat_timeout_s, detection: see docs/hosts.md.
     process_timeout_s: a subtask without a worker for this time has failed. listeners, has_history:
-    receive the job's events; the history lies beside checkpoints in a directory. metrics_port: for
-    Prometheus, 0 for any. journal: for traces (docs/traces.md). in_front: a transport, for tests.
+    receive the job's events; the history lies beside the checkpoints. metrics_port: for Prometheus,
+    0 for any. journal: for traces (docs/traces.md). in_front: a transport, for tests.
 
     Raises the errors of `validate_session`, `begin_from`, MetricsPage and `committer.open`,
-    ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind, WireSettingInvalid. `store` is
-    not closed then, unless the job had begun.
+    ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind, WireSettingInvalid.
     """
-    warned = _warned(spark, configuration, wire)
-    tracing = tracing_of(journal, configuration)
-    transport = _transport(
-        spark.sparkContext,
-        configuration,
-        pickled(program_factory, by_value),
-        (port, wire),
-        (heartbeat_interval_s, heartbeat_timeout_s),
-        detection=detection,
-        process_timeout_s=process_timeout_s,
-        tracing=tracing,
-    )
-    _begin(store, from_savepoint)
-    heard_by = Listening(listeners, store, has_history=has_history, metrics_port=metrics_port)
-    with heard_by.closed_on_error():
-        master = JobMaster(
+    with _closed_unless_begun(store, committer) as refused:
+        warned = _warned(spark, configuration, wire)
+        tracing = tracing_of(journal, configuration)
+        transport = _transport(
+            spark.sparkContext,
             configuration,
-            transport=transport if in_front is None else in_front(transport),
-            store=store,
-            clock=MonotonicClock(),
-            blocking=ThreadedWork,
-            committer=committer,
-            after_commit=after_commit,
-            batch_states=batch_states,
-            listeners=heard_by.listeners,
-            journal=None if tracing is None else tracing.driver,
+            pickled(program_factory, by_value),
+            (port, wire),
+            (heartbeat_interval_s, heartbeat_timeout_s),
+            detection=detection,
+            process_timeout_s=process_timeout_s,
+            tracing=tracing,
         )
-        loop = _begun(master, transport, warned)
+        _begin(store, from_savepoint)
+        heard_by = Listening(listeners, store, has_history=has_history, metrics_port=metrics_port)
+        with heard_by.closed_on_error():
+            master = JobMaster(
+                configuration,
+                transport=transport if in_front is None else in_front(transport),
+                store=store,
+                clock=MonotonicClock(),
+                blocking=ThreadedWork,
+                committer=committer,
+                after_commit=after_commit,
+                batch_states=batch_states,
+                listeners=heard_by.listeners,
+                journal=None if tracing is None else tracing.driver,
+            )
+            loop = _begun(master, transport, warned, refused)
     return JobHandle(master, loop, transport, heard_by.metrics_url, _requests_to(master))
+
+
+@contextmanager
+def _closed_unless_begun(
+    store: CheckpointStore, committer: Committer | None
+) -> Iterator[ExitStack]:
+    """Close both if the block raises before it has taken them (`pop_all`)."""
+    with ExitStack() as refused:
+        refused.callback(store.close)
+        if committer is not None:
+            refused.callback(committer.close)
+        yield refused
 
 
 def _warned(spark: Any, configuration: JobConfiguration, wire: Wire) -> list[str]:
@@ -331,7 +344,10 @@ def _transport(
     )
 
 
-def _begun(master: JobMaster, transport: SparkTransport, warnings: Sequence[str]) -> JobLoop:
+def _begun(
+    master: JobMaster, transport: SparkTransport, warnings: Sequence[str], refused: ExitStack
+) -> JobLoop:
+    refused.pop_all()  # the job closes them from here on
     transport.on_broken = master.fail
     transport.on_warning = partial(master.queue.post, master.warn)
     transport.on_overdue = partial(master.queue.post, master.restarts.go_on_without)

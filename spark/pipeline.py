@@ -256,27 +256,24 @@ class Pipeline:
         if savepoint is not None and job_id is None:
             job_id = read_savepoint(savepoint).checkpoint.job_id
         store = open_checkpoints(os.fspath(checkpoints), job_id, retained=retained)
-        prepared: PreparedJob | None = None
         try:
             if savepoint is not None:
                 begin_from(store, savepoint)
             prepared = self.prepared(
                 _start_on(store, options.pop("run_id", uuid.uuid4().hex)), parallelism, **options
             )
-            return run_job(
-                spark,
-                prepared.configuration,
-                prepared.program,
-                store=store,
-                committer=prepared.committer,
-                after_commit=prepared.after_commit,
-                **run,
-            )
         except BaseException:
-            if prepared is not None:
-                prepared.committer.close()
             store.close()
             raise
+        return run_job(
+            spark,
+            prepared.configuration,
+            prepared.program,
+            store=store,
+            committer=prepared.committer,
+            after_commit=prepared.after_commit,
+            **run,
+        )
 
     def run(self, spark: Any, checkpoints: str | os.PathLike[str], **options: Any) -> JobResult:
         """Start the job and wait for its end; arguments as for `start`.

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from epochgate.environment import set_in_environment
+from epochgate.runtime.filesystem import FILE_MODE
 from epochgate.spark.errors import (
     LocalMasterWithoutRetries,
     MasterInvalid,
@@ -172,6 +173,8 @@ def start_session(
         variables["SPARK_LOCAL_IP"] = _LOOPBACK
         if variables["PYSPARK_PYTHON"] == sys.executable:  # another may lack the package
             everything["spark.python.daemon.module"] = "epochgate.spark.worker_daemon"
+    if FILE_MODE in os.environ:
+        everything[f"spark.executorEnv.{FILE_MODE}"] = os.environ[FILE_MODE]
     everything.update(settings)
     builder = SparkSession.Builder().master(master).appName(app_name)
     for name, value in everything.items():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from epochgate.spark.java import archive_options
 from tests.spark import shared
@@ -48,7 +49,17 @@ CLASSES = Path(sys.prefix) / "spark-classes.jsa"
 """What `epochgate class-archive` has made, if it has; otherwise an empty file, or none."""
 
 
+settings.register_profile(
+    "at any speed",
+    parent=settings.get_profile(settings.get_current_profile_name()),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+"""How fast a machine is, and what else it does, is no property of what Hypothesis tries."""
+
+
 def pytest_configure() -> None:
+    settings.load_profile("at any speed")
     if CLASSES.exists() and CLASSES.stat().st_size > 0:
         os.environ.setdefault("SPARK_SUBMIT_OPTS", archive_options(CLASSES))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epochgate.commands.status import aligned, clock
+from epochgate.console import say
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from epochgate.runtime.store.inspection import StoredCheckpoint
 
 ACTIONS = ("list", "show", "verify", "export")
-WHOLE, DAMAGED, GONE = "whole", "damaged", "gone"
+WHOLE, DAMAGED, GONE, UNREADABLE = "whole", "damaged", "gone", "unreadable"
 
 DESCRIPTION = """\
 List the checkpoints of a job, show the contents of one, or verify that all of
@@ -35,7 +36,7 @@ examples:
   epochgate checkpoints export table -o checkpoint.json
                                               all of the newest, states in base64
 
-Exit codes: 0 all is well, 1 a checkpoint is damaged, 2 there is none."""
+Exit codes: 0 all is well, 1 a checkpoint is damaged or unreadable, 2 there is none."""
 
 
 class NoCheckpoint(UsageError):
@@ -72,7 +73,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it; 1 when a checkpoint is damaged."""
+    """Do it; 1 when a checkpoint is damaged or cannot be read."""
     stored = stored_at(_looked_into(arguments.place))
     if arguments.action in ("show", "export"):
         chosen = _chosen(stored, arguments.place, arguments.id)
@@ -82,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         elif arguments.json:
             print(json.dumps({**summary(checkpoint), **_parts_of(chosen)}))
         else:
-            print("\n".join([*told(checkpoint), *_told_parts(chosen)]))
+            say([*told(checkpoint), *_told_parts(chosen)])
         return 0
     if arguments.id is not None:
         stored = [_chosen(stored, arguments.place, arguments.id)]
@@ -90,8 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(found))
     else:
-        print("\n".join(listed(found, is_verified=arguments.action == "verify")))
-    return int(any(one["state"] == DAMAGED for one in found))
+        say(listed(found, is_verified=arguments.action == "verify"))
+    return int(any(one["state"] in (DAMAGED, UNREADABLE) for one in found))
 
 
 def checkpoints_of(place: str) -> str:
@@ -132,7 +133,12 @@ def _chosen(
 
 def looked_at(one: StoredCheckpoint) -> dict[str, Any]:
     """What can be told of a stored checkpoint, which is read as a whole, as plain values."""
-    from epochgate.runtime.store.errors import CheckpointDamaged, CheckpointNotFound
+    from epochgate.runtime.store.errors import (
+        CheckpointDamaged,
+        CheckpointFormatUnknown,
+        CheckpointNotFound,
+        CheckpointStoreUnusable,
+    )
 
     known: dict[str, Any] = {"checkpoint_id": one.checkpoint_id, "source": one.source}
     try:
@@ -141,6 +147,8 @@ def looked_at(one: StoredCheckpoint) -> dict[str, Any]:
         return {**known, "state": DAMAGED, "reason": damage.reason}
     except CheckpointNotFound as error:
         return {**known, "state": GONE, "reason": str(error)}
+    except (CheckpointFormatUnknown, CheckpointStoreUnusable) as error:
+        return {**known, "state": UNREADABLE, "reason": str(error)}
 
 
 def summary(checkpoint: CompletedCheckpoint) -> dict[str, Any]:

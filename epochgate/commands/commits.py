@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from epochgate.commands.checkpoints import NoCheckpoint, checkpoints_of, stored_at
 from epochgate.commands.status import aligned, clock
+from epochgate.console import say
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,10 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
             print(json.dumps(_plain(newest, shown)))
         else:
             lines = listed(newest, shown) if arguments.action == "list" else told(shown)
-            print("\n".join(lines))
+            say(lines)
         return 0
     if not held:
-        print(f"checkpoint {newest.checkpoint_id} of job {newest.job_id}: nothing is in doubt")
+        say([f"checkpoint {newest.checkpoint_id} of job {newest.job_id}: nothing is in doubt"])
         return 0
     done = (_commit if arguments.action == "commit" else _give_up)(arguments, newest)
     if arguments.json:

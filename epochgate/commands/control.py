@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from epochgate.commands.status import aligned
+from epochgate.console import say
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _list(entries: Entries, arguments: argparse.Namespace) -> int:
             [one["control"], str(one["version"]), _told(one["value"]), str(len(one["queries"]))]
             for one in found
         ]
-        print("\n".join(aligned([["control", "version", "updated values", "queries"], *rows])))
+        say(aligned([["control", "version", "updated values", "queries"], *rows]))
     return 0
 
 
@@ -120,7 +121,7 @@ def _show(entries: Entries, arguments: argparse.Namespace) -> int:
     lines = [f"control {control} in {arguments.store}", "", *_updates(found, shown_max)]
     for query, of in seen.items():
         lines += ["", f"query {query}", *_batches(of, shown_max)]
-    print("\n".join(lines))
+    say(lines)
     return 0
 
 

@@ -8,6 +8,7 @@ import os
 
 from epochgate.commands.checkpoints import checkpoints_of
 from epochgate.commands.status import aligned
+from epochgate.console import say
 from epochgate.errors import EpochgateError
 
 DESCRIPTION = """\
@@ -111,5 +112,5 @@ def run(arguments: argparse.Namespace) -> int:
         ),
         ("start from it", f"--from-savepoint {savepoint.path} --checkpoint-dir NEW"),
     ]
-    print("\n".join(aligned(told)))
+    say(aligned(told))
     return 0

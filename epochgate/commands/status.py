@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from epochgate.console import say
+
 if TYPE_CHECKING:
     from epochgate.runtime.observing.run_summary import RunSummary
     from epochgate.runtime.observing.status import RunStatus
@@ -62,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(status.to_json()))
     else:
-        print("\n".join(told(status)))
+        say(told(status))
     return 0 if status.is_well() else 1
 
 
@@ -229,8 +231,16 @@ def aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def clock(at: float, now: float) -> str:
-    """A moment as local time, with the date unless it is today's."""
-    moment = time.localtime(at)
+    """A moment as local time, with the date unless it is today's; one that no calendar has as its
+    seconds since 1970.
+
+    >>> clock(1e300, 0.0)
+    '1e+300 s since 1970'
+    """
+    try:
+        moment = time.localtime(at)
+    except (OverflowError, ValueError, OSError):
+        return f"{at!r} s since 1970"
     is_today = moment[:3] == time.localtime(now)[:3]
     return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", moment)
 

@@ -234,9 +234,10 @@ class OperatorCoordinator(ABC):
 
         The completion is the coordinator's point in the checkpoint: events sent before it belong to
         the tasks' states, events sent after it do not. `result` may be completed later and from any
-        thread. Failing, cancelling or garbage-collecting it aborts the checkpoint; if it is never
-        completed, the checkpoint times out. Completing it after the checkpoint was aborted is a
-        no-op. `checkpoint_id` is BATCH_CHECKPOINT for a snapshot without a checkpoint.
+        thread. Failing, cancelling or garbage-collecting it aborts the checkpoint, and so does
+        completing it with anything but bytes (or None, for no state); if it is never completed, the
+        checkpoint times out. Completing it after the checkpoint was aborted is a no-op.
+        `checkpoint_id` is BATCH_CHECKPOINT for a snapshot without a checkpoint.
         """
 
     @abstractmethod
@@ -363,7 +364,9 @@ class CoordinatorProvider(ABC):
 
     def files_of(self, state: bytes) -> Collection[str]:
         """Return the names of the files beside the checkpoints to which a coordinator's state
-        refers, such as "known-files/known-1.segment". A savepoint contains copies of them.
+        refers, such as "known-files/known-1.segment": in a folder, and in none that the runtime
+        uses (`checkpoints`, `history`, `parts`, `savepoint-requests`). A savepoint contains copies
+        of them.
 
         Empty unless it is overridden. Not called on the queue's thread.
         """

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, Final
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime.api.job_events import Committed, JobEvent, JobListener, JobStarted
+from epochgate.runtime.filesystem import LocalFileSystem, opener
 from epochgate.runtime.observing.run_summary import SUMS, RunSummary
 
 FORMAT: Final = 1
@@ -117,9 +118,9 @@ class History(JobListener):
             self._put(line)
 
     def _open(self) -> None:
-        os.makedirs(self._directory, exist_ok=True)
+        LocalFileSystem().make_directory(self._directory)
         path = os.path.join(self._directory, file_name(0))
-        self._file = open(path, "ab", buffering=0)  # noqa: SIM115  it is kept open
+        self._file = open(path, "ab", buffering=0, opener=opener)  # noqa: SIM115  it is kept open
         self._bytes = os.path.getsize(path)
         if self._bytes:
             # The driver before may have been killed within a line; an empty one is passed over.

@@ -8,10 +8,12 @@ drops the lock with the process. Changes nothing, and needs no Spark.
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from epochgate.errors import UsageError
+from epochgate.runtime.filesystem import FILE_MODE
 from epochgate.runtime.observing.history import FOLDER, read_history
 from epochgate.runtime.observing.run_summary import RunSummary
 from epochgate.runtime.store.claim import CLAIM_NAME, Holder, holder_of
@@ -76,6 +78,7 @@ def checkpoint_directory_in(path: str) -> str:
     parent, name = os.path.split(path)
     beside = os.path.join(parent, f".{name}.epochgate", CHECKPOINTS)
     for directory in (path, os.path.join(path, CHECKPOINTS), beside):
+        refuse_unless_readable(directory)
         if any(os.path.exists(os.path.join(directory, one)) for one in (CLAIM_NAME, FOLDER)):
             return directory
     raise NothingToSee(
@@ -83,6 +86,19 @@ def checkpoint_directory_in(path: str) -> str:
         "directory of one, and holds no checkpoints of a job. If they were kept elsewhere "
         "(--checkpoint-dir), name that directory"
     )
+
+
+def refuse_unless_readable(directory: str) -> None:
+    """Raise NothingToSee for a directory of another user, who keeps the checkpoints private."""
+    for place in (os.path.dirname(directory), directory):
+        if os.path.isdir(place) and not os.access(place, os.R_OK | os.X_OK, effective_ids=True):
+            found = os.stat(place)
+            raise NothingToSee(
+                f"{place} may not be read by user {os.geteuid()}: it is of user {found.st_uid} and "
+                f"has the permissions {stat.S_IMODE(found.st_mode):o}. Ask as that user, or as "
+                f"root; {FILE_MODE}=640 in the job's environment lets its group read what is made "
+                "from then on"
+            )
 
 
 def status_of(directory: str, *, now: float) -> RunStatus:

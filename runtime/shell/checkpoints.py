@@ -24,6 +24,7 @@ from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
 from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import (
+    CheckpointNotStorable,
     CheckpointOutcomeUnknown,
     CheckpointSaveFailed,
     CompletedCheckpoint,
@@ -265,7 +266,7 @@ class Checkpoints:
             return Answer("refused", f"checkpoint {checkpoint} is refused: {described(error)}")
         try:
             return Answer("stored", stored=self._master.store.save(whole))
-        except CheckpointSaveFailed as error:
+        except (CheckpointSaveFailed, CheckpointNotStorable) as error:
             return Answer("store_failed", f"checkpoint {checkpoint} could not be stored: {error}")
 
     def _note_files(self, whole: CompletedCheckpoint) -> None:

@@ -279,6 +279,8 @@ class Coordinators:
     def _snapshot_done(self, number: int, checkpoint: int, result: Future[bytes]) -> None:
         snapshot = self._master.job.snapshot[number]
         error = None if result.cancelled() else result.exception()
+        if error is None and not result.cancelled():
+            error = _not_bytes(result.result(), checkpoint)
         if result.cancelled() or error is not None:
             reason = (
                 f"coordinator {self.operator_id(number)!r} has no snapshot: "
@@ -395,3 +397,16 @@ class Coordinators:
 
 def _lost(event: Any, subtask: int, reason: str) -> EventLost:
     return EventLost(f"event {event!r} for subtask {subtask} was lost: {reason}")
+
+
+def _not_bytes(state: object, checkpoint: int) -> TypeError | None:
+    """The error of a coordinator whose snapshot no checkpoint can hold; none for bytes, and for
+    none, which stands for no state.
+    """
+    if state is None or type(state) is bytes:
+        return None
+    kind = type(state).__name__
+    return TypeError(
+        f"it has completed the result of checkpoint {checkpoint} with a {kind}, expected bytes; "
+        "encode the state, as in result.set_result(json.dumps(state).encode())"
+    )

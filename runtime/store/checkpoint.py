@@ -30,6 +30,11 @@ GIVEN_UP = "epochgate.given_up"
 1970] each.
 """
 
+RUNTIME_FOLDERS = frozenset(("_epochgate", "checkpoints", "history", "parts", "savepoint-requests"))
+"""The folders beside checkpoints that the runtime writes: a savepoint from elsewhere says which
+files are copied there, and may not name these.
+"""
+
 
 @dataclass(frozen=True)
 class CompletedCheckpoint:
@@ -52,7 +57,8 @@ class CompletedCheckpoint:
     properties: name -> plain value, for whatever else has to survive.
     versions: subtask -> operator id -> version of its state; coordinator_versions: operator id ->
     version of its coordinator's; each where that is not 1.
-    files: names of the files beside the checkpoints that the states refer to; none: not known.
+    files: names of the files beside the checkpoints that the states refer to, in folders of their
+    own (`is_beside`); none: not known.
     epoch: which opening of its store has taken it.
     begun_from: id of the savepoint that the job's checkpoints began with, or that this is; empty
     for a job that began with nothing.
@@ -203,7 +209,7 @@ def _history_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
             yield f"files is a {type(checkpoint.files).__name__}, expected a list or none"
         else:
             yield from (
-                f"files: {name!r}, expected a relative path without .."
+                f"files: {name!r}, expected a file in a folder that the runtime does not use"
                 for name in checkpoint.files
                 if not is_beside(name)
             )
@@ -223,14 +229,17 @@ def _version_problems(name: str, versions: object) -> Iterator[str]:
 
 
 def is_beside(name: object) -> bool:
-    """Whether this can be the name of a file beside the checkpoints.
+    """Whether this can be the name of a file beside the checkpoints to which states refer: in a
+    folder that is none of `RUNTIME_FOLDERS`, of printable characters, and nothing of it hidden.
 
-    >>> is_beside("known-files/known-1.segment"), is_beside("../x"), is_beside("/x")
+    >>> is_beside("known-files/known-1.segment"), is_beside("../x"), is_beside("claim.json")
     (True, False, False)
     """
-    if type(name) is not str or not _is_text(name) or "\0" in name:
+    if type(name) is not str or not name.isprintable():
         return False
-    return all(part not in ("", ".", "..") for part in name.split("/"))
+    folder, *rest = name.split("/")
+    is_free = folder.lower() not in RUNTIME_FOLDERS
+    return bool(rest) and is_free and all(part and part[0] != "." for part in (folder, *rest))
 
 
 def _subtask_key_problems(name: str, mapping: object, parallelism: int) -> Iterator[str]:

@@ -21,6 +21,7 @@ from epochgate.runtime.store.directory import checkpoint_named
 from epochgate.runtime.store.encoding import decode_checkpoint, parts_in
 from epochgate.runtime.store.errors import (
     CheckpointDamaged,
+    CheckpointFormatUnknown,
     CheckpointNotFound,
     CheckpointStoreUnusable,
 )
@@ -105,9 +106,9 @@ def _log_in(objects: ObjectStore) -> ObjectLog:
 
 
 def _in_savepoint(source: str, read_file: Callable[[str], bytes]) -> list[StoredCheckpoint]:
-    """Its name tells no id; one that is damaged has none."""
+    """Its name tells no id; one that is damaged or of another version has none."""
     number = 0
-    with contextlib.suppress(CheckpointDamaged):
+    with contextlib.suppress(CheckpointDamaged, CheckpointFormatUnknown):
         number = decode_checkpoint(read_file(SAVEPOINT_NAME), source=source).checkpoint_id
     return [StoredCheckpoint(number, source, False, SAVEPOINT_NAME, read_file)]
 

@@ -31,6 +31,7 @@ from epochgate.fsm.traces.lines import FORMAT, sealed
 from epochgate.fsm.traces.shapes import digest
 from epochgate.fsm.traces.states import written_state
 from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.filesystem import LocalFileSystem, opener
 
 SEGMENT_BYTES: Final = 16 << 20
 SEGMENTS_MAX: Final = 8
@@ -195,8 +196,8 @@ class FileJournal:
         self._segment += 1
         tracing = self._tracing
         path = tracing.path(self._name, self._segment)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._file = open(path, "xb", buffering=0)  # noqa: SIM115  it is kept open
+        LocalFileSystem().make_directory(os.path.dirname(path))
+        self._file = open(path, "xb", buffering=0, opener=opener)  # noqa: SIM115  it is kept open
         head = sealed(self._head())
         self._bytes, self._bytes_max = 0, max(tracing.segment_bytes, HEAD_SHARE * len(head))
         self._put(head)

@@ -70,7 +70,7 @@ class DirectoryCompaction:
     def __init__(self, target: str, wanted: Wanted, files: FileSystem | None = None) -> None:
         self.target = os.path.abspath(target)
         self._wanted = wanted
-        self._files: FileSystem = LocalFileSystem() if files is None else files
+        self._files: FileSystem = LocalFileSystem.of_table(target) if files is None else files
         self._working = working_directory_of(target)
         self._compacting = os.path.join(self._working, "compacting")
         self._lock: FileLock | None = None

@@ -84,6 +84,26 @@ class DeltaLog:
         """Whether one of the newest entries has this value of its writer's."""
         return any(entry.get(key) == value for entry in self._table.history(HISTORY_LOOKED_AT))
 
+    def changed_without_transaction(self, after: int) -> list[int]:
+        """The versions after this one whose entries change rows and name no application.
+
+        Such an entry may be of any writer. Maintenance changes no rows, and writers that are done
+        once name themselves. A version whose file is gone counts as well.
+        """
+        versions = range(after + 1, self.version() + 1)
+        return [version for version in versions if self._is_of_anyone(version)]
+
+    def _is_of_anyone(self, version: int) -> bool:
+        path = os.path.join(self.path, "_delta_log", f"{version:020d}.json")
+        try:
+            with open(path, encoding="utf-8") as lines:
+                actions = [json.loads(line) for line in lines if line.strip()]
+        except FileNotFoundError:
+            return True
+        changes = (action.get("add") or action.get("remove") for action in actions)
+        changes_rows = any(found and found.get("dataChange", True) for found in changes)
+        return changes_rows and not any("txn" in action for action in actions)
+
     def rows(self) -> int:
         """The rows of the snapshot, of the files that say how many they have."""
         counts = pa.table(self._table.get_add_actions(flatten=True))["num_records"]

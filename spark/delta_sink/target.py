@@ -76,7 +76,7 @@ class DeltaTarget:
             )
         self.path = os.path.abspath(path)
         self._job_id, self._run_id = job_id, run_id
-        self._files: FileSystem = LocalFileSystem() if files is None else files
+        self._files: FileSystem = LocalFileSystem.of_table(path) if files is None else files
         self._log = log(self.path)
         self.working_directory = os.path.join(self.path, WORKING)
         self._staged = StagedFiles(self._files, self.path, self.path)

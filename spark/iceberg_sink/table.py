@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.spark.extras import library
 from epochgate.spark.iceberg_sink.errors import (
     CatalogUnusable,
@@ -95,6 +96,9 @@ class IcebergTable:
         location = "/".join([warehouse.rstrip("/"), *namespace.split("."), last])
         schema = library("pyiceberg.schema", what="an Iceberg table", extra="iceberg").Schema()
         with self._failing():
+            if "://" not in (local := location.removeprefix(_LOCAL)):
+                # The library makes directories with the permissions of the umask.
+                LocalFileSystem().make_directory(local)
             self._catalog.create_namespace_if_not_exists(namespace)
             with contextlib.suppress(self._errors.TableAlreadyExistsError):
                 self._catalog.create_table(
@@ -214,6 +218,11 @@ class IcebergTable:
             new = transaction.table_metadata.current_snapshot().snapshot_id
             transaction.set_properties({**properties, snapshot_property: str(new)})
             transaction.commit_transaction()
+
+    @property
+    def metadata_location(self) -> str:
+        """The file of the snapshot that was read; of a transaction's commit, once there was one."""
+        return str(self._table.metadata_location)
 
     def begin(self) -> Any:
         """A transaction of the library on the snapshot that was read, for another one to fill."""

@@ -73,10 +73,11 @@ class IcebergTarget:
         """Raises what `open_table` raises."""
         self._table = open_table()
         self._job_id, self._run_id = job_id, run_id
-        self._files: FileSystem = LocalFileSystem() if files is None else files
+        self._given_files = files
         self._key = f"epochgate.{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
         self._driver, self._runs, self._identity = 0, tuple[str, ...](), ""
         self._commits = 0
+        self._files: FileSystem
         self._staged: StagedFiles
         self.directory = ""
 
@@ -115,7 +116,8 @@ class IcebergTarget:
         if demands := self._table.demands():
             raise TableUnusable(self._table.shown, demands, "Give another table.")
         self.directory, self._identity = self._table.directory, self._table.identity
-        data = os.path.join(self.directory, DATA)
+        data, given = os.path.join(self.directory, DATA), self._given_files
+        self._files = LocalFileSystem.of_table(self.directory) if given is None else given
         self._staged = StagedFiles(self._files, self.directory, data)
         self._files.make_directory(data)
 

@@ -156,30 +156,26 @@ def start_plan(
     after_commit: Callable[[IngestCommit], None] | None = None,
     listeners: Sequence[JobListener] = (),
 ) -> IngestHandle:
-    """Start what was planned; releases it when that fails. `listeners` hear what happens to the
+    """Start what was planned; it is released when that fails. `listeners` hear what happens to the
     job. Raises what `run_job` raises.
     """
     parsed = plan.options.parsed_target
     target = plan.options.target_path if parsed.is_directory else parsed.database
-    try:
-        job = run_job(
-            spark,
-            plan.configuration,
-            plan.program_factory,
-            store=plan.store,
-            committer=plan.job_committer,
-            after_commit=None if after_commit is None else telling(after_commit, target),
-            port=plan.options.port,
-            wire=plan.options.wire,
-            heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
-            heartbeat_interval_s=min(0.5, plan.options.heartbeat_timeout_s / 4),
-            listeners=listeners,
-            metrics_port=plan.options.metrics_port,
-            journal=plan.options.journal,
-        )
-    except BaseException:
-        plan.release()
-        raise
+    job = run_job(
+        spark,
+        plan.configuration,
+        plan.program_factory,
+        store=plan.store,
+        committer=plan.job_committer,
+        after_commit=None if after_commit is None else telling(after_commit, target),
+        port=plan.options.port,
+        wire=plan.options.wire,
+        heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
+        heartbeat_interval_s=min(0.5, plan.options.heartbeat_timeout_s / 4),
+        listeners=listeners,
+        metrics_port=plan.options.metrics_port,
+        journal=plan.options.journal,
+    )
     return IngestHandle(plan, job, spark.sparkContext)
 
 

@@ -20,7 +20,7 @@ from epochgate.runtime import (
     SinkStart,
     SinkWriter,
 )
-from epochgate.runtime.filesystem import FileSystem
+from epochgate.runtime.filesystem import FileSystem, LocalFileSystem, WrittenOnce
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.spark.counting_sink import CountingSink
@@ -139,7 +139,7 @@ class ParquetSink(CountingSink):
                 context.subtask,
                 context.attempt,
                 schema=schema,
-                files=ObjectFiles(self.open_objects(self.target)) if is_object else self.files,
+                files=self._files(),
                 roll_bytes=self.file_bytes,
                 row_group_bytes=min(ROW_GROUP_BYTES, self.file_bytes),
                 in_place=is_object,
@@ -149,6 +149,12 @@ class ParquetSink(CountingSink):
         return ParquetSinkWriter(
             make_staging, self.partition_by, context, self.schema, self.evolution
         )
+
+    def _files(self) -> WrittenOnce:
+        """With what a task stages: files as readable as the target, or objects."""
+        if is_url(self.target):
+            return ObjectFiles(self.open_objects(self.target))
+        return LocalFileSystem.of_table(self.target) if self.files is None else self.files
 
     def create_committer(self, start: SinkStart) -> ParquetCommitter:
         """Claim the target; raises what `ParquetTarget.claim` or `ObjectTarget.claim` raises,

@@ -91,7 +91,7 @@ class ParquetTarget:
     def __init__(
         self, path: AnyPath, job_id: str, run_id: str, *, files: FileSystem | None = None
     ) -> None:
-        self._files: FileSystem = LocalFileSystem() if files is None else files
+        self._files: FileSystem = LocalFileSystem.of_table(path) if files is None else files
         self._ownership = TargetOwnership(path, job_id, run_id, self._files)
         self.path = self._ownership.path
         self.working_directory = self._ownership.working_directory

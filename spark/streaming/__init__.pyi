@@ -28,8 +28,10 @@ from epochgate.spark.streaming.errors import (
     OnceUnusable as OnceUnusable,
     OptionsWrong as OptionsWrong,
     TargetOfAnotherQuery as TargetOfAnotherQuery,
+    TransactionLost as TransactionLost,
     TransactionMissing as TransactionMissing,
     TransactionTaken as TransactionTaken,
+    TransactionUnused as TransactionUnused,
 )
 from epochgate.spark.streaming.guarding import once as once
 from epochgate.spark.streaming.ledgers import (

@@ -177,24 +177,59 @@ class TransactionTaken(UsageError):
         )
 
 
-class TransactionMissing(UsageError):
-    """A function has changed the table of its ledger without the transaction of its batch: path,
-    batch, version of the table before, version after.
+class TransactionUnused(UsageError):
+    """A function has taken the transaction of its batch, and the log does not have it: path, batch,
+    query.
     """
 
     def __str__(self) -> str:
-        path, batch, before, after = self.args
+        path, batch, query = self.args
+        return (
+            f"the function of batch {batch} of query {query} took the transaction and has "
+            f"returned, and the log of {path} has no such entry. Either the write has failed and "
+            "the function has caught the error, or the function has made no write. The batch is "
+            "not recorded, and runs again. Let the error of the write leave the function; where a "
+            "batch has nothing to write, call transaction.skip() instead of properties() or "
+            "options()."
+        )
+
+
+class TransactionLost(UsageError):
+    """The transaction that a function was given is not the one to commit any more: ledger, query,
+    batch, what has ended it.
+    """
+
+    def __str__(self) -> str:
+        ledger, query, batch, cause = self.args
+        return (
+            f"batch {batch} of query {query} cannot be committed to {ledger}: {cause}. The "
+            "transaction with the entry of the batch was rolled back, and the batch runs again, "
+            "unless the function has committed it: then it counts as written, with what came "
+            "before that. Let errors leave the function, write what may fail inside `with "
+            "connection.transaction():` (PostgreSQL), and neither commit, roll back nor close."
+        )
+
+
+class TransactionMissing(UsageError):
+    """Rows of the ledger's table have changed without a transaction while a function ran that did
+    not take the one of its batch: path, batch, the versions without one, the last before them.
+    """
+
+    def __str__(self) -> str:
+        path, batch, versions, before = self.args
         if before is None:
             back = "Remove the table"
         else:
             back = f"Take back what it has written (`DeltaTable({path!r}).restore({before})`)"
         return (
-            f"the function of batch {batch} has returned, and the log of {path} has come to "
-            f"version {after} without the transaction of the batch: after a failure, the rows "
-            "would be written again. The batch is not recorded, and runs again. Pass "
-            "transaction.properties() (deltalake) or transaction.options() (Spark's Delta) to the "
-            f"write. {back} before you start the query again. If another writer has "
-            "changed the table, and the function had nothing to write, start the query again."
+            f"the function of batch {batch} has returned without having taken the transaction of "
+            f"the batch, and the log of {path} has come to hold changes of rows without any "
+            f"transaction, in version {', '.join(map(str, versions))}. If they are the function's, "
+            "the rows would be written again after a failure. The batch is not recorded, and runs "
+            "again. Pass transaction.properties() (deltalake) or transaction.options() (Spark's "
+            f"Delta) to the write. {back} before you start the query again. If they are another "
+            "writer's, and the function has nothing to write to this table, have it call "
+            "transaction.skip(), and start the query again."
         )
 
 

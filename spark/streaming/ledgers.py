@@ -8,6 +8,7 @@ can be pickled; connections are made where the batch runs.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -19,8 +20,10 @@ from epochgate.runtime.objects.client import ObjectStore, open_url
 from epochgate.spark.extras import library
 from epochgate.spark.streaming.errors import (
     CountedElsewhere,
+    TransactionLost,
     TransactionMissing,
     TransactionTaken,
+    TransactionUnused,
 )
 from epochgate.spark.streaming.identity import counter_of
 from epochgate.spark.streaming.notes import DirectoryNotes, NoteStore, ObjectNotes
@@ -119,7 +122,8 @@ class PostgresLedger(Ledger):
 
     The third argument of the function is a psycopg connection, whose transaction contains the
     entry: everything written through it takes effect once. The function must neither commit nor
-    roll back.
+    roll back, and lets errors of statements out, unless they are in a savepoint
+    (`with connection.transaction():`).
     """
 
     third: ClassVar[str | None] = "connection"
@@ -151,7 +155,10 @@ class PostgresLedger(Ledger):
         return 0 if found is None else int(found[0])
 
     def call(self, query: str, batch: int, function: Call) -> bool:
-        """Call it in a transaction that begins with the entry, so that other processes wait."""
+        """Call it in a transaction that begins with the entry, so that other processes wait.
+
+        Raises TransactionLost if the function has ended the transaction, or a statement has.
+        """
         psycopg = _psycopg()
         try:
             connection = _postgres().connect(self.dsn)
@@ -161,12 +168,32 @@ class PostgresLedger(Ledger):
             key = {"ledger": self.name, "query": query, "batch": batch}
             if not connection.execute(_ENTER, key).rowcount:
                 raise RetryLater(f"{self.shown} has another number of batches of {query} by now")
-            function(connection)
+            self._in_savepoint(connection, query, batch, function)
             try:
                 connection.commit()
             except psycopg.OperationalError as error:
                 raise RetryLater(f"{self.shown}: {error}") from error
         return True
+
+    def _in_savepoint(self, connection: Any, query: str, batch: int, function: Call) -> None:
+        """Call it in a savepoint: psycopg refuses a commit inside of it, and PostgreSQL refuses to
+        release the savepoint of a transaction that has ended.
+        """
+        psycopg = _psycopg()
+        lost = functools.partial(TransactionLost, self.shown, query, batch)
+        try:
+            with connection.transaction():
+                function(connection)
+                status = connection.info.transaction_status
+                if status == psycopg.pq.TransactionStatus.INERROR:
+                    # COMMIT would roll back, and report success.
+                    raise lost("a statement of the function failed, and it has gone on")
+                if connection.closed and not connection.broken:
+                    raise lost("the function has closed the connection")
+                if status == psycopg.pq.TransactionStatus.IDLE:
+                    raise lost("the function has ended the transaction")
+        except psycopg.errors.InvalidSavepointSpecification as error:
+            raise lost("the function has ended the transaction") from error
 
 
 _BATCHES = """create table if not exists epochgate_batches
@@ -189,6 +216,24 @@ class DeltaTransaction:
     application: str
     version: int
     _is_taken: bool = field(default=False, init=False, repr=False, compare=False)
+    _is_skipped: bool = field(default=False, init=False, repr=False, compare=False)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether a write was given the entry."""
+        return self._is_taken and not self._is_skipped
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the function has said that it writes nothing."""
+        return self._is_skipped
+
+    def skip(self) -> None:
+        """Say that the batch writes nothing to the table, so that changes of the table are those of
+        other writers. Raises TransactionTaken.
+        """
+        self._take()
+        self._is_skipped = True
 
     def options(self) -> dict[str, str]:
         """Return options for Spark's Delta: `df.write.format("delta").options(**...)`. Raises
@@ -242,19 +287,30 @@ class DeltaLedger(Ledger):
         return 0 if last is None else last + 1
 
     def call(self, query: str, batch: int, function: Call) -> bool:
-        """Call it, and look whether the log has its transaction. Raises TransactionMissing if the
-        table has changed without.
+        """Call it, and look whether the log has its transaction.
+
+        Raises TransactionUnused if the function took the transaction and the log does not have it,
+        and TransactionMissing if it did not, and rows have changed without any transaction.
         """
         delta = library("deltalake.exceptions", what="a ledger in a Delta table", extra="delta")
         before = self._version()
+        transaction = DeltaTransaction(query, batch)
         try:
-            function(DeltaTransaction(query, batch))
+            function(transaction)
         except delta.CommitFailedError as error:
             raise RetryLater(f"{self.path}: {error}") from error
-        if self._last(query) == batch:
+        log = self._log()
+        last = None if log is None else log.transaction(query)
+        if last == batch:
             return True
-        if (now := self._version()) != before:
-            raise TransactionMissing(self.path, batch, before, now)
+        if last is not None and last > batch:
+            raise RetryLater(f"{self.path} has another number of batches of {query} by now")
+        if transaction.is_taken:
+            raise TransactionUnused(self.path, batch, query)
+        if log is not None and not transaction.is_skipped:
+            changed = log.changed_without_transaction(-1 if before is None else before)
+            if changed:
+                raise TransactionMissing(self.path, batch, changed, before)
         return False
 
     def _last(self, query: str) -> int | None:
@@ -300,14 +356,20 @@ class IcebergLedger(Ledger):
         return int(self._loaded().properties.get(_key(query), "0"))
 
     def call(self, query: str, batch: int, function: Call) -> bool:
-        """Call it, and commit the transaction with the entry, on the snapshot that was read."""
+        """Call it, and commit the transaction with the entry, on the snapshot that was read.
+
+        Raises TransactionLost if the function has committed it.
+        """
         from epochgate.spark.iceberg_sink.errors import OutcomeUnknown, TableOvertaken
 
         table = self._loaded()
         if int(table.properties.get(_key(query), "0")) > batch:
             raise RetryLater(f"{self.shown} has another number of batches of {query} by now")
-        transaction = table.begin()
+        transaction, read = table.begin(), table.metadata_location
         function(transaction)
+        if table.metadata_location != read:
+            cause = "the function has ended the transaction"
+            raise TransactionLost(self.shown, query, batch, cause)
         try:
             table.end(transaction, {_key(query): str(batch + 1)})
         except (OutcomeUnknown, TableOvertaken) as error:

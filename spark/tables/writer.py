@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from epochgate.runtime import OperatorContext, SinkWriter
+from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.spark.files.evolution import can_hold
 from epochgate.spark.parquet_sink.staging import StagingWriter
 from epochgate.spark.tables.staged import WORKING
@@ -77,12 +78,14 @@ class TableSinkWriter(SinkWriter):
         agreed = pa.ipc.read_schema(pa.py_buffer(packed))
         if self._staging is None:
             context = self._context
+            table = os.path.join(*told, self._directory)
             self._staging = StagingWriter(
-                os.path.join(*told, self._directory, WORKING),
+                os.path.join(table, WORKING),
                 context.run_id,
                 context.subtask,
                 context.attempt,
                 schema=bare(agreed),
+                files=LocalFileSystem.of_table(table),
                 roll_bytes=self._file_bytes,
             )
         elif self._may_grow and agreed != self._agreed:

@@ -18,6 +18,7 @@ from epochgate.runtime.store import (
     ObjectCheckpointStore,
     checkpoint_file_name,
 )
+from epochgate.runtime.store.encoding import seal, unseal
 from tests.runtime.objects.stores import Memory
 
 URL = "s3://bucket/jobs/orders"
@@ -183,3 +184,55 @@ def test_what_is_not_there_is_named(
     given = [one.replace("DIR", str(directory)) for one in arguments]
     assert cli.main(["checkpoints", *given]) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("created_at", [1e300, -1e18, 2**63, float(2**40)])
+@pytest.mark.parametrize("action", ["list", "show", "verify"])
+def test_a_time_that_no_calendar_has_is_shown_as_a_number(
+    created_at: float, action: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with DirectoryCheckpointStore(tmp_path, job_id="orders") as store:
+        store.save(checkpoint(1))
+        store.save(replace(checkpoint(2), created_at=created_at))
+    assert cli.main(["checkpoints", action, str(tmp_path)]) == 0
+    assert "2" in capsys.readouterr().out
+
+
+def test_a_file_of_another_version_does_not_hide_the_others(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = directory / checkpoint_file_name(2)
+    _, content = unseal(path.read_bytes(), "two")
+    path.write_bytes(seal(content, 2**32 - 1))
+    (directory / checkpoint_file_name(3)).unlink()
+    (directory / checkpoint_file_name(3)).mkdir()
+    assert cli.main(["checkpoints", "verify", str(directory)]) == 1
+    shown = capsys.readouterr().out
+    assert "unreadable: " in shown
+    assert f"format version {2**32 - 1}" in shown
+    assert "Is a directory" in shown
+    assert shown.endswith("1 of 3 whole\n")
+
+
+@pytest.mark.parametrize("action", ["list", "show", "verify"])
+def test_control_characters_of_a_file_do_not_reach_the_terminal(
+    action: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b]0;owned\x07\u202e\ncheckpoint 9 whole"
+    stored = replace(
+        checkpoint(1),
+        job_id=evil,
+        run_id=evil,
+        coordinators={evil: b""},
+        properties={evil: 1},
+        begun_from=evil,
+    )
+    with DirectoryCheckpointStore(tmp_path, job_id=evil) as store:
+        store.save(stored)
+    cli.main(["checkpoints", action, str(tmp_path)])
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err
+    assert "\u202e" not in shown.out
+    assert "\ncheckpoint 9" not in shown.out
+    if action == "show":
+        assert r"job \x1b]0;owned\x07\u202e\ncheckpoint 9 whole" in shown.out

@@ -6,6 +6,7 @@ import argparse
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from epochgate.cli import COMMANDS, parser
@@ -29,6 +30,7 @@ INGESTING = ("spark/files", "spark/ingest", "spark/parquet_sink")
 """Whose messages reach people who typed `epochgate ingest`."""
 
 
+@cache
 def flags_of(command: str) -> set[str]:
     """The options that one command knows, `--help` included."""
     (subparsers,) = (

@@ -166,7 +166,7 @@ def generated(states: tuple[str, ...], rows: list[Row]) -> type[Machine]:
     return declared("Generated", body)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150, derandomize=True, database=None)
 @given(generated_machines())
 def test_dispatch_and_library_agree_on_generated_machines(machine: type[Machine]) -> None:
     assert_agreement(machine, Station())

@@ -49,7 +49,7 @@ def test_clearing_and_printing() -> None:
     assert fifo.empty()
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100, derandomize=True, database=None)
 @given(st.lists(st.one_of(st.integers(), st.sampled_from(["pop", "clear", "rotate"]))))
 def test_a_channel_behaves_like_a_list(operations: list[int | str]) -> None:
     fifo, model = Fifo[int | str](), list[int | str]()

@@ -104,7 +104,7 @@ def test_a_replay_whose_effects_differ_names_the_entry_and_both() -> None:
         replay([*journal.entries[:2], altered], Station(gates=2), station.values())
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100, derandomize=True, database=None)
 @given(EVENTS)
 def test_a_journal_replays_to_the_same_state(
     events: list[tuple[str, tuple[object, ...]]],

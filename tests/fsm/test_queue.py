@@ -154,7 +154,7 @@ def test_a_cancelled_timer_never_fires(queue: EventQueue, clock: VirtualClock) -
     assert log == ["kept"]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100, derandomize=True, database=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=20))
 def test_timers_fire_like_a_sorted_list(timers: list[tuple[int, bool]]) -> None:
     clock = VirtualClock()

@@ -67,7 +67,7 @@ class Mailbox:
             self._is_closed = True
             self._changed.notify()
         if self._thread is not None:
-            self._thread.join(10.0)
+            self._thread.join(60.0)
 
     def _run(self) -> None:
         while True:

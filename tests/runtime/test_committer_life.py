@@ -85,7 +85,7 @@ def run_until(committed: Callable[[float], bool], master: JobMaster) -> JobLoop:
     loop.start()
     assert committed(10)
     master.cancel()
-    assert loop.join(10).state == "canceled"
+    assert loop.join(60).state == "canceled"
     return loop
 
 

@@ -345,6 +345,6 @@ def test_a_thread_comes_back_by_post() -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     job.settle()
     assert ran == [threading.current_thread().name]

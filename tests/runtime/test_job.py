@@ -216,7 +216,7 @@ def test_a_future_may_be_completed_by_another_thread() -> None:
     job.flow()
     thread = threading.Thread(target=script.coordinator.results[1].set_result, args=(b"late",))
     thread.start()
-    thread.join(10)
+    thread.join(60)
     job.settle(wanted.done)
     assert wanted.result(timeout=0) == 1
     assert job.store.load(1).coordinators == {"op": b"late"}
@@ -405,13 +405,13 @@ def test_a_thread_may_wait_for_its_send() -> None:
     done: list[bool] = []
 
     def wait() -> None:
-        future.result(10)
+        future.result(60)
         done.append(True)
 
     thread = threading.Thread(target=wait)
     thread.start()
     job.settle()
-    thread.join(10)
+    thread.join(60)
     assert done == [True]
 
 

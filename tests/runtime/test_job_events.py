@@ -231,7 +231,7 @@ class Held(Recorder):
         self.may_go_on = threading.Event()
 
     def on_event(self, event: JobEvent) -> None:
-        self.may_go_on.wait(10)
+        self.may_go_on.wait(60)
         super().on_event(event)
 
 

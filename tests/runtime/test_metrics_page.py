@@ -39,7 +39,7 @@ def page() -> Iterator[MetricsPage]:
 
 
 def shown(page: MetricsPage) -> Samples:
-    with urllib.request.urlopen(page.url, timeout=10) as answer:
+    with urllib.request.urlopen(page.url, timeout=60) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
         text = answer.read().decode()
     return {
@@ -155,13 +155,13 @@ def test_the_page_is_gone_with_its_job() -> None:
     assert heard_by.metrics_url is not None
     job = simulated(Script(), listeners=heard_by.listeners)
     job.settle()
-    with urllib.request.urlopen(heard_by.metrics_url, timeout=10) as answer:
+    with urllib.request.urlopen(heard_by.metrics_url, timeout=60) as answer:
         assert b"epochgate_job_subtasks" in answer.read()
     job.master.cancel("enough")
     job.flow()
     job.master.close()
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(heard_by.metrics_url, timeout=10)
+        urllib.request.urlopen(heard_by.metrics_url, timeout=60)
     assert set(threading.enumerate()) <= before
 
 
@@ -172,7 +172,7 @@ def test_a_job_that_could_not_be_started_leaves_no_page() -> None:
     with pytest.raises(LookupError), heard_by.closed_on_error():
         raise LookupError("no slots")
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(heard_by.metrics_url, timeout=10)
+        urllib.request.urlopen(heard_by.metrics_url, timeout=60)
 
 
 class Counting(ScriptedOperator):

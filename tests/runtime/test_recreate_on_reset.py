@@ -283,7 +283,7 @@ def test_an_old_coordinators_thread_cannot_get_in_between() -> None:
     ready, go = threading.Barrier(2), threading.Event()
 
     def insist() -> None:
-        ready.wait(10)
+        ready.wait(60)
         while not go.is_set():
             old.context.fail_job("again")
             old.gateways[0].send_event("again")
@@ -292,10 +292,10 @@ def test_an_old_coordinators_thread_cannot_get_in_between() -> None:
     staged.reset()
     thread = threading.Thread(target=insist)
     thread.start()
-    ready.wait(10)
+    ready.wait(60)
     staged.job.drain(2000)
     go.set()
-    thread.join(10)
+    thread.join(60)
     staged.job.settle()
     assert (staged.restarts, staged.failed()) == (0, [])
     assert staged.job.master.job.gateway[0, 0].sent == 0

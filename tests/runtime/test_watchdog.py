@@ -126,7 +126,7 @@ class Live:
 
     def end(self) -> None:
         self.loop.master.cancel()
-        self.loop.join(10)
+        self.loop.join(60)
 
 
 class Hearing(logging.Handler):
@@ -150,16 +150,16 @@ def test_a_call_that_hangs_is_named_with_its_stack_while_it_hangs() -> None:
     hearing = Hearing()
 
     def blocks_until_named() -> None:
-        hearing.heard.wait(10)
+        hearing.heard.wait(60)
 
     job.context.post(blocks_until_named)
-    assert hearing.heard.wait(10)
+    assert hearing.heard.wait(60)
     job.end()
     hearing.close()
     warning = job.loop.master.report.warnings[0]
     assert "coordinator 'op' has been in" in warning
     assert "blocks_until_named for" in warning
-    assert "hearing.heard.wait(10)" in warning
+    assert "hearing.heard.wait(60)" in warning
 
 
 def test_a_job_without_a_limit_names_no_coordinator() -> None:
@@ -176,14 +176,14 @@ def test_a_future_dropped_on_any_thread_fails_its_checkpoint_at_once(is_cycle: b
     asked = threading.Event()
     script.coordinator.results = Handed(asked, script.coordinator.results)
     wanted = job.loop.master.request_checkpoint()
-    assert asked.wait(10)
+    assert asked.wait(60)
     cycle: list[Any] = [script.coordinator.results.pop(1)]
     if is_cycle:
         cycle.append(cycle)
     del cycle
     gc.collect()
     with pytest.raises(CheckpointAborted, match="'op' has dropped its future uncompleted"):
-        wanted.result(10)
+        wanted.result(60)
     job.end()
 
 
@@ -254,9 +254,9 @@ def test_coroutines_run_on_the_jobs_loop_and_end_with_it() -> None:
         job.context.run_coroutine(forever(), lambda *_: None)
 
     job.context.post(run)
-    assert done.result(10) == ("epochgate-asyncio", "epochgate-queue")
+    assert done.result(60) == ("epochgate-asyncio", "epochgate-queue")
     job.end()
-    assert cancelled.wait(10)
+    assert cancelled.wait(60)
     assert not [t for t in threading.enumerate() if t.name == "epochgate-asyncio"]
 
 
@@ -265,12 +265,12 @@ def test_lanes_of_work_run_beside_each_other_and_end_with_the_job() -> None:
     first, second, done = threading.Event(), threading.Event(), threading.Event()
 
     def run() -> None:
-        job.context.run_async(lambda: first.wait(10), lambda *_: done.set(), lane="a")
+        job.context.run_async(lambda: first.wait(60), lambda *_: done.set(), lane="a")
         job.context.run_async(first.set, lambda *_: second.set(), lane="b")
 
     job.context.post(run)
-    assert second.wait(10)
-    assert done.wait(10)
+    assert second.wait(60)
+    assert done.wait(60)
     job.end()
     assert not [t for t in threading.enumerate() if t.name.startswith("epochgate-coordinator")]
 
@@ -282,10 +282,10 @@ def test_work_that_never_ends_does_not_hold_the_job() -> None:
 
     def hang() -> None:
         begun.set()
-        lane_ends.wait(10)
+        lane_ends.wait(60)
 
     work.submit("coordinator-op", hang, lambda *_: None)
-    assert begun.wait(10)
+    assert begun.wait(60)
     work.close_by(0.01)
     assert work.close() == ["coordinator-op"]
     lane_ends.set()

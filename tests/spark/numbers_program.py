@@ -194,6 +194,10 @@ class RangeCommitter(Committer):
 
     def __init__(self) -> None:
         self.committed: dict[int, Committables] = {}
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
 
     def commit(self, checkpoint_id: int, committables: Committables) -> None:
         again = self.committed.setdefault(checkpoint_id, committables)

@@ -34,6 +34,7 @@ SESSIONS = {
     "tests/spark/test_batch_snapshot_job.py": "local[2]",
     "tests/spark/test_collect_and_filtering.py": "local[2]",
     "tests/spark/test_contract_job.py": "local[2]",
+    "tests/spark/test_file_modes_job.py": "local[2]",
     "tests/spark/test_private_job.py": "local[2]",
     "tests/spark/test_receipts_job.py": "local[2]",
     "tests/spark/test_savepoint_job.py": "local[2]",

@@ -25,7 +25,7 @@ def test_a_killed_driver_jvm_fails_the_job_and_leaves_no_process() -> None:
         job.wait_until_running()
         job.wait_for_progress()
         send_signal(jvm_pid(spark), signal.SIGKILL)
-        result = job.handle.wait(30)
+        result = job.handle.wait(60)
         assert result.state == "failed"
         assert "JVM of the Spark driver has ended" in str(result.reason)
         assert result.last_checkpoint_id >= 2
@@ -37,7 +37,7 @@ def test_a_session_stopped_under_the_job_fails_it() -> None:
     with local_session("local[2]") as spark, number_job(spark, 100, parallelism=2) as job:
         job.wait_until_running()
         spark.stop()
-        result = job.handle.wait(30)
+        result = job.handle.wait(60)
         assert result.state == "failed"
         assert "session was stopped" in str(result.reason)
 
@@ -60,7 +60,7 @@ def test_a_killed_driver_leaves_no_process(tmp_path: Path) -> None:
         family = driver.children(recursive=True)
         assert len(family) >= 4
         driver.kill()
-        driver.wait(10)
+        driver.wait(60)
     wait_for(lambda: all(is_gone(process.pid) for process in family), "every process is gone", 20)
 
 

@@ -15,9 +15,14 @@ from typing import Any
 
 import pytest
 
+from epochgate.errors import EpochgateError
 from epochgate.runtime import FatalTaskError, RecreateOnReset
 from epochgate.runtime.api.restart_strategies import NoRestart
-from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
+from epochgate.runtime.store import (
+    CheckpointShelf,
+    DirectoryCheckpointStore,
+    InMemoryCheckpointStore,
+)
 from epochgate.runtime.tracing.validation import validated
 from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
 from epochgate.spark.job import JobHandle, run_job
@@ -363,15 +368,35 @@ def test_more_subtasks_than_slots_are_refused_with_both_numbers(spark: Any) -> N
         NumberJob(spark, 5, parallelism=5)
 
 
+def test_a_start_that_was_refused_releases_checkpoints_and_target(
+    spark: Any, tmp_path: Path
+) -> None:
+    kept: list[BaseException] = []  # as a notebook keeps the last error, with its frames
+    for parallelism, match in ((5, "5 subtasks"), (1, "wire is 'none'")):
+        committer, store = RangeCommitter(), DirectoryCheckpointStore(tmp_path, job_id="numbers")
+        with pytest.raises(EpochgateError, match=match) as refused:
+            run_job(
+                spark,
+                number_configuration(NumberProvider(5), parallelism),
+                lambda subtask: NumberProgram(5),
+                store=store,
+                committer=committer,
+                by_value=[numbers_program],
+                wire="none" if parallelism == 1 else "auto",  # type: ignore[arg-type]  # it is refused
+            )
+        kept.append(refused.value)
+        assert committer.is_closed
+    DirectoryCheckpointStore(tmp_path, job_id="numbers").close()
+
+
 def test_slots_that_another_job_holds_are_waited_for_and_then_named(spark: Any) -> None:
-    with (
-        number_job(spark, 100, parallelism=3) as first,
-        number_job(spark, 100, parallelism=2, process_timeout_s=4.0) as second,
-    ):
-        result = second.handle.wait(60)
-        assert result.state == "failed"
-        assert "needs 2 task slots" in str(result.reason)
-        assert "1 of 2 subtasks" in str(result.reason)
+    with number_job(spark, 100, parallelism=3) as first:
+        first.wait_until_running()
+        with number_job(spark, 100, parallelism=2, process_timeout_s=6.0) as second:
+            result = second.handle.wait(60)
+            assert result.state == "failed"
+            assert "needs 2 task slots" in str(result.reason)
+            assert "1 of 2 subtasks" in str(result.reason)
         first.finish()
 
 

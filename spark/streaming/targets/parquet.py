@@ -56,7 +56,7 @@ class ParquetBatches(BatchTarget):
 
     @property
     def _system(self) -> FileSystem:
-        return LocalFileSystem() if self.files is None else self.files
+        return LocalFileSystem.of_table(self.path) if self.files is None else self.files
 
     def notes(self) -> DirectoryNotes:
         """In the working directory beside the target."""

@@ -196,7 +196,7 @@ def test_a_client_on_a_thread_of_its_own_waits_for_rows() -> None:
     client = threading.Thread(target=lambda: job.seen.extend(job.rows))
     client.start()
     job.settle(lambda: job.is_over, rounds_max=100_000)
-    client.join(10)
+    client.join(60)
     assert not client.is_alive()
     assert job.complete_problems() == []
 

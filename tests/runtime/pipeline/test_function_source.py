@@ -39,7 +39,7 @@ def numbers(committed: Committed) -> list[int]:
 
 
 @given(batch=st.integers(1, 12), waits=st.lists(st.integers(1, 30), max_size=4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_records_without_a_position_are_written_once_whatever_dies(
     batch: int, waits: list[int]
 ) -> None:

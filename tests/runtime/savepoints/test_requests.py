@@ -59,8 +59,8 @@ def running(job: Job, directory: Path) -> Iterator[None]:
 def test_the_job_is_asked_and_its_answer_told(tmp_path: Path) -> None:
     job = Job(MADE)
     with running(job, tmp_path):
-        assert ask_savepoint(str(tmp_path), "/somewhere", timeout_s=20) == (MADE, True)
-        assert ask_savepoint(str(tmp_path), timeout_s=20) == (MADE, True)
+        assert ask_savepoint(str(tmp_path), "/somewhere", timeout_s=60) == (MADE, True)
+        assert ask_savepoint(str(tmp_path), timeout_s=60) == (MADE, True)
     assert job.asked == ["/somewhere", None]
     assert os.listdir(tmp_path / FOLDER) == [], "nothing is left of requests and answers"
 
@@ -70,7 +70,7 @@ def test_what_the_job_says_against_it_is_told(tmp_path: Path) -> None:
         running(Job(RuntimeError("checkpoint 3: a subtask declined it")), tmp_path),
         pytest.raises(SavepointRefused, match="a subtask declined it"),
     ):
-        ask_savepoint(str(tmp_path), timeout_s=20)
+        ask_savepoint(str(tmp_path), timeout_s=60)
 
 
 def test_a_job_that_takes_too_long_is_said_to(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_of_a_job_that_ends_before_it_has_made_one_the_newest_checkpoint_is_copi
     requests = SavepointRequests(RequestPlace(store.path), ask)
 
     def end() -> None:
-        assert taken.wait(30)
+        assert taken.wait(60)
         requests.close()
         asked.set_exception(CheckpointAborted("the job is finished: its input has ended"))
         store.close()
@@ -128,7 +128,7 @@ def test_of_a_job_that_ends_before_it_has_made_one_the_newest_checkpoint_is_copi
     ending = threading.Thread(target=end)
     requests.start()
     ending.start()
-    made, is_of_running_job = ask_savepoint(store.path, timeout_s=30)
+    made, is_of_running_job = ask_savepoint(store.path, timeout_s=60)
     ending.join()
     requests.join()
     assert (made.checkpoint_id, is_of_running_job) == (3, False)

@@ -6,8 +6,11 @@ import dataclasses
 import os
 from pathlib import Path
 
+import msgpack
 import pytest
 
+from epochgate.runtime.objects import log
+from epochgate.runtime.observing import history
 from epochgate.runtime.savepoints import (
     CheckpointsNotFresh,
     NoSavepoint,
@@ -18,18 +21,24 @@ from epochgate.runtime.savepoints import (
     begin_from,
     default_place,
     read_savepoint,
+    requests,
     write_savepoint,
 )
 from epochgate.runtime.savepoints.asking import NothingToCopy, ask_savepoint, copy_newest
 from epochgate.runtime.store import (
     CheckpointDamaged,
+    CheckpointNotStorable,
     CheckpointShelf,
     CheckpointStore,
     CheckpointStoreInUse,
     DirectoryCheckpointStore,
     InMemoryCheckpointStore,
     ObjectCheckpointStore,
+    encoding,
+    objects,
+    parts,
 )
+from epochgate.runtime.store.inspection import SAVEPOINT_NAME
 from tests.runtime.objects.stores import Memory
 from tests.runtime.store.mediums import JOB, checkpoint_of
 
@@ -195,7 +204,7 @@ def test_a_copy_has_an_epoch_that_is_not_below_that_of_the_last_driver(tmp_path:
         store.save(dataclasses.replace(checkpoint_of(1), epoch=1))
     for _ in range(3):
         DirectoryCheckpointStore(where, job_id=JOB).close()
-    made, is_of_running_job = ask_savepoint(where, timeout_s=5)
+    made, is_of_running_job = ask_savepoint(where, timeout_s=60)
     assert not is_of_running_job
     assert read_savepoint(made.path).checkpoint.epoch == 4
 
@@ -211,6 +220,43 @@ def test_a_damaged_newest_is_passed_over_and_of_none_nothing_is_made(tmp_path: P
     (where / "checkpoint-000000000001.epochgate").write_bytes(b"")
     with pytest.raises(NothingToCopy, match="no whole checkpoint"):
         copy_newest(str(where))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claim.json",
+        "driver.lock",
+        "checkpoint-000000009999.epochgate",
+        "savepoint.epochgate",
+        f"{requests.FOLDER}/x.request",
+        f"{history.FOLDER}/history.jsonl",
+        f"{parts.FOLDER}/1-ab-0.part",
+        f"{objects.FOLDER}/000000009999-1-ab.epochgate",
+        f"{log.FOLDER}/000000000000001.json",
+        f"{parts.FOLDER.upper()}/1-ab-0.part",
+        "known-files/.hidden",
+        "known-files/a\x1b[2J",
+    ],
+)
+def test_files_of_a_savepoint_are_none_of_those_that_the_runtime_writes(
+    tmp_path: Path, name: str
+) -> None:
+    whole = dataclasses.replace(checkpoint_of(7), files=[name])
+    with pytest.raises(CheckpointNotStorable, match="a file in a folder"):
+        write_savepoint(str(tmp_path / "refused"), whole, lambda _: b"")
+    hostile = tmp_path / "hostile"
+    write_savepoint(str(hostile), checkpoint_of(7), FILES.__getitem__)
+    version, content = encoding.unseal((hostile / SAVEPOINT_NAME).read_bytes(), "savepoint")
+    values = msgpack.unpackb(content, strict_map_key=False)
+    content = msgpack.packb({**values, "files": [name]})
+    (hostile / SAVEPOINT_NAME).write_bytes(encoding.seal(content, version))
+    store = stores(tmp_path)["directory"]
+    before = {path: path.read_bytes() for path in Path(store.path).rglob("*") if path.is_file()}
+    with pytest.raises(CheckpointDamaged, match="a file in a folder"):
+        begin_from(store, str(hostile))
+    after = {path: path.read_bytes() for path in Path(store.path).rglob("*") if path.is_file()}
+    assert after == before
 
 
 def test_default_places_differ() -> None:

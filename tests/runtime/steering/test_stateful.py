@@ -113,7 +113,5 @@ class SteeredQuery(RuleBasedStateMachine):
             assert all((batch >= since) == (ran >= version) for batch, ran in self.versions.items())
 
 
-SteeredQuery.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=30, deadline=None, derandomize=True
-)
+SteeredQuery.TestCase.settings = settings(max_examples=25, stateful_step_count=30, derandomize=True)
 TestSteeredQuery = SteeredQuery.TestCase

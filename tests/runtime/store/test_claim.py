@@ -32,6 +32,7 @@ def _open(directory: Path, file_system: LocalFileSystem | None = None) -> Direct
     st.recursive(
         st.none() | st.integers() | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=10,
     )
 )
 def test_no_json_is_a_claim_but_one_of_ours(value: object) -> None:
@@ -131,7 +132,7 @@ def test_a_real_second_process_is_named_and_its_death_frees_the_directory(tmp_pa
                 _open(tmp_path)
         finally:
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
     with _open(tmp_path) as store:
         assert store.epoch == 2
         store.save(checkpoint_of(1))
@@ -158,7 +159,7 @@ def test_a_real_second_process_that_took_over_fences_this_one(tmp_path: Path) ->
                 store.save(checkpoint_of(2))
         finally:
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
     store.close()
     with _open(tmp_path) as successor:
         assert successor.latest() == checkpoint_of(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, AnyPath, LocalFileSystem
 from epochgate.runtime.store import (
@@ -191,7 +191,6 @@ def test_a_foreign_file_under_the_next_name_is_not_overwritten(tmp_path: Path) -
     assert path.read_bytes() == b"precious"
 
 
-@settings(deadline=None)  # waits for the disk
 @given(st.data())
 def test_a_changed_file_falls_back_and_is_kept(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -211,7 +210,6 @@ def test_a_changed_file_falls_back_and_is_kept(
     assert path.with_name(path.name + ".damaged").read_bytes() == changed
 
 
-@settings(deadline=None)  # waits for the disk
 @given(
     st.dictionaries(st.integers(0, 4), st.binary(max_size=100)), st.binary(max_size=100) | st.none()
 )

@@ -49,7 +49,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         max_size=60,
     )
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_list_comes_back_as_it_was_however_it_was_kept(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object, int]]
 ) -> None:

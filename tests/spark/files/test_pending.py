@@ -41,7 +41,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         max_size=40,
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_split_is_given_out_once_in_its_order_however_it_was_kept(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, bool]]
 ) -> None:

@@ -99,7 +99,7 @@ SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
     st.booleans(),
 )
 @example([(1, 'a "quoted" b'), (2, "")], 3, 1, "\n", False, True)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_csv_row_is_read_once_for_any_split_and_block_size(
     rows: list[tuple[int, str]],
     target: int,
@@ -118,7 +118,7 @@ def test_every_csv_row_is_read_once_for_any_split_and_block_size(
 
 
 @given(ROWS, st.integers(1, 60), st.integers(1, 40), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_json_line_is_read_once_for_any_split_and_block_size(
     rows: list[tuple[int, str]], target: int, block: int, last_line_end: bool
 ) -> None:
@@ -139,7 +139,7 @@ def test_every_json_line_is_read_once_for_any_split_and_block_size(
     st.integers(1, 40),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_quoted_line_ends_are_kept_for_any_split_and_block_size(
     rows: list[tuple[int, str]], target: int, block: int, last_line_end: bool
 ) -> None:

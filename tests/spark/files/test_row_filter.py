@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.access import FileAccess
@@ -119,7 +119,6 @@ ROWS = st.lists(st.tuples(NUMBERS, st.none() | st.integers(-3, 3), TEXTS), min_s
 OPERATORS = st.sampled_from(["=", "<", "<=", ">", ">="])
 
 
-@settings(deadline=None)
 @given(ROWS, OPERATORS, NUMBERS, OPERATORS, st.none() | st.integers(-4, 4), TEXTS)
 def test_no_row_that_matches_is_in_a_file_that_is_pruned(
     rows: list[tuple[Any, Any, Any]], one: str, real: Any, other: str, whole: Any, text: Any

@@ -36,7 +36,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         max_size=60,
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_all_come_back_in_their_latest_form_however_they_were_kept(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str]]
 ) -> None:

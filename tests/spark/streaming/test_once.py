@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import shutil
 from collections.abc import Callable
@@ -26,8 +27,10 @@ from epochgate.spark.streaming import (
     ObjectLedger,
     OnceUnusable,
     PostgresLedger,
+    TransactionLost,
     TransactionMissing,
     TransactionTaken,
+    TransactionUnused,
     once,
 )
 from tests.runtime.objects.stores import Memory
@@ -284,6 +287,156 @@ def test_a_delta_write_without_the_transaction_is_refused_and_can_be_taken_back(
     guarded(FRAME, batch)
     guarded(FRAME, batch)
     assert delta_replay.rows(table) == list(range(batch + 1))
+
+
+def other_writer(table: Path, kind: str) -> None:
+    """A commit of another writer: what maintenance, another query and a plain append leave."""
+    deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    if kind == "another query":
+        entry = DeltaTransaction("q2", 0)
+        append(table, 50, commit_properties=entry.properties())
+    elif kind == "compaction":
+        deltalake.DeltaTable(str(table)).optimize.compact()
+    elif kind == "a table property":
+        deltalake.DeltaTable(str(table)).alter.set_table_properties({"delta.appendOnly": "false"})
+    else:
+        append(table, 50)
+
+
+@pytest.mark.parametrize("kind", ["another query", "compaction", "a table property"])
+def test_a_delta_batch_without_rows_does_not_answer_for_commits_that_are_not_its_own(
+    tmp_path: Path, kind: str
+) -> None:
+    table = tmp_path / "t"
+    for batch in (8, 9):
+        append(table, batch)
+    ledger, done = DeltaLedger(str(table)), []
+
+    def empty(df: Any, batch: int, transaction: DeltaTransaction) -> None:
+        other_writer(table, kind)
+        done.append(batch)
+
+    for batch in (0, 1, 1):
+        once(ledger, empty, query="q")(FRAME, batch)
+    assert done == [0, 1]
+
+
+def test_a_delta_function_that_says_it_writes_nothing_is_not_asked_about_other_writers(
+    tmp_path: Path,
+) -> None:
+    table, done = tmp_path / "t", []
+    append(table, 9)
+
+    def empty(df: Any, batch: int, transaction: DeltaTransaction) -> None:
+        transaction.skip()
+        other_writer(table, "a plain append")
+        done.append(batch)
+
+    for batch in (0, 0):
+        once(DeltaLedger(str(table)), empty, query="q")(FRAME, batch)
+    assert done == [0]
+
+
+def test_a_delta_transaction_that_was_taken_and_is_not_in_the_log_is_a_failed_write(
+    tmp_path: Path,
+) -> None:
+    table, fails = tmp_path / "t", [True, False]
+
+    def write(df: Any, batch: int, transaction: DeltaTransaction) -> None:
+        properties = transaction.properties()
+        with contextlib.suppress(ZeroDivisionError):
+            if fails.pop(0):
+                raise ZeroDivisionError("of the write")
+            append(table, batch, commit_properties=properties)
+
+    guarded = once(DeltaLedger(str(table)), write, query="q")
+    with pytest.raises(TransactionUnused, match=r"took the transaction .* no such entry"):
+        guarded(FRAME, 0)
+    guarded(FRAME, 0)
+    assert delta_replay.rows(table) == [0]
+
+
+def swallow(connection: Any) -> None:
+    import psycopg
+
+    with contextlib.suppress(psycopg.Error):
+        connection.execute("select 1 / 0")
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        (swallow, "a statement of the function failed"),
+        (lambda connection: connection.execute("rollback"), "has ended the transaction"),
+        (lambda connection: connection.execute("rollback; begin"), "has ended the transaction"),
+        (lambda connection: connection.close(), "has closed the connection"),
+    ],
+    ids=["swallowed", "rollback", "rollback and begin", "close"],
+)
+def test_a_postgres_function_that_loses_its_transaction_is_refused_and_runs_again(
+    tmp_path: Path, request: pytest.FixtureRequest, ends: Callable[[Any], None], told: str
+) -> None:
+    place, fails = postgres(tmp_path, request), [False, True, False, False]
+
+    def write(df: Any, batch: int, connection: Any) -> None:
+        place.write(batch, connection)
+        if fails.pop(0):
+            ends(connection)
+
+    guarded = once(place.ledger, write, query="q")
+    guarded(FRAME, 0)
+    with pytest.raises(TransactionLost, match=f"batch 1 .*{told}"):
+        guarded(FRAME, 1)
+    guarded(FRAME, 1)
+    guarded(FRAME, 2)
+    assert place.rows() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_a_postgres_function_cannot_end_its_transaction(
+    tmp_path: Path, request: pytest.FixtureRequest, end: str
+) -> None:
+    import psycopg
+
+    place = postgres(tmp_path, request)
+
+    def write(df: Any, batch: int, connection: Any) -> None:
+        place.write(batch, connection)
+        getattr(connection, end)()
+
+    with pytest.raises(psycopg.ProgrammingError, match=f"Explicit {end}"):
+        once(place.ledger, write, query="q")(FRAME, 0)
+    assert place.rows() == []
+
+
+def test_a_postgres_function_may_go_on_after_a_statement_that_failed_in_a_savepoint(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    import psycopg
+
+    place = postgres(tmp_path, request)
+
+    def write(df: Any, batch: int, connection: Any) -> None:
+        with contextlib.suppress(psycopg.Error), connection.transaction():
+            connection.execute("select 1 / 0")
+        place.write(batch, connection)
+
+    once(place.ledger, write, query="q")(FRAME, 0)
+    assert place.rows() == [0]
+
+
+def test_an_iceberg_function_that_commits_its_transaction_is_refused(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place = iceberg(tmp_path, request)
+
+    def write(df: Any, batch: int, transaction: Any) -> None:
+        place.write(batch, transaction)
+        transaction.commit_transaction()
+
+    guarded = once(place.ledger, write, query="q")
+    with pytest.raises(TransactionLost, match=r"batch 0 .*has ended the transaction"):
+        guarded(FRAME, 0)
 
 
 def test_what_once_returns_holds_plain_values_and_no_password_in_its_text() -> None:

@@ -25,7 +25,7 @@ from epochgate.spark.wire.handshake import (
 
 ROOT = Path(__file__).parents[3]
 PROCESS = "tests.spark.wire.task_process"
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class Recorder:

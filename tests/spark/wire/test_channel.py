@@ -323,7 +323,7 @@ def test_a_receive_that_waits_ends_when_another_thread_closes_the_channel() -> N
         thread = threading.Thread(target=wait)
         thread.start()
         channel.close()
-        assert ended.wait(10.0)
+        assert ended.wait(60.0)
         thread.join()
 
 
@@ -379,7 +379,7 @@ def test_a_task_waits_for_a_driver_that_is_slow_to_read() -> None:
 
     class Slow(Recorder):
         def received(self, connection: Connection, messages: list[list[Any]]) -> None:
-            assert reading.wait(20.0)
+            assert reading.wait(60.0)
             super().received(connection, messages)
 
     slow = Slow()

@@ -188,7 +188,7 @@ def client_hello(certificate: bytes) -> bytes:
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_a_peer_that_stops_in_the_handshake_ends_with_its_time(share: float) -> None:
-    with running_wire(handshake_timeout_s=0.4) as wire, wire.stranger() as sock:
+    with running_wire(handshake_timeout_s=1.0) as wire, wire.stranger() as sock:
         assert wire.certificate is not None
         hello = client_hello(wire.certificate)
         sock.sendall(hello[: int(share * len(hello))])
@@ -297,7 +297,7 @@ def count_or_blocked(call: Callable[[Any], int], buffer: Any) -> int:
         return -1
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, 600_000), st.sampled_from([64, 20_000, 65_536, 262_144]), st.booleans())
 def test_all_bytes_pass_in_order_whatever_the_sockets_and_buffers_take(
     size: int, buffer_bytes: int, is_from_task: bool
