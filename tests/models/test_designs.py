@@ -9,6 +9,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.residing import ResidentTask
@@ -52,6 +53,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     HangingWork: Size(486949, 1637846),
     CommitsInDoubt: Size(180436, 497849),
     CompactingJob: Size(461860, 1116729),
+    PipelineTasks: Size(229454, 836547),
     PlacedTask: Size(226017, 756073),
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(38696, 110228),
