@@ -9,7 +9,8 @@ batch is taken when the sink accepts it, and a restored attempt maps it again::
     function          map ---------- barrier: nothing is stored ------------- take, write
 
 Also decides that a batch that waits is not mapped again, unless a function's settings have changed,
-and that no other is mapped meanwhile. Leaves to the source where it is in its
+and that the source is not asked for another meanwhile.
+Leaves to the source where it is in its
 splits, to the sink whether it is ready, and to the shell in which form a mapped batch is stored.
 Runs on the task's only thread. Source: none; in Apache Flink a record that an operator has emitted
 is in the network buffers, which unaligned checkpoints store as channel state.
@@ -26,6 +27,9 @@ EMPTY, SHOWN, TAKEN = "empty", "shown", "taken"
 
 class BatchPort(Port):
     """What is done with one batch."""
+
+    def look(self) -> None:
+        """Ask the source for a batch; answer with `show` if it has one now."""
 
     def map(self) -> None:
         """Map the batch, and ask the sink for it; answer with `accept` if the sink is ready."""
@@ -54,6 +58,7 @@ class InFlight(Machine):
 
     restore: Trigger
     work: Trigger
+    show: Trigger
     accept: Trigger
     barrier: Trigger
 
@@ -62,18 +67,19 @@ class InFlight(Machine):
         Row("restore",   EMPTY, TAKEN,  None,
             None,           "the checkpoint holds a mapped batch that the sink has not accepted"),
 
-        Ignore("work",   EMPTY,         "not is_shown",
-                            "the source has nothing now"),
-        Row("work",      EMPTY, TAKEN,  "is_shown and has_state",
-            "take, map",    "the map's state and the source's position move together"),
-        Row("work",      EMPTY, SHOWN,  "is_shown and not has_state",
-            "map",          "until the sink accepts the batch, it is the source's"),
+        Row("work",      EMPTY, STAY,   None,
+            "look",         "nothing waits for the sink"),
         Row("work",      TAKEN, STAY,   None,
             "ask",          "the map has a state, and has mapped the batch"),
         Row("work",      SHOWN, STAY,   "not is_changed",
             "ask",          "the batch was mapped with these settings"),
         Row("work",      SHOWN, STAY,   "is_changed",
             "map",          "a setting has changed, and no state has"),
+
+        Row("show",      EMPTY, TAKEN,  "has_state",
+            "take, map",    "the map's state and the source's position move together"),
+        Row("show",      EMPTY, SHOWN,  "not has_state",
+            "map",          "until the sink accepts the batch, it is the source's"),
 
         Row("accept",    TAKEN, EMPTY,  None,
             "write",        "the batch was taken when it was mapped"),
@@ -87,14 +93,14 @@ class InFlight(Machine):
     )
     # fmt: on
 
-    def is_shown(self, is_shown: bool) -> bool:
-        return is_shown
+    def is_changed(self, is_changed: bool) -> bool:
+        return is_changed
 
-    def has_state(self, is_shown: bool, has_state: bool) -> bool:
+    def has_state(self, has_state: bool) -> bool:
         return has_state
 
-    def is_changed(self, is_shown: bool, has_state: bool, is_changed: bool) -> bool:
-        return is_changed
+    def look(self) -> None:
+        self.batches.look()
 
     def map(self) -> None:
         self.batches.map()

@@ -25,6 +25,7 @@ from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
 from epochgate.models.closed.surroundings.pipelining import (
     MAPPING,
     RUNNING,
+    WAITING,
     PipelineJob,
     TaskInFlight,
     TaskProgram,
@@ -48,8 +49,6 @@ class PipelineTasks(ClosedSystem):
         Step("job", "store"),
         Step("job", "rescale", is_fair=False),
         Step("program", "work"),
-        Step("program", "look", is_fair=False),
-        Step("program", "arrive"),
         Step("program", "map_returns"),
         Step("program", "agree"),
         Step("program", "doubt", is_fair=False),
@@ -76,7 +75,7 @@ class PipelineTasks(ClosedSystem):
         return not self.job.has_state or all(
             self.program[s].mapped == self.program[s].position
             for s in range(self.subtasks)
-            if self.program[s].is_between()
+            if self.program[s].state == WAITING
         )
 
     @always("each record reaches the sink once")
@@ -84,7 +83,7 @@ class PipelineTasks(ClosedSystem):
         read = 0
         reached = 0
         for s in range(self.subtasks):
-            if not self.program[s].is_between():
+            if self.program[s].state != WAITING:
                 return True
             read += self.program[s].position
             reached += self.program[s].written

@@ -100,11 +100,8 @@ class PipelineProgram(Program):
         if (wait_s := self._wait_s()) > 0:
             self._source.context.wake_after(wait_s)
             return Work.IDLE
-        fetched = self._fetched = self._source.peek()
-        has_ended = fetched is None and self._source.has_ended
-        self._outcome = Work.ENDED if has_ended else Work.IDLE
-        is_changed = bool(self._settings) and self._given != self._settings_now()
-        self._in_flight.work(fetched is not None, self._map_operator is not None, is_changed)
+        self._outcome = Work.IDLE
+        self._in_flight.work(bool(self._settings) and self._given != self._settings_now())
         self._system.settle()
         return self._outcome
 
@@ -156,6 +153,13 @@ class PipelineProgram(Program):
 
     # port `batches`
 
+    def look(self) -> None:
+        self._fetched = self._source.peek()
+        if self._fetched is not None:
+            self._in_flight.show(self._map_operator is not None)
+        elif self._source.has_ended:
+            self._outcome = Work.ENDED
+
     def map(self) -> None:
         self._given = self._settings_now() if self._settings else {}
         records = self._records
@@ -164,7 +168,6 @@ class PipelineProgram(Program):
         self.ask()
 
     def ask(self) -> None:
-        self._outcome = Work.IDLE
         if all(map(self._sink.may_write, self._waiting)):
             self._in_flight.accept()
 

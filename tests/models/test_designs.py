@@ -53,7 +53,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     HangingWork: Size(486949, 1637846),
     CommitsInDoubt: Size(180436, 497849),
     CompactingJob: Size(461860, 1116729),
-    PipelineTasks: Size(229454, 836547),
+    PipelineTasks: Size(204633, 730456),
     PlacedTask: Size(226017, 756073),
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(38696, 110228),

@@ -13,8 +13,7 @@ from epochgate.models.in_flight import EMPTY, SHOWN, InFlight
 if TYPE_CHECKING:
     from epochgate.models.closed.pipelining import PipelineTasks
 
-WAITING, IDLE, MAPPING, DOWN = "waiting", "idle", "mapping", "down"
-BETWEEN = (WAITING, IDLE)
+WAITING, MAPPING, DOWN = "waiting", "mapping", "down"
 PLANNED, RUNNING = "planned", "running"
 
 
@@ -34,15 +33,14 @@ class TaskInFlight(InFlight):
 
 
 class TaskProgram(Environment):
-    """The thread of one subtask: between two pieces of work, with or without a batch of the source,
-    or in the user's map.
+    """The thread of one subtask: between two pieces of work, or in the user's map.
 
     The sink's answer arrives in the step that asks for it, as a call returns. `held` counts the
     mapped batches in memory: one, or after rescaling also that of another subtask.
     """
 
     INDEX = ("subtask",)
-    STATES = (WAITING, IDLE, MAPPING, DOWN)
+    STATES = (WAITING, MAPPING, DOWN)
     INITIAL = WAITING
 
     system: PipelineTasks
@@ -63,8 +61,6 @@ class TaskProgram(Environment):
     """It has taken its part of the checkpoint that is asked for."""
 
     work: Trigger
-    look: Trigger
-    arrive: Trigger
     map_begins: Trigger
     map_returns: Trigger
     agree: Trigger
@@ -81,10 +77,6 @@ class TaskProgram(Environment):
             "do_work",                            "the source shows a batch, or one waits for the sink"),
         Row("map_begins",  WAITING, MAPPING, None,
             None,                                 "the user's map is called"),
-        Row("look",        WAITING, IDLE,    "may_find_nothing",
-            "spend_failure, find_nothing",        "the source has nothing now"),
-        Row("arrive",      IDLE,    WAITING, None,
-            None,                                 "the source has something again"),
         Row("map_returns", MAPPING, WAITING, None,
             "note_mapped, ask",                   "the map has returned a batch"),
         Row("agree",       WAITING, STAY,    "is_not_ready",
@@ -93,9 +85,9 @@ class TaskProgram(Environment):
             "spend_failure, become_unready",      "the next batch has another schema"),
         Row("change",      WAITING, STAY,    "may_change",
             "change_setting",                     "the driver sends another value of a setting"),
-        Row("barrier",     BETWEEN, STAY,    "is_asked",
+        Row("barrier",     WAITING, STAY,    "is_asked",
             "take_snapshot",                      "the barrier arrives between two pieces of work"),
-        Row("fail",        (*BETWEEN, MAPPING), DOWN, "may_fail",
+        Row("fail",        (WAITING, MAPPING), DOWN, "may_fail",
             "spend_failure, abort",               "the map raises, or the process dies"),
         Row("reset",       DOWN,    WAITING, None,
             "go_back",                            "the next attempt begins at the last checkpoint"),
@@ -108,17 +100,6 @@ class TaskProgram(Environment):
         return self.system.job.state == RUNNING and (
             self.held > 0 or self.position < self.system.records
         )
-
-    def may_find_nothing(self) -> bool:
-        return (
-            self.system.job.state == RUNNING
-            and self.system.in_flight[self.subtask].state == EMPTY
-            and self.position < self.system.records
-            and self.may_fail()
-        )
-
-    def is_between(self) -> bool:
-        return self.state == WAITING or self.state == IDLE
 
     def is_not_ready(self) -> bool:
         return not self.is_ready
@@ -140,12 +121,7 @@ class TaskProgram(Environment):
         return self.system.job.failures < self.system.F
 
     def do_work(self) -> None:
-        self.system.in_flight[self.subtask].work(
-            self.position < self.system.records, self.system.job.has_state, self.is_changed
-        )
-
-    def find_nothing(self) -> None:
-        self.system.in_flight[self.subtask].work(False, self.system.job.has_state, self.is_changed)
+        self.system.in_flight[self.subtask].work(self.is_changed)
 
     def note_mapped(self) -> None:
         if self.system.job.has_state:
@@ -187,6 +163,10 @@ class TaskProgram(Environment):
             self.system.in_flight[self.subtask].restore()
 
     # The port of the machine.
+
+    def look(self) -> None:
+        if self.position < self.system.records:
+            self.system.in_flight[self.subtask].show(self.system.job.has_state)
 
     def take(self) -> None:
         self.position += 1

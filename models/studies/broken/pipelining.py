@@ -1,4 +1,4 @@
-"""Broken variants of records in flight: what happens without one of the rules of section 17 in
+"""Broken variants of records in flight: what happens without one of the rules of section 12 in
 docs/protocol.md.
 """
 
@@ -32,7 +32,7 @@ class MappedAgain(PipelineTasks):
 class TakingLate(TaskInFlight):
     """Takes the batch when the sink accepts it, whatever the map."""
 
-    def has_state(self, is_shown: bool, has_state: bool) -> bool:
+    def has_state(self, has_state: bool) -> bool:
         return False
 
 
@@ -47,7 +47,7 @@ class TakenLate(PipelineTasks):
 class TakingEarly(TaskInFlight):
     """Takes the batch when it is mapped, whatever the map."""
 
-    def has_state(self, is_shown: bool, has_state: bool) -> bool:
+    def has_state(self, has_state: bool) -> bool:
         return True
 
 
