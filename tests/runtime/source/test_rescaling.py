@@ -204,8 +204,8 @@ def test_state_that_is_not_redistributed_is_refused_and_the_message_says_what_to
 
 
 def test_a_job_says_how_the_states_of_an_operator_are_redistributed() -> None:
-    def into_the_first(states: Mapping[int, bytes], parallelism: int) -> dict[int, bytes]:
-        return {0: b"".join(states.values())}
+    def into_the_first(states: Mapping[int, bytes], parallelism: int) -> dict[int, bytes | None]:
+        return {0: b"".join(states.values()), 1: None}
 
     job = CountingJob(b"7", redistribute={"count": into_the_first})
     job.start_again(2)
@@ -214,3 +214,12 @@ def test_a_job_says_how_the_states_of_an_operator_are_redistributed() -> None:
     job = CountingJob(b"7", redistribute={"count": lambda states, parallelism: states})
     with pytest.raises(NotRescalable, match=r"to subtasks \[2\], and the job has subtasks 0 to 1"):
         job.start_again(2)
+
+
+def test_a_subtask_that_a_redistribution_leaves_out_refuses_the_start() -> None:
+    job = CountingJob(b"7", redistribute={"count": lambda states, parallelism: {0: b"777"}})
+    with pytest.raises(
+        NotRescalable,
+        match=r"'count' were redistributed without subtasks \[1, 2, 3\]. .* its state, or None",
+    ):
+        job.start_again(4)
