@@ -342,8 +342,9 @@ class CoordinatorProvider(ABC):
 
         Called on the driver if a start restores a checkpoint with another parallelism. Put each
         part of the old states into exactly one new state. None: the subtask begins without a state.
-        A subtask that is left out refuses the start as NotRescalable. The coordinator's own state is restored unchanged. Raises NotRescalable for a state
-        that is not empty, unless it is overridden.
+        A subtask that is left out refuses the start as NotRescalable. The coordinator's own state
+        is restored unchanged. Raises NotRescalable for a state that is not empty, unless it is
+        overridden.
         """
         return keep_nothing(states, parallelism)
 

@@ -11,6 +11,9 @@ import traceback
 from types import TracebackType
 from typing import Final
 
+from epochgate.errors import EpochgateError
+from epochgate.runtime.api.operator import FatalTaskError
+
 FRAMES_MAX: Final = 8
 _OURS: Final = "epochgate"
 _WITHIN: Final = f"{_OURS}."
@@ -29,6 +32,18 @@ def own_frames(error: BaseException | None) -> str:
     frames = traceback.extract_tb(first)
     shown = frames[:1] + frames[1:][-(FRAMES_MAX - 1) :]
     return "\n" + "".join(traceback.format_list(shown)).rstrip()
+
+
+def told(error: BaseException) -> str:
+    """What a reason says of an exception: its text, and its type and frames unless it is one of
+    epochgate's, whose text says what to do.
+
+    >>> told(OSError("no space left"))
+    'OSError: no space left'
+    """
+    if isinstance(error, FatalTaskError | EpochgateError):
+        return str(error)
+    return f"{type(error).__name__}: {error}{own_frames(error)}"
 
 
 def split_frames(reason: str) -> tuple[str, str]:

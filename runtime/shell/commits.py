@@ -17,6 +17,7 @@ from epochgate.runtime.api.committer import (
     RetryLater,
 )
 from epochgate.runtime.api.job_events import CommitFailed, Committed, JobEvent
+from epochgate.runtime.api.own_frames import told
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.checkpoint import debts_of
@@ -197,7 +198,7 @@ class Commits:
         self._tell(attempt, CommitFailed, is_tried_again=is_tried_again, reason=shortened(error))
         if is_tried_again:
             self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {error}")
-        reason = f"commit of checkpoints {numbers} {failure.cause}: {error}"
+        reason = f"commit of checkpoints {numbers} {failure.cause}: {told(error)}"
         getattr(machine, failure.trigger)(attempt.checkpoint, attempt.tries, reason)
 
     def _tell(self, attempt: CommitAttempt, kind: type[JobEvent], **values: Any) -> None:

@@ -343,6 +343,15 @@ class SimulatedJob:
         By default until the job is steady and nothing moves. Raises `Stuck`; and by default
         JobHasFailed, if the job fails.
         """
+        self.rest(until, rounds_max)
+        if until is None and self.is_over and self.result.state == "failed":
+            raise JobHasFailed(
+                f"the job is failed: {self.result.reason}. If that is meant, write rest() in the "
+                "place of settle()"
+            )
+
+    def rest(self, until: Callable[[], bool] | None = None, rounds_max: int = ROUNDS_MAX) -> None:
+        """Do as `settle` does; a job that has failed is at rest too. Raises `Stuck`."""
         self.faults.calm()
         self.blocking.hanging.clear()
         since_tick = 0
@@ -351,7 +360,7 @@ class SimulatedJob:
             if until is not None and until():
                 return
             if not has_moved and until is None and self.is_steady():
-                return self._insist_on_no_failure()
+                return
             since_tick += 1
             if not has_moved or since_tick > ROUNDS_PER_INSTANT:
                 since_tick = 0
@@ -364,16 +373,9 @@ class SimulatedJob:
 
         Raises JobHasFailed if it fails or is canceled, and `Stuck`.
         """
-        self.settle(until=lambda: self.is_over)
+        self.rest(until=lambda: self.is_over)
         if self.result.state != "finished":
             raise JobHasFailed(f"the job is {self.result.state}: {self.result.reason}")
-
-    def _insist_on_no_failure(self) -> None:
-        if self.is_over and self.result.state == "failed":
-            raise JobHasFailed(
-                f"the job is failed: {self.result.reason}. If that is meant, write "
-                "settle(until=lambda: job.is_over)"
-            )
 
     def account(self) -> str:
         """What is not at rest, for a person to read."""
