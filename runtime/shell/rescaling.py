@@ -36,10 +36,10 @@ def rescaled(
     for operator_id, old in states.items():
         version = _version_of(checkpoint, operator_id, old)
         given = SubtaskStates(old, version)
-        for subtask, state in _redistributed(checkpoint, configuration, operator_id, given).items():
-            if state is None:
+        for subtask, new in _redistributed(checkpoint, configuration, operator_id, given).items():
+            if new is None:
                 continue
-            subtasks[subtask][operator_id] = state
+            subtasks[subtask][operator_id] = new
             if version != FIRST:
                 versions.setdefault(subtask, {})[operator_id] = version
     return replace(

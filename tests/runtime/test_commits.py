@@ -99,7 +99,7 @@ def test_warnings_and_causes_name_what_a_commit_covers() -> None:
     job = with_two_checkpoints(script)
     job.settle(until=lambda: job.is_over)
     assert job.master.report.warnings[-1] == "commit of checkpoints [1] will be tried again: busy"
-    reason = job.result.reason
+    reason = str(job.result.reason)
     assert reason.splitlines()[0] == "commit of checkpoints [1] failed: OSError: no table"
 
 

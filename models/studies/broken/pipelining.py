@@ -26,7 +26,7 @@ class MappedAgain(PipelineTasks):
 
     CONSTANTS: ClassVar[dict[str, int]] = SMALL
 
-    in_flight: list[MappingAgain] = machines(MappingAgain)
+    in_flight: list[TaskInFlight] = machines(MappingAgain)
 
 
 class TakingLate(TaskInFlight):
@@ -41,7 +41,7 @@ class TakenLate(PipelineTasks):
 
     CONSTANTS: ClassVar[dict[str, int]] = SMALL
 
-    in_flight: list[TakingLate] = machines(TakingLate)
+    in_flight: list[TaskInFlight] = machines(TakingLate)
 
 
 class TakingEarly(TaskInFlight):
@@ -56,7 +56,7 @@ class TakenEarly(PipelineTasks):
 
     CONSTANTS: ClassVar[dict[str, int]] = SMALL
 
-    in_flight: list[TakingEarly] = machines(TakingEarly)
+    in_flight: list[TaskInFlight] = machines(TakingEarly)
 
 
 class Forgetting(TaskInFlight):
@@ -75,4 +75,4 @@ class Forgotten(PipelineTasks):
 
     CONSTANTS: ClassVar[dict[str, int]] = SMALL
 
-    in_flight: list[Forgetting] = machines(Forgetting)
+    in_flight: list[TaskInFlight] = machines(Forgetting)

@@ -38,4 +38,4 @@ class Action:
     def happen(self, job: ScriptedJob, *index: int) -> None:
         """Let it happen, and what follows from it at once."""
         self.begin(job, *index)
-        job.rest()
+        job.settle()

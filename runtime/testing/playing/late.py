@@ -33,7 +33,7 @@ class Late:
             self._job.master.queue.post(timer.trigger, *timer.arguments)
         if self._job.job.request.state != "idle":
             self._job.fire(self._job.timers(self._job.master))
-        self._job.rest()
+        self._job.settle()
         for coordinator in range(self._job.coordinators):
             self._by_coordinator(coordinator)
         for subtask in range(self._job.subtasks):
@@ -66,7 +66,7 @@ class Late:
             coordinator.send_by(gateway)
         if self._job.job.holder[number].has_failed:
             self._job.fail_job(number)
-        self._job.rest()
+        self._job.settle()
 
     def _by_subtask(self, subtask: int) -> None:
         attempt, process = self._job.job.attempt[subtask], self._job.living(subtask)
@@ -82,4 +82,4 @@ class Late:
             if process is not None and process.worker.task.received[coordinator] > 0:
                 number = process.worker.task.received[coordinator]
                 process.worker.handle([["event", coordinator, number, "once more"]])
-        self._job.rest()
+        self._job.settle()

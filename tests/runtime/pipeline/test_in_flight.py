@@ -182,8 +182,8 @@ def test_a_mapped_batch_that_no_checkpoint_can_hold_fails_the_job_by_name(
     job.master.request_checkpoint()
     job.settle(until=lambda: job.is_over)
     assert job.result.state == "failed"
-    assert "Unstorable" in job.result.reason
-    assert "pyarrow.RecordBatch" in job.result.reason
+    assert "Unstorable" in str(job.result.reason)
+    assert "pyarrow.RecordBatch" in str(job.result.reason)
 
 
 def test_a_function_is_called_once_for_a_batch_that_waits_and_again_for_another_setting(

@@ -60,9 +60,9 @@ def test_what_is_no_batch_is_refused_with_the_map_its_line_and_the_value(
 ) -> None:
     job, rows = run(map)
     assert job.result.state == "failed"
-    assert told in job.result.reason
-    assert f"{Path(__file__).name}, line " in job.result.reason
-    assert "list of" in job.result.reason, "what to write instead"
+    assert told in str(job.result.reason)
+    assert f"{Path(__file__).name}, line " in str(job.result.reason)
+    assert "list of" in str(job.result.reason), "what to write instead"
     assert rows == []
 
 
@@ -72,7 +72,7 @@ def test_records_of_a_source_that_are_no_batch_are_refused_without_a_map_too() -
 
     job, rows = run(None, read)
     assert job.result.state == "failed"
-    assert "the source, in a pipeline without a map, returned 'abc'" in job.result.reason
+    assert "the source, in a pipeline without a map, returned 'abc'" in str(job.result.reason)
     assert rows == []
 
 

@@ -19,9 +19,9 @@ def test_an_error_of_a_sinks_function_is_told_with_its_type_and_line() -> None:
     job = SimulatedJob.of(Pipeline(source=FunctionSource([0], lambda first: [first]), sink=down))
     job.settle(until=lambda: job.is_over)
     assert job.result.state == "failed"
-    assert "OSError: sink is down" in job.result.reason
-    assert f'File "{__file__}", line' in job.result.reason
-    assert "in down" in job.result.reason
+    assert "OSError: sink is down" in str(job.result.reason)
+    assert f'File "{__file__}", line' in str(job.result.reason)
+    assert "in down" in str(job.result.reason)
 
 
 @pytest.mark.parametrize("value", ["x", None, True, [900]])
