@@ -154,6 +154,7 @@ class PipelineProgram(Program):
     # port `batches`
 
     def look(self) -> None:
+        """Ask the source for a batch, for the machine."""
         self._fetched = self._source.peek()
         if self._fetched is not None:
             self._in_flight.show(self._map_operator is not None)
@@ -161,6 +162,7 @@ class PipelineProgram(Program):
             self._outcome = Work.ENDED
 
     def map(self) -> None:
+        """Map the batch and ask the sink for it, for the machine."""
         self._given = self._settings_now() if self._settings else {}
         records = self._records
         mapped = records if self._map is None else self._map(records, **self._given)
@@ -168,10 +170,12 @@ class PipelineProgram(Program):
         self.ask()
 
     def ask(self) -> None:
+        """Ask the sink whether it is ready, for the machine."""
         if all(map(self._sink.may_write, self._waiting)):
             self._in_flight.accept()
 
     def take(self) -> None:
+        """Move the source behind the batch, for the machine."""
         self._source.take()
         records = self._records
         self.taken(records)
@@ -180,6 +184,7 @@ class PipelineProgram(Program):
         self._pace.note(rows, self._source.context.now_s())
 
     def write(self) -> None:
+        """Pass the mapped batches to the sink, for the machine."""
         waiting, self._waiting = self._waiting, []
         for batch in waiting:
             self._sink.write(batch)
@@ -187,4 +192,5 @@ class PipelineProgram(Program):
         self._outcome = Work.DONE
 
     def keep(self) -> None:
+        """Put the mapped batches into the snapshot, for the machine."""
         self._kept = self._waiting

@@ -109,9 +109,8 @@ def test_each_split_is_in_one_new_state_at_its_position(
     }
     provider = RecreateOnReset(SourceProvider(SOURCE, RangeSource(1)))
     new = provider.redistribute({s: state.to_bytes() for s, state in states.items()}, parallelism)
-    dealt = [
-        ReaderState.from_bytes(new[subtask] or b"", "a reader").splits for subtask in sorted(new)
-    ]
+    states_of = [new[subtask] or b"" for subtask in sorted(new)]
+    dealt = [ReaderState.from_bytes(state, "a reader").splits for state in states_of]
     assert sorted(new) == list(range(parallelism))
     assert max(map(len, dealt)) - min(map(len, dealt)) <= 1
 
