@@ -20,6 +20,7 @@ from epochgate.models.control_update import (
 )
 from epochgate.models.gateway import Gateway as Gateway
 from epochgate.models.holder import Holder as Holder
+from epochgate.models.in_flight import InFlight as InFlight, RecordsInFlight as RecordsInFlight
 from epochgate.models.job import Job as Job
 from epochgate.models.lifecycle import JobLifecycle as JobLifecycle
 from epochgate.models.placement import Placement as Placement, Placements as Placements

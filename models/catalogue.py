@@ -18,6 +18,7 @@ from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
@@ -32,6 +33,7 @@ from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
@@ -46,6 +48,7 @@ RUNNING: tuple[type[System], ...] = (
     BatchSnapshots,
     Recreations,
     SplitAssignments,
+    RecordsInFlight,
     Compactions,
     QueryBatches,
     BatchDecisions,
@@ -69,6 +72,7 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "compacting": CompactingJob,
     "placing": PlacedTask,
     "residing": ResidentTask,
+    "pipelining": PipelineTasks,
     "streaming": StreamingQuery,
     "recording": RecordedAfterwards,
     "steering": SteeredQuery,
@@ -121,6 +125,7 @@ CONSTANTS: dict[str, str] = {
     "E": "events or calls",
     "R": "requests, resets, or runs",
     "S": "splits",
+    "records": "batches of records that each source has",
     "G": "resets of the whole source",
     "compaction_retries": "how often a target that has changed is looked at again",
     "drivers": "drivers of a query, at the same time",

@@ -22,7 +22,7 @@ from epochgate.fsm import Journal
 from epochgate.models.task import TaskSystem
 from epochgate.runtime.api.operator import FatalTaskError, Program, Work, metrics_of
 from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
-from epochgate.runtime.api.raised import described
+from epochgate.runtime.api.raised import in_words
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.handing_over import insist_on_plain_events
@@ -149,8 +149,7 @@ class Attempt:
             )
         except BaseException as error:  # noqa: BLE001  user code may raise anything
             is_fatal = isinstance(error, FatalTaskError | EpochgateError)
-            reason = str(error) if is_fatal else described(error)
-            self._give_up(reason, is_fatal=is_fatal)
+            self._give_up(in_words(error), is_fatal=is_fatal)
 
     def _loop(self, worker: Worker, program: Program, messages: list[Message]) -> None:
         is_busy, completed = False, 0

@@ -27,6 +27,7 @@ from epochgate.runtime.api.sink import Sink, SinkStart
 from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.pipeline import (
+    IN_FLIGHT,
     MAP,
     SINK,
     SOURCE,
@@ -37,6 +38,7 @@ from epochgate.runtime.pipeline import (
     RateLimit,
     RecordSink,
     Setting,
+    redistributed,
 )
 from epochgate.runtime.savepoints import begin_from, read_savepoint
 from epochgate.runtime.shell.post_commits import AfterCommit
@@ -49,7 +51,7 @@ from epochgate.runtime.store import (
 from epochgate.spark.job import JobHandle, run_job
 from epochgate.spark.session import validate_session
 
-OWN = (SOURCE, MAP, SINK)
+OWN = (SOURCE, MAP, IN_FLIGHT, SINK)
 RUN_OPTIONS = (
     "by_value",
     "has_history",
@@ -188,7 +190,8 @@ class Pipeline:
         """
         sink = self._as_sink()
         beside = tuple(one for one in self.coordinators if isinstance(one, CoordinatedOperator))
-        own = (SOURCE, SINK, *([MAP] if self._has_map_operator else []))
+        own = (SOURCE, SINK, *([MAP, IN_FLIGHT] if self._has_map_operator else []))
+        ways = {IN_FLIGHT: redistributed, **settings.pop("redistribute", {})}
         committer = sink.create_committer(start)
         try:
             writers = sink.create_coordinator(SINK, committer)
@@ -199,6 +202,7 @@ class Pipeline:
                 (*providers, *([] if writers is None else [writers])),
                 start.run_id,
                 task_operators=(*own, *(one.operator_id for one in beside)),
+                redistribute=ways,
                 **settings,
             )
         except BaseException:

@@ -18,7 +18,11 @@ from epochgate.runtime.testing.scripted import (
     ScriptedProgram as ScriptedProgram,
     ScriptedProvider as ScriptedProvider,
 )
-from epochgate.runtime.testing.simulation import SimulatedJob as SimulatedJob, Stuck as Stuck
+from epochgate.runtime.testing.simulation import (
+    JobHasFailed as JobHasFailed,
+    SimulatedJob as SimulatedJob,
+    Stuck as Stuck,
+)
 from epochgate.runtime.testing.worlds.claims import ClaimBroken as ClaimBroken
 from epochgate.runtime.testing.worlds.escapes import EscapedSimulation as EscapedSimulation
 from epochgate.runtime.testing.worlds.faults import UnknownFault as UnknownFault

@@ -335,13 +335,17 @@ class CoordinatorProvider(ABC):
         a later call counts as another failed start.
         """
 
-    def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
-        """Return the states of the new subtasks, by subtask, made from `states`, those of the old.
+    def redistribute(
+        self, states: Mapping[int, bytes], parallelism: int
+    ) -> Mapping[int, bytes | None]:
+        """Return the state of each subtask from 0 to `parallelism` - 1, made from `states`, those
+        of the old subtasks.
 
         Called on the driver if a start restores a checkpoint with another parallelism. Put each
-        part of the old states into exactly one new state. A subtask without a state starts without
-        one. The coordinator's own state is restored unchanged. Raises NotRescalable for a state
-        that is not empty, unless it is overridden.
+        part of the old states into exactly one new state. None: the subtask begins without a state.
+        A subtask that is left out refuses the start as NotRescalable. The coordinator's own state
+        is restored unchanged. Raises NotRescalable for a state that is not empty, unless it is
+        overridden.
         """
         return keep_nothing(states, parallelism)
 

@@ -58,6 +58,27 @@ def _problem_of_items(items: Iterable[Any], depth: int) -> str | None:
     return None
 
 
+def mismatch(name: str, known: Any, value: Any) -> str | None:
+    """Say that `value` is of another type than `known`, the value that `name` has; None if it is of
+    the same. All numbers are of one type, and a known None takes any.
+
+    >>> mismatch("limit", 900, 0.5)
+    >>> mismatch("limit", 900, "x")
+    "limit = 900, a number, and 'x' is a str"
+    """
+    has, gets = kind_of(known), kind_of(value)
+    if known is None or has == gets:
+        return None
+    return f"{name} = {known!r}, {has}, and {value!r} is {gets}"
+
+
+def kind_of(value: Any) -> str:
+    """Return what an error calls the type of a plain value."""
+    if value is None:
+        return "None"
+    return "a number" if type(value) in (int, float) else f"a {type(value).__name__}"
+
+
 def insist_on_plain_type(what: str, value: Any) -> None:
     """Raise ValueNotPlain, which begins with `what`, for a type that can never travel."""
     if not isinstance(value, tuple(PLAIN_TYPES)):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from epochgate.errors import EpochgateError
+from epochgate.runtime.api.operator import FatalTaskError
 from epochgate.runtime.api.own_frames import own_frames
 
 _OF_TESTS: Final = ("_pytest.", "hypothesis.")
@@ -34,8 +35,14 @@ def described(error: BaseException) -> str:
 
 
 def in_words(error: BaseException) -> str:
-    """Return the message of an error of epochgate's own, and any other as `described` does."""
-    return str(error) if isinstance(error, EpochgateError) else described(error)
+    """Return the message of an error of epochgate's own, which says what to do, and any other as
+    `described` does.
+
+    >>> in_words(OSError("no space left"))
+    'OSError: no space left'
+    """
+    is_own = isinstance(error, FatalTaskError | EpochgateError)
+    return str(error) if is_own else described(error)
 
 
 def quoted(error: BaseException) -> str:

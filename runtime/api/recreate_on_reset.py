@@ -52,7 +52,9 @@ class RecreateOnReset(CoordinatorProvider):
         """The operator id of the provider inside."""
         return self._provider.operator_id
 
-    def redistribute(self, states: Mapping[int, bytes], parallelism: int) -> Mapping[int, bytes]:
+    def redistribute(
+        self, states: Mapping[int, bytes], parallelism: int
+    ) -> Mapping[int, bytes | None]:
         """What the provider inside makes of them."""
         return self._provider.redistribute(states, parallelism)
 

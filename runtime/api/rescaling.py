@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 
 from epochgate.errors import UsageError
 
-Redistribution = Callable[[Mapping[int, bytes], int], Mapping[int, bytes]]
-"""From the states of the subtasks that had one, and the new parallelism, to the states of the new
-subtasks; a subtask without a state begins from nothing.
+Redistribution = Callable[[Mapping[int, bytes], int], Mapping[int, bytes | None]]
+"""From the states of the subtasks that had one, and the new parallelism, to the state of each new
+subtask; None: it begins without a state. A subtask that is left out is refused.
 """
 
 

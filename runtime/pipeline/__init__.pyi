@@ -19,3 +19,7 @@ from epochgate.runtime.pipeline.setting import (
     Setting as Setting,
     SettingRefused as SettingRefused,
 )
+from epochgate.runtime.pipeline.waiting import (
+    IN_FLIGHT as IN_FLIGHT,
+    redistributed as redistributed,
+)

@@ -1,21 +1,25 @@
 """The program of one subtask of a pipeline: source, map, sink, one batch at a time.
 
-Decides the order (a batch is taken from the source only once the sink takes it), that a batch which
-has to wait is mapped again when a setting has changed meanwhile, and that a subtask above its share
-of the rate waits without work. Runs in the task, on its only thread.
+Decides what a map may return, and that a subtask above its share of the rate waits without work.
+Leaves to the machine `in_flight` when a batch is mapped, when it counts as taken from the source,
+and whether it is part of a snapshot. Runs in the task, on its only thread.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from epochgate.models.in_flight import RecordsInFlight
 from epochgate.runtime.api.operator import Operator, Program, Work
 from epochgate.runtime.api.sink_operator import SinkOperator
+from epochgate.runtime.pipeline.mapped import batches_of, place_of
 from epochgate.runtime.pipeline.pace import Pace
 from epochgate.runtime.pipeline.setting import SettingOperator
+from epochgate.runtime.pipeline.waiting import IN_FLIGHT, WaitingBatches
 from epochgate.runtime.source.operator import SourceOperator
+from epochgate.runtime.source.source import Fetched
 
 SOURCE: Final = "source"
 MAP: Final = "map"
@@ -30,7 +34,12 @@ class MapOperator(Operator):
 
     @abstractmethod
     def map(self, batch: Any) -> Any:
-        """Return the batch for the sink, an iterator of batches, or None for no records."""
+        """Return the batch for the sink, an iterator of tables, or None for no records.
+
+        Called once for each batch in an attempt. If the sink is not ready, the result is stored
+        with this operator's state in the checkpoints until it is; it must then be an Arrow record
+        batch or table, or a list of plain values.
+        """
 
     def snapshot(self, checkpoint_id: int) -> bytes:
         """Return no state, unless it is overridden."""
@@ -40,8 +49,8 @@ class MapOperator(Operator):
 class PipelineProgram(Program):
     """One batch from source to sink at a time.
 
-    `map`: from a batch, with the settings as arguments of their names, to a batch, an iterator of
-    batches, or none; without a map a batch stays as it is. `beside` has the operators that are not
+    `map`: from a batch, with the settings as arguments of their names, to what `batches_of`
+    accepts; without a map a batch stays as it is. `beside` has the operators that are not
     the pipeline's own, by their ids; among them are those of the settings, given by the name of the
     argument and the id, and of the rate limits, given by their ids.
     """
@@ -63,8 +72,18 @@ class PipelineProgram(Program):
         self._pace = Pace() if pace is None else pace
         self._map_operator = map if isinstance(map, MapOperator) else None
         self._map = map.map if isinstance(map, MapOperator) else map
-        self._mapped: tuple[dict[str, Any], list[Any]] | None = None
-        """What waits for the sink, and the settings that it was mapped with."""
+        self._map_place = place_of(self._map)
+        self._waiting: list[Any] = []
+        """Mapped batches that the sink has not accepted."""
+        self._given: dict[str, Any] = {}
+        """The settings with which they were mapped."""
+        self._fetched: Fetched | None = None
+        self._outcome = Work.IDLE
+        self._system = RecordsInFlight()
+        self._system.bind("in_flight", "batches", self)
+        self._in_flight = self._system.in_flight
+        self._kept: list[Any] = []
+        self._stored = WaitingBatches(self._restore, self._at_barrier)
         self.rows_read = self.rows_written = 0
         """By this attempt."""
 
@@ -73,7 +92,7 @@ class PipelineProgram(Program):
         """Settings first, then source, map and sink; all snapshots are of the same moment."""
         own: dict[str, Operator] = {SOURCE: self._source, SINK: self._sink}
         if self._map_operator is not None:
-            own[MAP] = self._map_operator
+            own[MAP], own[IN_FLIGHT] = self._map_operator, self._stored
         return {**self._beside, **own}
 
     def work(self) -> Work:
@@ -81,26 +100,14 @@ class PipelineProgram(Program):
         if (wait_s := self._wait_s()) > 0:
             self._source.context.wake_after(wait_s)
             return Work.IDLE
-        fetched = self._source.peek()
-        if fetched is None:
-            return Work.ENDED if self._source.has_ended else Work.IDLE
-        batches = self._batches(fetched.records)
-        if not all(map(self._sink.may_write, batches)):
-            return Work.IDLE
-        self._source.take()
-        self._mapped = None
-        for batch in batches:
-            self._sink.write(batch)
-            self.rows_written += len(batch)
-        self.taken(fetched.records)
-        rows = self.rows_in(fetched.records)
-        self.rows_read += rows
-        self._pace.note(rows, self._source.context.now_s())
-        return Work.DONE
+        self._outcome = Work.IDLE
+        self._in_flight.work(bool(self._settings) and self._given != self._settings_now())
+        self._system.settle()
+        return self._outcome
 
     def taken(self, records: Any) -> None:
-        """Do what else is to be done with records once they were taken from the source and written;
-        nothing, unless it is overridden.
+        """Do what else is to be done with records that are taken from the source; nothing, unless
+        it is overridden.
         """
 
     def rows_in(self, records: Any) -> int:
@@ -126,13 +133,64 @@ class PipelineProgram(Program):
         assert isinstance(operator, SettingOperator)
         return operator.value
 
-    def _batches(self, records: Any) -> list[Any]:
-        """What the sink is to get; the same as long as it waits and no setting has changed."""
-        settings = {name: self._value(each) for name, each in self._settings.items()}
-        if self._mapped is not None and self._mapped[0] == settings and self._map_operator is None:
-            return self._mapped[1]
-        mapped = records if self._map is None else self._map(records, **settings)
-        batches = list(mapped) if isinstance(mapped, Iterator) else [mapped]
-        batches = [batch for batch in batches if batch is not None]
-        self._mapped = settings, batches
-        return batches
+    def _settings_now(self) -> dict[str, Any]:
+        return {name: self._value(operator_id) for name, operator_id in self._settings.items()}
+
+    @property
+    def _records(self) -> Any:
+        assert self._fetched is not None, "the machine maps and takes what the source has shown"
+        return self._fetched.records
+
+    def _restore(self, batches: list[Any]) -> None:
+        self._waiting = batches
+        self._in_flight.restore()
+
+    def _at_barrier(self) -> tuple[list[Any], str]:
+        self._kept = []
+        self._in_flight.barrier()
+        self._system.settle()
+        return self._kept, self._map_place
+
+    # port `batches`
+
+    def look(self) -> None:
+        """Ask the source for a batch, for the machine."""
+        self._fetched = self._source.peek()
+        if self._fetched is not None:
+            self._in_flight.show(self._map_operator is not None)
+        elif self._source.has_ended:
+            self._outcome = Work.ENDED
+
+    def map(self) -> None:
+        """Map the batch and ask the sink for it, for the machine."""
+        self._given = self._settings_now() if self._settings else {}
+        records = self._records
+        mapped = records if self._map is None else self._map(records, **self._given)
+        self._waiting = batches_of(mapped, self._map_place)
+        self.ask()
+
+    def ask(self) -> None:
+        """Ask the sink whether it is ready, for the machine."""
+        if all(map(self._sink.may_write, self._waiting)):
+            self._in_flight.accept()
+
+    def take(self) -> None:
+        """Move the source behind the batch, for the machine."""
+        self._source.take()
+        records = self._records
+        self.taken(records)
+        rows = self.rows_in(records)
+        self.rows_read += rows
+        self._pace.note(rows, self._source.context.now_s())
+
+    def write(self) -> None:
+        """Pass the mapped batches to the sink, for the machine."""
+        waiting, self._waiting = self._waiting, []
+        for batch in waiting:
+            self._sink.write(batch)
+            self.rows_written += len(batch)
+        self._outcome = Work.DONE
+
+    def keep(self) -> None:
+        """Put the mapped batches into the snapshot, for the machine."""
+        self._kept = self._waiting

@@ -26,7 +26,7 @@ class RecordSink(Sink):
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> SinkWriter:
         """Keep the records until the next barrier."""
-        return _RecordWriter()
+        return RecordWriter()
 
     def create_committer(self, start: SinkStart) -> Committer:
         """The committer that was given; raises RuntimeError in a task, where there is none."""
@@ -35,14 +35,18 @@ class RecordSink(Sink):
         return self._committer
 
 
-class _RecordWriter(SinkWriter):
+class RecordWriter(SinkWriter):
+    """Keeps the records that belong to no checkpoint yet."""
+
     def __init__(self) -> None:
         self._records: list[Any] = []
 
     def write(self, batch: Iterable[Any]) -> None:
+        """Keep the records of a batch."""
         self._records.extend(batch)
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
+        """Return the records since the last call."""
         records, self._records = self._records, []
         return records
 

@@ -23,6 +23,7 @@ from epochgate.runtime.api.coordinator import (
     SubtaskGateway,
 )
 from epochgate.runtime.api.operator import Operator, OperatorContext
+from epochgate.runtime.api.plain_values import kind_of, mismatch
 from epochgate.runtime.pipeline.coordinated import CoordinatedOperator
 
 GET, SET = "get", "set"
@@ -60,13 +61,21 @@ class Setting(CoordinatedOperator):
         return self._operator_id
 
     def check(self, value: Any) -> None:
-        """Raise SettingRefused if the value is not valid for this setting."""
+        """Raise SettingRefused if the value is no plain value, or of another type than the initial
+        one; an initial None takes any type.
+        """
         try:
             msgpack.packb(value)
         except (TypeError, ValueError, OverflowError) as error:
             raise SettingRefused(
                 f"{self.name}={value!r} is no plain value and cannot be sent to the tasks: {error}"
             ) from None
+        if (problem := mismatch(self.name, self.initial, value)) is not None:
+            raise SettingRefused(
+                f"the setting has {problem}: the map would fail with it at every attempt. Give "
+                f"{kind_of(self.initial)}; or change the type of Setting({self.name!r}, "
+                f"{self.initial!r}), which a None leaves open"
+            )
 
     def set(self, job: _Job, value: Any) -> Future[Any]:
         """Change the value in a running job; the future completes when the driver has sent it.

@@ -23,7 +23,7 @@ def rescaled(
     """The checkpoint for the job's parallelism, the same if that has not changed.
 
     Raises NotRescalable for an operator whose state is not redistributed, or whose author makes
-    state for a subtask that the job does not have.
+    state for a subtask that the job does not have, or leaves one out.
     """
     if checkpoint.parallelism == configuration.parallelism:
         return checkpoint
@@ -36,8 +36,10 @@ def rescaled(
     for operator_id, old in states.items():
         version = _version_of(checkpoint, operator_id, old)
         given = SubtaskStates(old, version)
-        for subtask, state in _redistributed(checkpoint, configuration, operator_id, given).items():
-            subtasks[subtask][operator_id] = state
+        for subtask, new in _redistributed(checkpoint, configuration, operator_id, given).items():
+            if new is None:
+                continue
+            subtasks[subtask][operator_id] = new
             if version != FIRST:
                 versions.setdefault(subtask, {})[operator_id] = version
     return replace(
@@ -66,7 +68,7 @@ def _redistributed(
     configuration: JobConfiguration,
     operator_id: str,
     states: Mapping[int, bytes],
-) -> Mapping[int, bytes]:
+) -> Mapping[int, bytes | None]:
     of_providers = {p.operator_id: p.redistribute for p in configuration.providers}
     ways = {**of_providers, **configuration.redistribute}
     try:
@@ -83,5 +85,11 @@ def _redistributed(
         raise NotRescalable(
             f"the states of operator {operator_id!r} were redistributed to subtasks {unknown}, and "
             f"the job has subtasks 0 to {configuration.parallelism - 1}"
+        )
+    if missing := sorted(set(range(configuration.parallelism)).difference(new)):
+        raise NotRescalable(
+            f"the states of operator {operator_id!r} were redistributed without subtasks "
+            f"{missing}. Return for each of the subtasks 0 to {configuration.parallelism - 1} "
+            "its state, or None if it is to begin without one"
         )
     return new

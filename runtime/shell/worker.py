@@ -16,7 +16,7 @@ from epochgate.fsm import Clock, EventQueue, Journal
 from epochgate.models.task import Task, TaskSystem
 from epochgate.runtime.api.dropped_state import insist_on_operators
 from epochgate.runtime.api.operator import FatalTaskError, OperatorContext, Program, Work
-from epochgate.runtime.api.raised import described, let_pass
+from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
 from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, upgraded
@@ -130,7 +130,7 @@ class Worker:
 
     def _fail(self, error: BaseException) -> None:
         is_fatal = isinstance(error, FatalTaskError | EpochgateError)
-        reason = str(error) if is_fatal else described(error)
+        reason = in_words(error)
         self._queue.abandon()  # no operator is called after one has raised
         self._system.emitted.clear()
         self._process(self._system.task.fail, reason, is_fatal)

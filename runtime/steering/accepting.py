@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-from typing import Any
 
+from epochgate.runtime.api.plain_values import kind_of, mismatch
 from epochgate.runtime.steering.deciding import Decision, this_process
 from epochgate.runtime.steering.errors import ControlMissing, ValueRefused
 from epochgate.runtime.steering.place import (
@@ -24,8 +24,6 @@ from epochgate.runtime.steering.place import (
     versions_of,
 )
 from epochgate.runtime.steering.values import Value, to_bytes
-
-_NUMBER = "a number"
 
 
 def in_force(entries: Entries, store: str, control: str) -> Value:
@@ -74,23 +72,13 @@ def insist_on_fit(control: str, known: Value, changes: Value) -> None:
             "Add a new value to `initial`, and start the query again: its next batch has it"
         )
     for name, value in changes.items():
-        has, gets = _kind(known[name]), _kind(value)
-        if known[name] is not None and has != gets:
+        if (problem := mismatch(name, known[name], value)) is not None:
             raise ValueRefused(
-                f"control {control!r} has {name} = {known[name]!r}, {has}, and {value!r} is "
-                f"{gets}: a batch that is decided with it runs with it at every start. Give {has}. "
+                f"control {control!r} has {problem}: a batch that is decided with it runs with it "
+                f"at every start. Give {kind_of(known[name])}. "
                 "If the function of the query takes another type, change `initial`, whose types "
                 "count in every process that gives it: Control(name, initial, store=...)"
             )
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "None"
-    kind = type(value)
-    if kind in (int, float):
-        return _NUMBER
-    return f"a {kind.__name__}"
 
 
 def author() -> str:

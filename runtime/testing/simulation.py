@@ -41,6 +41,10 @@ ROUNDS_PER_INSTANT = 50
 """How many rounds may pass before time moves on although work is left, as a source without end."""
 
 
+class JobHasFailed(EpochgateError):
+    """A simulated job has failed, or was canceled, and should have come to rest or finished."""
+
+
 class Stuck(EpochgateError):
     """A simulated job that should have come to rest did not; the message says what is not at rest.
 
@@ -336,8 +340,18 @@ class SimulatedJob:
     def settle(self, until: Callable[[], bool] | None = None, rounds_max: int = ROUNDS_MAX) -> None:
         """Let everything happen that can, without faults, until `until` holds.
 
-        By default until the job is steady and nothing moves. Raises `Stuck`.
+        By default until the job is steady and nothing moves. Raises `Stuck`; and by default
+        JobHasFailed, if the job fails.
         """
+        self.rest(until, rounds_max)
+        if until is None and self.is_over and self.result.state == "failed":
+            raise JobHasFailed(
+                f"the job is failed: {self.result.reason}. If that is meant, write rest() in the "
+                "place of settle()"
+            )
+
+    def rest(self, until: Callable[[], bool] | None = None, rounds_max: int = ROUNDS_MAX) -> None:
+        """Do as `settle` does; a job that has failed is at rest too. Raises `Stuck`."""
         self.faults.calm()
         self.blocking.hanging.clear()
         since_tick = 0
@@ -353,6 +367,15 @@ class SimulatedJob:
                 if self.advance() is None and not has_moved:
                     break
         raise Stuck(self.account())
+
+    def finish(self) -> None:
+        """Let everything happen that can, without faults, until the job has finished.
+
+        Raises JobHasFailed if it fails or is canceled, and `Stuck`.
+        """
+        self.rest(until=lambda: self.is_over)
+        if self.result.state != "finished":
+            raise JobHasFailed(f"the job is {self.result.state}: {self.result.reason}")
 
     def account(self) -> str:
         """What is not at rest, for a person to read."""

@@ -9,6 +9,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.residing import ResidentTask
@@ -52,6 +53,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     HangingWork: Size(1132399, 5333992),
     CommitsInDoubt: Size(216537, 814264),
     CompactingJob: Size(461860, 1116729),
+    PipelineTasks: Size(204633, 730456),
     PlacedTask: Size(226017, 756073),
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(38696, 110228),

@@ -21,6 +21,7 @@ from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
@@ -80,6 +81,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     ControlUpdates: ("tests/runtime/steering/test_updating.py",),
     Placements: ("tests/spark/test_placing.py",),
     Residents: ("tests/spark/test_task_main.py",),
+    RecordsInFlight: ("tests/runtime/pipeline/test_in_flight.py",),
 }
 """System -> the tests of its machines where they run."""
 

@@ -24,6 +24,7 @@ from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.readers import ConcurrentSources
@@ -38,6 +39,7 @@ from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
@@ -124,6 +126,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
     Placements: (bounds(PlacedTask, hosts=2, F=2), bounds(PlacedTask)),
     Residents: (bounds(ResidentTask),),
+    RecordsInFlight: (bounds(PipelineTasks, subtasks=1), bounds(PipelineTasks)),
     QueryBatches: (
         bounds(StreamingQuery),
         bounds(RecordedAfterwards),

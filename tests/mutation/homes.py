@@ -9,6 +9,7 @@ from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.residing import ResidentTask
@@ -19,6 +20,7 @@ from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
@@ -41,6 +43,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     BatchPlans,
     Placements,
     Residents,
+    RecordsInFlight,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
@@ -52,6 +55,7 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     BatchPlans: PlannedQuery,
     Placements: PlacedTask,
     Residents: ResidentTask,
+    RecordsInFlight: PipelineTasks,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

@@ -87,6 +87,7 @@ class Mutant:
     def refusal(self) -> str:
         """Why nothing can even be declared with it; empty if that can be done."""
         try:
+            self.of(self.home.machine)
             self.in_system(self.home.surroundings)
         except DeclarationError as error:
             return str(error)

@@ -27,6 +27,7 @@ from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.resident import Residents
@@ -57,6 +58,7 @@ OF_NO_SCENARIO = (
     BatchPlans,
     Placements,
     Residents,
+    RecordsInFlight,
 )
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))

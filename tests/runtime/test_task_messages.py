@@ -114,7 +114,7 @@ def test_every_value_of_the_declared_form_is_taken(tag: str) -> None:
             job.settle()
             message = [tag, *good[:position], value, *good[position + 1 :]]
             job.transport.inbox.received(0, job.master.job.attempt[0].identity, [message])
-            job.settle()
+            job.rest()
             reasons = [failure.reason for failure in job.master.report.failures]
             assert not [reason for reason in reasons if "malformed" in reason], message
 

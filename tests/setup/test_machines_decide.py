@@ -16,6 +16,7 @@ from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
@@ -39,6 +40,7 @@ SYSTEMS: tuple[type[System], ...] = (
     BatchPlans,
     Placements,
     Residents,
+    RecordsInFlight,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 

@@ -8,6 +8,7 @@ from epochgate.models.studies.broken import (
     commit,
     concurrent,
     in_doubt,
+    pipelining,
     placing,
     sources,
 )
@@ -305,6 +306,30 @@ BROKEN: dict[str, Broken] = {
         "a task is turned away from a suspect host alone, and while another one has room",
         6,
         "cluster.cut scheduler.miss cluster.fill scheduler.offer scheduler.look",
+    ),
+    "pipelining.mapped_again": Broken(
+        pipelining.MappedAgain,
+        "a batch is mapped once with the same settings",
+        4,
+        "program.work program.map_returns program.work",
+    ),
+    "pipelining.taken_late": Broken(
+        pipelining.TakenLate,
+        "each record is mapped once by the surviving history",
+        3,
+        "job.run_operator program.work program.map_returns",
+    ),
+    "pipelining.taken_early": Broken(
+        pipelining.TakenEarly,
+        "each record reaches the sink once",
+        3,
+        "job.run_function program.work program.map_returns",
+    ),
+    "pipelining.forgotten": Broken(
+        pipelining.Forgotten,
+        "a completed checkpoint holds each record that was taken",
+        6,
+        "job.ask program.map_returns program.barrier job.store",
     ),
     **OF_QUERIES,
     "paimon.two_messages": Broken(

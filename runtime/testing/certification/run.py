@@ -212,9 +212,9 @@ class Run:
                 if self.plan.is_lagging and not (to_the_end or self.stage.struck):
                     self._settle_without_commits()
                 elif to_the_end:
-                    self.job.settle(until=lambda: self.job.is_over)
+                    self.job.rest(until=lambda: self.job.is_over)
                 else:
-                    self.job.settle()
+                    self.job.rest()
             except Stuck as stuck:
                 self._raise_found()
                 raise GuaranteeBroken(self._stuck(str(stuck))) from None

@@ -355,7 +355,7 @@ class FuzzedJob:
     def _settle(self, until: Callable[[], bool] | None = None) -> None:
         with self.guarded():
             try:
-                self.simulated.settle(until)
+                self.simulated.rest(until)
             except Stuck as stuck:
                 raise InvariantViolated("I6", str(stuck)) from None
         self.check()

@@ -16,11 +16,13 @@ from typing import Any, Final
 
 from epochgate.runtime.api.committer import Committables, Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
-from epochgate.runtime.api.operator import Operator, Work
+from epochgate.runtime.api.operator import Operator, OperatorContext, Work
 from epochgate.runtime.api.plain_values import insist_on_plain
+from epochgate.runtime.api.sink import SinkWriter
 from epochgate.runtime.api.sink_operator import SinkOperator
-from epochgate.runtime.pipeline.program import SINK, SOURCE, PipelineProgram
-from epochgate.runtime.pipeline.record_sink import RecordSink
+from epochgate.runtime.pipeline.program import MAP, SINK, SOURCE, MapOperator, PipelineProgram
+from epochgate.runtime.pipeline.record_sink import RecordSink, RecordWriter
+from epochgate.runtime.pipeline.waiting import IN_FLIGHT
 from epochgate.runtime.source import (
     Fetched,
     ReaderContext,
@@ -44,6 +46,8 @@ PACED: Final = 6
 as fast as it can: so that checkpoints and failures come between any two of them.
 """
 PACE_S: Final = 1.0
+HESITATION_S: Final = 0.01
+"""Until the sink is ready for a batch."""
 
 
 def agree(
@@ -96,14 +100,17 @@ def _incomplete(requested: Sequence[Future[int]]) -> list[str]:
 def read_once(
     world: World, source: Source, expected: Iterable[Any], *, subtasks: int = 2
 ) -> WorldJob:
-    """Claim that each record of a source is committed exactly once, whatever fails.
+    """Claim that each record of a source is committed exactly once, whatever fails, and that a map
+    between source and sink is called once for each record in an attempt.
 
-    `expected` are all records of the source, in any order; the source must end. In some run a
-    reader must continue inside a split. Raise ClaimBroken if a claim fails.
+    The sink is not ready when it is first asked for a batch. `expected` are all records of the
+    source, in any order; the source must end. In some run a reader must continue inside a split.
+    Raise ClaimBroken if a claim fails.
     """
     due = Counter(map(repr, expected))
     pages: dict[int, Committables] = {}
     positions: list[Any] = []
+    mapped: list[Counter[str]] = []
 
     def opened(subtask: int, split: SourceSplit, position: Any) -> None:
         where = "its beginning" if position is None else f"position {position!r}"
@@ -131,15 +138,22 @@ def read_once(
         lambda: committed() <= due,
         shows=lambda: f"too much: {_told(committed() - due)}",
     )
+    world.always(
+        "a map is called once for each record in an attempt",
+        lambda: all(records <= due for records in mapped),
+        shows=lambda: "\n".join(f"too often: {_told(each - due)}" for each in mapped if each - due),
+    )
     job = world.job(
         SourceProvider(SOURCE, WatchedSource(source, opened, returned)),
         program=lambda subtask: PacedProgram(
-            SourceOperator(WatchedSource(source, opened)), None, SinkOperator(RecordSink(None))
+            SourceOperator(WatchedSource(source, opened)),
+            WatchedMap(mapped),
+            SinkOperator(HesitantSink(None)),
         ),
         subtasks=subtasks,
         committer=lambda: Pages(pages),
         checkpoint_every_s=5.0,
-        task_operators=(SOURCE, SINK),
+        task_operators=(SOURCE, MAP, IN_FLIGHT, SINK),
     )
     world.eventually(
         "every record is committed",
@@ -225,6 +239,41 @@ class WatchedReader(SourceReader):
 
     def close(self) -> None:
         self._reader.close()
+
+
+class WatchedMap(MapOperator):
+    """Counts the records that each attempt maps."""
+
+    def __init__(self, mapped: list[Counter[str]]) -> None:
+        self._mapped: Counter[str] = Counter()
+        mapped.append(self._mapped)
+
+    def map(self, batch: Sequence[Any]) -> Sequence[Any]:
+        self._mapped.update(map(repr, batch))
+        return batch
+
+
+class HesitantSink(RecordSink):
+    """A sink that is not ready when it is first asked for a batch."""
+
+    def create_writer(self, context: OperatorContext, state: bytes | None) -> SinkWriter:
+        return HesitantWriter(context)
+
+
+class HesitantWriter(RecordWriter):
+    """Is ready when it is asked for the second time."""
+
+    is_ready = True
+
+    def __init__(self, context: OperatorContext) -> None:
+        super().__init__()
+        self._context = context
+
+    def may_write(self, batch: Any) -> bool:
+        self.is_ready = not self.is_ready
+        if not self.is_ready:
+            self._context.wake_after(HESITATION_S)
+        return self.is_ready
 
 
 class PacedProgram(PipelineProgram):

@@ -205,10 +205,10 @@ class Summing(MapOperator):
         super().open(context, state)
         self.count = 0 if state is None else msgpack.unpackb(state)
 
-    def map(self, batch: list[int]) -> Iterator[list[list[int]]]:
-        for number in batch:
-            self.count += 1
-            yield [[number, self.count]]
+    def map(self, batch: list[int]) -> list[list[int]]:
+        first = self.count + 1
+        self.count += len(batch)
+        return [[number, first + n] for n, number in enumerate(batch)]
 
     def snapshot(self, checkpoint_id: int) -> bytes:
         return bytes(msgpack.packb(self.count))

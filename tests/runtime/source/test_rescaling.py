@@ -109,7 +109,8 @@ def test_each_split_is_in_one_new_state_at_its_position(
     }
     provider = RecreateOnReset(SourceProvider(SOURCE, RangeSource(1)))
     new = provider.redistribute({s: state.to_bytes() for s, state in states.items()}, parallelism)
-    dealt = [ReaderState.from_bytes(new[subtask], "a reader").splits for subtask in sorted(new)]
+    states_of = [new[subtask] or b"" for subtask in sorted(new)]
+    dealt = [ReaderState.from_bytes(state, "a reader").splits for state in states_of]
     assert sorted(new) == list(range(parallelism))
     assert max(map(len, dealt)) - min(map(len, dealt)) <= 1
 
@@ -204,8 +205,8 @@ def test_state_that_is_not_redistributed_is_refused_and_the_message_says_what_to
 
 
 def test_a_job_says_how_the_states_of_an_operator_are_redistributed() -> None:
-    def into_the_first(states: Mapping[int, bytes], parallelism: int) -> dict[int, bytes]:
-        return {0: b"".join(states.values())}
+    def into_the_first(states: Mapping[int, bytes], parallelism: int) -> dict[int, bytes | None]:
+        return {0: b"".join(states.values()), 1: None}
 
     job = CountingJob(b"7", redistribute={"count": into_the_first})
     job.start_again(2)
@@ -214,3 +215,12 @@ def test_a_job_says_how_the_states_of_an_operator_are_redistributed() -> None:
     job = CountingJob(b"7", redistribute={"count": lambda states, parallelism: states})
     with pytest.raises(NotRescalable, match=r"to subtasks \[2\], and the job has subtasks 0 to 1"):
         job.start_again(2)
+
+
+def test_a_subtask_that_a_redistribution_leaves_out_refuses_the_start() -> None:
+    job = CountingJob(b"7", redistribute={"count": lambda states, parallelism: {0: b"777"}})
+    with pytest.raises(
+        NotRescalable,
+        match=r"'count' were redistributed without subtasks \[1, 2, 3\]. .* its state, or None",
+    ):
+        job.start_again(4)
