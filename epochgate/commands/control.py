@@ -138,8 +138,12 @@ def _set(entries: Entries, arguments: argparse.Namespace) -> int:
             f"{f'{control} has no value {wrong[0]!r}' if wrong else 'nothing is to be set'}; give "
             f"NAME=JSON, with a name of {', '.join(sorted(known))}"
         )
-    insist_on_fit(control, known, changes)
-    version = Updating(entries, arguments.store, control, author()).update(changes)
+
+    def accept(newest: dict[str, Any], changes: dict[str, Any]) -> None:
+        insist_on_fit(control, {**known, **newest}, changes)
+
+    updating = Updating(entries, arguments.store, control, author(), accept=accept)
+    version = updating.update(changes)
     if arguments.json:
         print(json.dumps({"control": control, "version": version, "changes": changes}))
     else:

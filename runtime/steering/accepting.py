@@ -9,9 +9,12 @@ start, so it is refused before it is written. Any process, any thread.
 from __future__ import annotations
 
 import contextlib
+import copy
 import getpass
+from collections.abc import Callable
 from typing import Any
 
+from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.steering.deciding import Decision, this_process
 from epochgate.runtime.steering.errors import ControlMissing, ValueRefused
 from epochgate.runtime.steering.place import (
@@ -47,6 +50,24 @@ def in_force(entries: Entries, store: str, control: str) -> Value:
         if control not in there:
             raise ControlMissing(store, control, there)
     return found
+
+
+def insist_on_check(control: str, check: Callable[[Value], Any] | None, value: Value) -> None:
+    """Raise ValueRefused for values that a user's check refuses: it raises, or returns what is
+    false. The message has the type and the line of what it raises.
+    """
+    if check is None:
+        return
+    try:
+        valid = check(copy.deepcopy(value))
+        is_valid = valid is None or bool(valid)
+    except BaseException as error:
+        raise ValueRefused(
+            f"the check of control {control!r} raised {type(error).__name__}: {error}, for "
+            f"{value}. Give values that it takes, or mend it{own_frames(error)}"
+        ) from error
+    if not is_valid:
+        raise ValueRefused(f"the check of control {control!r} returned {valid!r} for {value}")
 
 
 def record_initial(entries: Entries, control: str, stream: str, initial: Value) -> None:

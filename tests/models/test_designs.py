@@ -59,7 +59,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     PlannedQuery: Size(1879826, 6386526),
     SteeredQuery: Size(931056, 3153787),
     ChosenQuery: Size(1399828, 3863470),
-    UpdatedControl: Size(140101, 347224),
+    UpdatedControl: Size(123368, 341826),
 }
 
 

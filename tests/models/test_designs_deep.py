@@ -30,7 +30,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "planning": (PlannedQuery(S=3), 7_554_786, 26_068_924),
     "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 1_582_680, 5_664_311),
     "choosing": (ChosenQuery(batches=2, versions=1), 3_404_731, 10_893_110),
-    "updating": (UpdatedControl(updates=5), 744_485, 1_835_956),
+    "updating": (UpdatedControl(updates=5), 858_478, 2_351_452),
     "compacting": (CompactingJob(K=4, F=2), 2_221_181, 5_615_822),
     "streaming": (StreamingQuery(K=3, F=3), 293_570, 975_773),
 }

@@ -144,19 +144,25 @@ OF_QUERIES: dict[str, Broken] = {
     "updating.second_number": Broken(
         steering.SecondNumber,
         "no update takes two versions",
-        6,
+        8,
         "client.begin client.answer client.lose client.arrive client.answer client.answer",
     ),
     "updating.removed_number": Broken(
         steering.RemovedNumber,
         "no update takes two versions",
-        15,
-        "client.lose client.arrive client.lose client.arrive client.answer",
+        19,
+        "client.lose client.arrive client.begin client.arrive client.answer",
+    ),
+    "updating.checked_too_early": Broken(
+        steering.CheckedTooEarly,
+        "what is in force has passed the check",
+        10,
+        "client.begin client.begin client.answer client.answer",
     ),
     "updating.last_writer_wins": Broken(
         steering.LastWriterWins,
         "an update that is done has a version of its own",
-        7,
+        9,
         "client.begin client.begin client.answer client.answer",
     ),
 }

@@ -9,7 +9,7 @@ from epochgate.models.batch_decision import CONFIRMING, IDLE
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.surroundings.steering import Decider, Driver, Query
 from epochgate.models.closed.updating import Log, UpdatedControl, Updater
-from epochgate.models.control_update import READING, WRITING
+from epochgate.models.control_update import CHECKING, READING, WRITING
 
 SMALL = {**SteeredQuery.CONSTANTS, "batches": 2}
 
@@ -105,6 +105,7 @@ class SecondNumber(UpdatedControl):
         **UpdatedControl.CONSTANTS,
         "updaters": 1,
         "updates": 3,
+        "objections": 0,
         "F": 1,
     }
 
@@ -121,16 +122,45 @@ class TrustingUpdater(Updater):
 class RemovedNumber(UpdatedControl):
     """An update whose first try has counted, and was removed, is made again."""
 
-    CONSTANTS: ClassVar[dict[str, int]] = {**UpdatedControl.CONSTANTS, "retained": 1, "updates": 3}
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        **UpdatedControl.CONSTANTS,
+        "retained": 1,
+        "updates": 3,
+        "objections": 0,
+    }
 
     control_update: list[Updater] = machines(TrustingUpdater)
+
+
+class OnceChecked(Updater):
+    """Checks what it has read first, and nothing that was faster than it."""
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *(row for row in Updater.ROWS if row.trigger != "newest"),
+        Row("newest", READING, CHECKING, "not has_lost", "note_next, ask_check", "it is to be checked"),
+        Row("newest", READING, WRITING,  "has_lost",     "note_next, ask_write", "it was checked before"),
+    )
+    # fmt: on
+
+    def has_lost(self) -> bool:
+        return self.version > 0
+
+
+class CheckedTooEarly(UpdatedControl):
+    """Two updates are in force together which the check refuses together."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**UpdatedControl.CONSTANTS, "updates": 2, "F": 0}
+
+    control_update: list[Updater] = machines(OnceChecked)
 
 
 class OverwrittenLog(Log):
     """The store replaces what is there."""
 
-    def note(self, version: int, update: int) -> None:
+    def note(self, version: int, update: int, value: int) -> None:
         self.author[version] = update
+        self.holds[version] = value
         self.counted[update] = version
         if self.newest < version:
             self.newest = version
