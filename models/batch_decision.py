@@ -2,7 +2,8 @@
 
 Decides that a batch runs with what was decided for it and with nothing else, that the first run of
 a batch decides, that of two drivers which decide for one batch the first one counts, and that a
-driver which comes too late runs nothing. A decision is an object of its own, made by a conditional
+driver which comes too late runs nothing; and that nothing runs where the newest version is older than
+one with which a batch has run: its file was lost. A decision is an object of its own, made by a conditional
 creation. What is decided is a version, the number of the newest update of the control, and what a
 coordinator makes of it, with the coordinator's state behind that choice.
 
@@ -73,6 +74,9 @@ class DecisionPort(Port):
     def refuse(self, batch: int, later: int) -> None:
         """Run nothing: another driver has gone on."""
 
+    def miss(self, batch: int, version: int, earlier: int) -> None:
+        """Run nothing: the newest version is behind one with which a batch has run."""
+
     def fail(self, batch: int) -> None:
         """Run nothing: the store does not answer."""
 
@@ -133,8 +137,10 @@ class BatchDecision(Machine):
 
         Row("newest",    READING,    CHOOSING,   "is_in_force",
             "note_version, ask_choice", "nothing was changed since the batch before"),
-        Row("newest",    READING,    CHOOSING,   "not is_in_force",
+        Row("newest",    READING,    CHOOSING,   "not is_in_force and not is_set_back",
             "note_change, ask_choice", "the batch is the first to run with what is newest now"),
+        Row("newest",    READING,    IDLE,       "not is_in_force and is_set_back",
+            "report_missing",        "a lost file takes no update back"),
 
         Row("chosen",    CHOOSING,   WRITING,    None,
             "give_up_coordinator, ask_write", "until the decision counts, the choice is none"),
@@ -169,6 +175,9 @@ class BatchDecision(Machine):
 
     def is_in_force(self, version: int, earlier: int, since: int) -> bool:
         return version == earlier and since > 0
+
+    def is_set_back(self, version: int, earlier: int, since: int) -> bool:
+        return version < earlier
 
     def may_retry(self) -> bool:
         return self.tries < self.system.decision_retries
@@ -227,6 +236,9 @@ class BatchDecision(Machine):
 
     def run_decided(self) -> None:
         self.store.run(self.batch, self.version)
+
+    def report_missing(self, version: int, earlier: int, since: int) -> None:
+        self.store.miss(self.batch, version, earlier)
 
     def report_failure(self) -> None:
         self.store.fail(self.batch)

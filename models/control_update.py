@@ -29,7 +29,9 @@ class VersionPort(Port):
     """
 
     def read(self) -> None:
-        """Ask for the newest version: `newest`."""
+        """Ask for the newest version, of those that are there and of those with which batches have
+        run: `newest`.
+        """
 
     def check(self, version: int) -> None:
         """Check what would be in force with this version: `fit`, or `unfit`."""

@@ -96,9 +96,10 @@ def _show(entries: Entries, arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from epochgate.runtime.steering import QueryUnknown, decisions, updates
-    from epochgate.runtime.steering.place import queries_of
+    from epochgate.runtime.steering.place import foreign_in, queries_of
 
     control = _existing(entries, arguments)
+    ignored = foreign_in(entries, control)
     found = updates(entries, control)
     queries = queries_of(entries, control)
     if arguments.query and arguments.query not in queries:
@@ -113,6 +114,7 @@ def _show(entries: Entries, arguments: argparse.Namespace) -> int:
             "control": control,
             "updates": [asdict(one) for one in found],
             "queries": {query: list(map(_decided, of)) for query, of in seen.items()},
+            "ignored": ignored,
         }
         print(json.dumps(shown, default=repr))
         return 0
@@ -120,6 +122,8 @@ def _show(entries: Entries, arguments: argparse.Namespace) -> int:
     lines = [f"control {control} in {arguments.store}", "", *_updates(found, shown_max)]
     for query, of in seen.items():
         lines += ["", f"query {query}", *_batches(of, shown_max)]
+    if ignored:
+        lines += ["", "ignored, of others than epochgate:", *ignored]
     print("\n".join(lines))
     return 0
 

@@ -15,14 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 from epochgate.runtime.api.own_frames import own_frames
-from epochgate.runtime.steering.deciding import Decision, this_process
+from epochgate.runtime.steering.deciding import this_process
 from epochgate.runtime.steering.errors import ControlMissing, ValueRefused
 from epochgate.runtime.steering.place import (
     Entries,
     controls_in,
-    decisions_of,
     initials_of,
-    queries_of,
+    newest_decisions,
     sources_of,
     versions_of,
 )
@@ -38,10 +37,8 @@ def in_force(entries: Entries, store: str, control: str) -> Value:
         initials = initials_of(entries, control, stream)
         for number in initials.numbers()[-1:]:
             found |= initials.get(number)["value"]
-    for query in queries_of(entries, control):
-        decisions = decisions_of(entries, control, query)
-        for number in decisions.numbers()[-1:]:
-            found |= Decision.from_entry(decisions.get(number)).value
+    for decision in newest_decisions(entries, control):
+        found |= decision["value"]
     versions = versions_of(entries, control)
     for number in versions.numbers()[-1:]:
         found |= versions.get(number)["value"]

@@ -21,7 +21,12 @@ from typing import Any, Final
 from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.models.batch_decision import BatchDecision, BatchDecisions
 from epochgate.runtime.steering.coordinator import CoordinatorState
-from epochgate.runtime.steering.errors import BatchOvertaken, ControlUnusable, DecisionNotMade
+from epochgate.runtime.steering.errors import (
+    BatchOvertaken,
+    ControlUnusable,
+    DecisionNotMade,
+    VersionMissing,
+)
 from epochgate.runtime.steering.place import Entries, NotCreated, Numbered, decisions_of
 from epochgate.runtime.steering.values import Value
 from epochgate.runtime.steering.versions import Versions
@@ -48,16 +53,13 @@ class Decision:
 
     @classmethod
     def from_entry(cls, entry: dict[str, Any]) -> Decision:
-        """Raises ValueError for an entry that is no decision."""
-        try:
-            coordinator = entry.get(_COORDINATOR)
-            return cls(
-                *(entry["batch"], entry["version"], entry["since"], entry["value"]),
-                *(entry["at"], entry["by"]),
-                None if coordinator is None else CoordinatorState(*map(coordinator.get, _STATE)),
-            )
-        except KeyError as error:
-            raise ValueError(f"a decision has no {error}") from error
+        """An entry that was read."""
+        coordinator = entry.get(_COORDINATOR)
+        return cls(
+            *(entry["batch"], entry["version"], entry["since"], entry["value"]),
+            *(entry["at"], entry["by"]),
+            None if coordinator is None else CoordinatorState(*map(coordinator.get, _STATE)),
+        )
 
     def to_entry(self) -> dict[str, Any]:
         """As it is written."""
@@ -122,7 +124,8 @@ class Deciding:
     def decide(self, batch: int) -> Decision:
         """What the batch runs with, from now on and for ever.
 
-        Raises BatchOvertaken, DecisionNotMade, ControlUnusable, or ChoiceFailed.
+        Raises BatchOvertaken, VersionMissing, EntryDamaged, DecisionNotMade, ControlUnusable, or
+        ChoiceFailed.
         """
         self._error, self._refusal, self.is_replay = None, None, True
         self._machine.begin(batch + 1)
@@ -236,6 +239,12 @@ class Deciding:
     def refuse(self, _: int, batch: int, later: int) -> None:
         where = self._control, self._store, self._query
         self._outcome = BatchOvertaken(*where, batch - 1, batch - 1 + later)
+
+    def miss(self, _: int, batch: int, version: int, earlier: int) -> None:
+        before = self._before(batch)
+        assert before is not None, "it has the version that is missed"
+        where = self._control, self._store, batch - 1
+        self._outcome = VersionMissing(*where, version, earlier, before.value)
 
     def fail(self, _: int, batch: int) -> None:
         where = self._control, self._store

@@ -17,7 +17,7 @@ from typing import Any, Final
 from epochgate.errors import InvariantBroken
 from epochgate.models.control_update import ControlUpdate, ControlUpdates
 from epochgate.runtime.steering.errors import UpdateFailed, UpdateInDoubt
-from epochgate.runtime.steering.place import Entries, NotCreated, versions_of
+from epochgate.runtime.steering.place import Entries, NotCreated, newest_decisions, versions_of
 from epochgate.runtime.steering.values import Value
 
 _LOOKS: Final = 5
@@ -78,7 +78,7 @@ class Updating:
     ) -> None:
         self._store, self._control, self._by, self._now = store, control, by, now
         self._accept = accept
-        self._versions = Versions(entries, control)
+        self._entries, self._versions = entries, Versions(entries, control)
         self._numbered = self._versions.entries
         self._system = ControlUpdates()
         self._system.bind("control_update", "log", self)
@@ -112,7 +112,9 @@ class Updating:
     def read(self, _: int) -> None:
         with self._answered() as machine:
             number, self._newest = self._versions.newest()
-            machine.newest(number)
+            # A number with which a batch has run is not given out again, if its file was lost.
+            decided = newest_decisions(self._entries, self._control)
+            machine.newest(max([number, *(one["version"] for one in decided)]))
 
     def check(self, _: int, version: int) -> None:
         try:

@@ -141,6 +141,12 @@ OF_QUERIES: dict[str, Broken] = {
         18,
         "driver.commit driver.plan client.deny driver.start client.answer",
     ),
+    "steering.loss_unnoticed": Broken(
+        steering.LossUnnoticed,
+        "versions are seen in their order",
+        16,
+        "user.update driver.plan user.lose driver.work driver.commit driver.plan driver.work",
+    ),
     "updating.second_number": Broken(
         steering.SecondNumber,
         "no update takes two versions",

@@ -86,6 +86,19 @@ class ForgottenBatchDecided(SteeredQuery):
     batch_decision: list[Decider] = machines(TrustingDecider)
 
 
+class UnsuspectingDecider(Decider):
+    """Takes the newest version for the newest that there ever was."""
+
+    def is_set_back(self, version: int, earlier: int, since: int) -> bool:
+        return False
+
+
+class LossUnnoticed(SteeredQuery):
+    """A batch sees values again that an update had replaced for the batch before it."""
+
+    batch_decision: list[Decider] = machines(UnsuspectingDecider)
+
+
 class ImpatientUpdater(Updater):
     """Takes an update whose answer is lost to the next number."""
 

@@ -177,13 +177,12 @@ def test_an_update_that_may_still_come_is_in_doubt_although_the_store_refuses_th
 
 
 def test_an_update_that_cannot_be_confirmed_is_in_doubt(tmp_path: Path) -> None:
-    store, lists = Watched(entries_in(tmp_path)), []
+    store, kinds = Watched(entries_in(tmp_path)), []
 
     def fail(kind: str, key: str) -> None:
-        if kind == "list":
-            lists.append(key)
-            if len(lists) == 2:
-                raise OSError(errno.EIO, "the disk fails")
+        kinds.append(kind)
+        if kind == "list" and "create" in kinds:
+            raise OSError(errno.EIO, "the disk fails")
 
     store.before = fail
     with pytest.raises(UpdateInDoubt, match="the disk fails"):
