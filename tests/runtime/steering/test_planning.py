@@ -167,7 +167,7 @@ def test_what_an_enumerator_gave_until_it_failed_is_given_again(tmp_path: Path) 
 
     class Catalogue(Numbers):
         def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
-            return Unsteady(context, state, self.look, every_s=1.0)
+            return Unsteady(context, state, self.look, every_s=0.0)
 
     one = driver(entries_in(tmp_path), Catalogue(4))
     assert one.has_batch(1)
