@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.models.batch_plan import BatchPlan, BatchPlans
+from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.source.split import SourceSplit, pack
 from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOvertaken
 from epochgate.runtime.steering.place import Entries, NotCreated, Numbered, plans_of
@@ -137,7 +138,7 @@ class Planning:
                 machine.missing(later)
 
     def restore(self, _: int, batch: int) -> None:
-        with self._answered() as machine:
+        with self._answered(BaseException) as machine:
             self.close()
             self._enumerator = self._make(self._state_behind(batch) if batch > 0 else None)
             machine.restored()
@@ -151,7 +152,7 @@ class Planning:
 
     def choose(self, _: int, batch: int, version: int) -> None:
         assert self._enumerator is not None, "an enumerator was made"
-        with self._answered() as machine:
+        with self._answered(BaseException) as machine:
             self._taken = self._enumerator.take(self._filters[version])
             if self._taken.splits:
                 machine.chosen()
@@ -168,7 +169,7 @@ class Planning:
             by, taken = self._filters[version], self._taken
             made = PlannedBatch(batch, taken.splits, by, taken.pruned)
             entry = made.to_entry(state_version, packed)
-        except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
+        except BaseException as error:  # noqa: BLE001  # the user's code has no root for what it raises
             self._error = error
             self._machine.broken()
             return
@@ -223,13 +224,16 @@ class Planning:
         self._outcome = PlanOvertaken(self._place, batch, batch + later)
 
     def fail(self, _: int, batch: int) -> None:
-        self._outcome = PlanNotMade(self._place, batch, str(self._error))
+        frames = own_frames(self._error)
+        told = f"{type(self._error).__name__}: {self._error}{frames}"
+        self._outcome = PlanNotMade(self._place, batch, told if frames else str(self._error))
 
     @contextlib.contextmanager
-    def _answered(self) -> Iterator[BatchPlan]:
+    def _answered(self, of: type[BaseException] = Exception) -> Iterator[BatchPlan]:
+        """`of`: what may be raised, by the user's code `SystemExit` too."""
         try:
             yield self._machine
-        except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
+        except of as error:
             self._error = error
             self._machine.broken()
 

@@ -53,6 +53,8 @@ NONE_LOST = "the surroundings do not count what is lost; a scenario shows that 0
 IN_ORDER = "the rows ask in order where the number lies, and a number lies in one place"
 
 EQUIVALENT: dict[str, str] = {
+    "batch_decision: newest from reading when not is_in_force and is_set_back: regardless of "
+    "is_in_force": "a version that is in force is not older than itself",
     "batch_decision.forget_old: `self.batch > self.system.retained` -> "
     "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
     "batch_plan.forget_old: `self.batch > self.system.retained` -> "

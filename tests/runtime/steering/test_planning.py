@@ -137,6 +137,25 @@ def test_a_plan_whose_answer_was_lost_counts_and_no_split_is_left_out(tmp_path: 
         assert [numbers(one, batch) for batch in (1, 2, 3)] == [[0, 1], [2, 3], [4]]
 
 
+@pytest.mark.parametrize("kind", [KeyError, ConnectionError, SystemExit, KeyboardInterrupt])
+def test_what_an_enumerator_raises_fails_its_batch_with_its_type_and_line(
+    tmp_path: Path, kind: type[BaseException]
+) -> None:
+    class Raising(Numbers):
+        def look(self) -> list[SourceSplit]:
+            if self.fails:
+                raise kind("of mine")
+            return super().look()
+
+    source = Raising(2)
+    source.fails = True
+    planning = driver(entries_in(tmp_path), source)
+    with pytest.raises(PlanNotMade, match=rf"{kind.__name__}: '?of mine'?\n  File .*, line \d+"):
+        planning.has_batch(1)
+    source.fails = False
+    assert (planning.has_batch(1), numbers(planning, 1)) == (True, [0, 1])
+
+
 def test_an_error_of_store_or_source_loses_no_split(tmp_path: Path) -> None:
     store, source = Watched(entries_in(tmp_path)), Numbers(3)
     one = driver(store, source)
