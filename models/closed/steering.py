@@ -39,7 +39,7 @@ class SteeredQuery(ClosedSystem):
         "versions": 1,
         "tasks": 1,
         "retained": 1,
-        "decision_retries": 1,
+        "entry_retries": 1,
         "R": 2,
         "F": 2,
     }
@@ -66,7 +66,7 @@ class SteeredQuery(ClosedSystem):
     versions: int
     tasks: int
     retained: int
-    decision_retries: int
+    entry_retries: int
     R: int
     F: int
 

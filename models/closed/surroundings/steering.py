@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
-from epochgate.models.batch_decision import IDLE, BatchDecision
+from epochgate.models.batch_decision import BatchDecision
+from epochgate.models.created_once import IDLE
 
 if TYPE_CHECKING:
     from epochgate.models.closed.steering import SteeredQuery
@@ -31,10 +32,11 @@ class Decider(BatchDecision):
 
     def forget_all(self) -> None:
         self.batch = 0
+        self.has_maker = False
+        self.behind = 0
         self.version = 0
         self.since = 0
         self.tries = 0
-        self.last = 0
 
 
 class Query(Environment):

@@ -138,8 +138,8 @@ OF_QUERIES: dict[str, Broken] = {
     "choosing.chosen_twice": Broken(
         choosing.ChosenTwice,
         "a coordinator chooses from the state of the batch before",
-        18,
-        "driver.commit driver.plan client.deny driver.start client.answer",
+        10,
+        "driver.plan client.answer client.deny driver.start client.answer",
     ),
     "steering.loss_unnoticed": Broken(
         steering.LossUnnoticed,

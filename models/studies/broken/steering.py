@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import Row, machines
-from epochgate.models.batch_decision import CONFIRMING, IDLE
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.surroundings.steering import Decider, Driver, Query
 from epochgate.models.closed.updating import Log, UpdatedControl, Updater
 from epochgate.models.control_update import CHECKING, READING, WRITING
+from epochgate.models.created_once import CONFIRMING, IDLE
 
 SMALL = {**SteeredQuery.CONSTANTS, "batches": 2}
 
@@ -70,7 +70,7 @@ class TrustingDecider(Decider):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in Decider.ROWS if row.trigger != "confirmed"),
-        Row("confirmed", CONFIRMING, IDLE, "is_there", "forget_old, run_decided", "the decision is durable"),
+        Row("confirmed", CONFIRMING, IDLE, "is_there", "forget_old, use_made", "the decision is durable"),
     )
     # fmt: on
 

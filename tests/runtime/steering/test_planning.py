@@ -290,7 +290,7 @@ def test_a_store_that_never_answers_is_asked_a_bounded_number_of_times(tmp_path:
     for _ in range(2):
         with pytest.raises(PlanNotMade, match=r"batch 1 .* the place: .*no answer"):
             one.has_batch(1)
-        assert created == BatchPlans.CONSTANTS["plan_retries"] + 1
+        assert created == BatchPlans.CONSTANTS["entry_retries"] + 1
         created = 0
     store.before = lambda kind, key: None
     assert one.has_batch(1)
