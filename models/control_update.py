@@ -2,8 +2,10 @@
 
 Decides that an update follows the version that its writer has read, that of two which would take
 one number the first is it and the other goes on behind it, and that an update whose answer is lost
-is tried under the same number until that number is taken, so that it never takes two. A version is
-an object of its own, made by a conditional creation, and holds what all versions up to it come to.
+is tried under the same number until that number is taken, so that it never takes two. Decides too
+that what would be in force is checked before it is written, after each reading of the newest
+version: so an update that lands in between is checked together with this one. A version is an
+object of its own, made by a conditional creation, and holds what all versions up to it come to.
 
 Versions that are `retained` numbers behind the newest one, and more, are forgotten by their number; an
 update that finds itself among them cannot know whether it counts, and says so. Leaves to the shell
@@ -16,7 +18,8 @@ from typing import ClassVar
 
 from epochgate.fsm import STAY, Int, Machine, Port, Row, System, Trigger, machines, output
 
-IDLE, READING, WRITING, CONFIRMING = "idle", "reading", "writing", "confirming"
+IDLE, READING, CHECKING = "idle", "reading", "checking"
+WRITING, CONFIRMING = "writing", "confirming"
 
 
 class VersionPort(Port):
@@ -26,7 +29,12 @@ class VersionPort(Port):
     """
 
     def read(self) -> None:
-        """Ask for the newest version: `newest`."""
+        """Ask for the newest version, of those that are there and of those with which batches have
+        run: `newest`.
+        """
+
+    def check(self, version: int) -> None:
+        """Check what would be in force with this version: `fit`, or `unfit`."""
 
     def write(self, version: int) -> None:
         """Create this version unless there is one: `written`, `taken`, or `unknown`."""
@@ -43,6 +51,9 @@ class VersionPort(Port):
     def in_doubt(self, version: int) -> None:
         """The update has this version or none: whether it counts is unknown."""
 
+    def refuse(self) -> None:
+        """The update does not count: it did not pass the check."""
+
     def fail(self) -> None:
         """The update does not count."""
 
@@ -51,7 +62,7 @@ class ControlUpdate(Machine):
     """One update after the other, of one process."""
 
     INDEX = ("updater",)
-    STATES = (IDLE, READING, WRITING, CONFIRMING)
+    STATES = (IDLE, READING, CHECKING, WRITING, CONFIRMING)
     INITIAL = IDLE
 
     system: ControlUpdates
@@ -63,6 +74,8 @@ class ControlUpdate(Machine):
 
     update: Trigger
     newest: Trigger
+    fit: Trigger
+    unfit: Trigger
     written: Trigger
     taken: Trigger
     unknown: Trigger
@@ -74,8 +87,13 @@ class ControlUpdate(Machine):
         Row("update",    IDLE,       READING,    None,
             "begin, ask_newest",      "the user changes the value"),
 
-        Row("newest",    READING,    WRITING,    None,
-            "note_next, ask_write",   "the update follows what is there"),
+        Row("newest",    READING,    CHECKING,   None,
+            "note_next, ask_check",   "the update follows what is there"),
+
+        Row("fit",       CHECKING,   WRITING,    None,
+            "ask_write",              "what was checked is what is written"),
+        Row("unfit",     CHECKING,   IDLE,       None,
+            "report_refusal",         "nothing of it was written"),
 
         Row("written",   WRITING,    CONFIRMING, None,
             "ask_confirm",            "it is durable"),
@@ -132,6 +150,9 @@ class ControlUpdate(Machine):
         self.version = version + 1
         self.tries = 0
 
+    def ask_check(self) -> None:
+        self.log.check(self.version)
+
     def ask_write(self) -> None:
         self.log.write(self.version)
 
@@ -151,6 +172,9 @@ class ControlUpdate(Machine):
 
     def report_doubt(self) -> None:
         self.log.in_doubt(self.version)
+
+    def report_refusal(self) -> None:
+        self.log.refuse()
 
     def report_failure(self) -> None:
         self.log.fail()

@@ -41,6 +41,10 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 _temporary_numbers = itertools.count()
 
 
+class NotAFile(OSError):
+    """A pipe, a socket or a device has the name of a file; to read it might never end."""
+
+
 class LocksRefused(UsageError):
     """The file system has no locks: nothing would keep two drivers apart."""
 
@@ -114,7 +118,7 @@ class WrittenOnce(Protocol):
     """
 
     def read_bytes(self, path: AnyPath) -> bytes:
-        """The whole file."""
+        """The whole file; `NotAFile` for a pipe, a socket or a device."""
 
     def read_range(self, path: AnyPath, offset: int, length: int) -> bytes:
         """Up to `length` bytes from `offset`; fewer at the end of the file."""
@@ -263,6 +267,11 @@ class _LocalFile:
         self._file.close()
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """Without waiting for a writer, if it is a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 class _LocalLock:
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
@@ -290,7 +299,9 @@ class LocalFileSystem(ComposedOperations):
         return file_mode() if self._mode is None else self._mode
 
     def read_bytes(self, path: AnyPath) -> bytes:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise NotAFile(errno.EINVAL, "it is no regular file", os.fspath(path))
             return file.read()
 
     def read_range(self, path: AnyPath, offset: int, length: int) -> bytes:

@@ -97,9 +97,10 @@ def _show(entries: Entries, arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from epochgate.runtime.steering import QueryUnknown, decisions, updates
-    from epochgate.runtime.steering.place import queries_of
+    from epochgate.runtime.steering.place import foreign_in, queries_of
 
     control = _existing(entries, arguments)
+    ignored = foreign_in(entries, control)
     found = updates(entries, control)
     queries = queries_of(entries, control)
     if arguments.query and arguments.query not in queries:
@@ -114,6 +115,7 @@ def _show(entries: Entries, arguments: argparse.Namespace) -> int:
             "control": control,
             "updates": [asdict(one) for one in found],
             "queries": {query: list(map(_decided, of)) for query, of in seen.items()},
+            "ignored": ignored,
         }
         print(json.dumps(shown, default=repr))
         return 0
@@ -121,6 +123,8 @@ def _show(entries: Entries, arguments: argparse.Namespace) -> int:
     lines = [f"control {control} in {arguments.store}", "", *_updates(found, shown_max)]
     for query, of in seen.items():
         lines += ["", f"query {query}", *_batches(of, shown_max)]
+    if ignored:
+        lines += ["", "ignored, of others than epochgate:", *ignored]
     say(lines)
     return 0
 
@@ -139,8 +143,12 @@ def _set(entries: Entries, arguments: argparse.Namespace) -> int:
             f"{f'{control} has no value {wrong[0]!r}' if wrong else 'nothing is to be set'}; give "
             f"NAME=JSON, with a name of {', '.join(sorted(known))}"
         )
-    insist_on_fit(control, known, changes)
-    version = Updating(entries, arguments.store, control, author()).update(changes)
+
+    def accept(newest: dict[str, Any], changes: dict[str, Any]) -> None:
+        insist_on_fit(control, {**known, **newest}, changes)
+
+    updating = Updating(entries, arguments.store, control, author(), accept=accept)
+    version = updating.update(changes)
     if arguments.json:
         print(json.dumps({"control": control, "version": version, "changes": changes}))
     else:

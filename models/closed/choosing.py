@@ -28,6 +28,8 @@ class ChosenQuery(SteeredQuery):
 
     CONSTANTS: ClassVar[dict[str, int]] = {**SteeredQuery.CONSTANTS, "versions": 0}
     UNTAKEN: ClassVar[dict[str, str]] = {
+        "batch_decision.newest: a lost file takes no update back": "there is no update to lose",
+        "user.lose": "there is no update to lose",
         "user.update": "the choice changes what a batch runs with; `steering` has updates",
         "asker.ask": "there is no update to ask for",
     }

@@ -39,7 +39,7 @@ class PlannedQuery(ClosedSystem):
         "S": 2,
         "versions": 1,
         "retained": 1,
-        "plan_retries": 1,
+        "entry_retries": 1,
         "R": 2,
         "F": 2,
     }
@@ -66,7 +66,7 @@ class PlannedQuery(ClosedSystem):
     S: int
     versions: int
     retained: int
-    plan_retries: int
+    entry_retries: int
     R: int
     F: int
 
@@ -120,7 +120,7 @@ class PlannedQuery(ClosedSystem):
     @sometimes("a plan that Spark never heard of is found by the next driver")
     def finds_unheard(self) -> bool:
         return self.stream.newest > self.stream.logged and any(
-            self.driver[d].state == TOLD and not self.batch_plan[d].has_enumerator
+            self.driver[d].state == TOLD and not self.batch_plan[d].has_maker
             for d in range(self.drivers)
         )
 

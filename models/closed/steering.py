@@ -4,7 +4,7 @@ Spark plans a batch by an entry of its offset log and ends it by one of its comm
 that starts runs the batch that is planned and not committed again. Drivers die between any two
 steps. One that was taken for dead goes on beside its successor, and stops where the logs tell it.
 A user updates the control at any moment. Requests to write may take effect late, or be answered by
-silence::
+silence; the file of the newest version may be lost::
 
     driver 1    plan 2 | look | version 1 | suspended ...................... write 2 | confirm: late
     driver 2                    look | version 2 | write 2 | run | commit | 3 ...
@@ -39,13 +39,14 @@ class SteeredQuery(ClosedSystem):
         "versions": 1,
         "tasks": 1,
         "retained": 1,
-        "decision_retries": 1,
+        "entry_retries": 1,
         "R": 2,
         "F": 2,
     }
     DERIVED: ClassVar[dict[str, str]] = {"slots": "batches + 1"}
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("user", "update", is_fair=False),
+        Step("user", "lose", is_fair=False),
         Step("driver", "start", is_fair=False),
         Step("driver", "plan", is_fair=False),
         Step("driver", "work"),
@@ -65,7 +66,7 @@ class SteeredQuery(ClosedSystem):
     versions: int
     tasks: int
     retained: int
-    decision_retries: int
+    entry_retries: int
     R: int
     F: int
 

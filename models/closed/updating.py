@@ -1,8 +1,9 @@
 """A closed system around the updates of a control: none is lost, doubled or out of order.
 
 Two processes update one control; each update follows the version that its process has read, and its
-creation is conditional. Requests to write may take effect late, or be answered by silence; a process
-may die at any moment, and old versions are removed::
+creation is conditional. A check refuses the first and the second update together, and may refuse any
+other. Requests to write may take effect late, or be answered by silence; a process may die at any
+moment, and old versions are removed::
 
     process 1   newest 4 | write 5 ...suspended............................ | taken | newest 6 | 7
     process 2               newest 4 | write 5 | confirmed | newest 5 | write 6
@@ -27,8 +28,10 @@ from epochgate.fsm.closed import (
 )
 from epochgate.models.control_update import IDLE, ControlUpdate
 
-NOTHING, READ, WRITE, CONFIRM = range(4)
+NOTHING, READ, CHECK, WRITE, CONFIRM = range(5)
 PENDING, DONE, FAILED, DOUBTED = range(4)
+NEITHER, FIRST, SECOND, BOTH = range(4)
+"""Of the first two updates, which the check refuses together."""
 
 
 class Updater(ControlUpdate):
@@ -60,6 +63,8 @@ class Log(Environment):
     author: list[int] = Array(Int("updates"), "slots")
     """Version -> the update that it is; 0 where there is none."""
     begun: int = Int("updates")
+    holds: list[int] = Array(Int(BOTH), "slots")
+    """Version -> which of the first two updates are in what it comes to."""
     counted: list[int] = Array(Int("updates"), "slots")
     """Update -> the version that counts; 0 for none."""
     outcome: list[int] = Array(Int(DOUBTED), "slots")
@@ -75,9 +80,10 @@ class Log(Environment):
     )
     # fmt: on
 
-    def note(self, version: int, update: int) -> None:
+    def note(self, version: int, update: int, value: int) -> None:
         if self.author[version] == 0:
             self.author[version] = update
+            self.holds[version] = value
             if self.newest < version + self.system.retained:
                 assert self.counted[update] == 0, "no update takes two versions"
                 assert self.outcome[update] != FAILED, "what was told to have failed has no effect"
@@ -92,6 +98,7 @@ class Log(Environment):
         for v in range(self.system.slots):
             if v <= version:
                 self.author[v] = 0
+                self.holds[v] = NEITHER
 
     def end(self, update: int, outcome: int) -> None:
         self.outcome[update] = outcome
@@ -113,12 +120,16 @@ class Client(Environment):
     """The newest version when it began."""
     asked: int = Int(CONFIRM)
     version: int = Int("updates")
+    value: int = Int(BOTH)
+    """What the version is to hold."""
     late: int = Int("updates")
     """A version that was sent and not answered may be written yet; 0 for none."""
     late_update: int = Int("updates")
+    late_value: int = Int(BOTH)
 
     begin: Trigger
     answer: Trigger
+    object_to: Trigger
     arrive: Trigger
     lose: Trigger
     deny: Trigger
@@ -128,6 +139,7 @@ class Client(Environment):
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("begin",  "up", STAY, "may_begin",   "count_update, start",   "the user updates the control"),
         Row("answer", "up", STAY, "is_asked",    "answer_it",             "the store has done it, and says so"),
+        Row("object_to", "up", STAY, "may_object",  "answer_unfit",       "the user's check raises"),
         Row("arrive", "up", STAY, "has_late",    "write_late",            "a request without an answer takes effect"),
         Row("lose",   "up", STAY, "may_lose",    "spend_failure, leave_it, answer_unknown",
                                                                           "the answer does not come"),
@@ -149,8 +161,15 @@ class Client(Environment):
     def may_lose(self) -> bool:
         return self.asked == WRITE and self.late == 0 and self.may_fail()
 
+    def may_object(self) -> bool:
+        return self.asked == CHECK and self.system.objections > 0
+
     def may_fail(self) -> bool:
-        return self.asked != NOTHING and self.system.log.failures < self.system.F
+        return (
+            self.asked != NOTHING
+            and self.asked != CHECK
+            and self.system.log.failures < self.system.F
+        )
 
     def count_update(self) -> None:
         self.system.log.begun += 1
@@ -166,15 +185,37 @@ class Client(Environment):
         self.asked = NOTHING
         self.version = 0
         if asked == READ:
+            self.merge()
             self.system.control_update[self.updater].newest(self.system.log.newest)
+        if asked == CHECK:
+            self.tell_checked()
         if asked == WRITE:
             self.tell_written(version)
         if asked == CONFIRM:
             self.system.control_update[self.updater].confirmed(self.behind(version))
 
+    def merge(self) -> None:
+        """Put the update on top of what is newest."""
+        self.value = self.system.log.holds[self.system.log.newest]
+        if self.update == 1:
+            self.value = FIRST if self.value == NEITHER or self.value == FIRST else BOTH
+        if self.update == 2:
+            self.value = SECOND if self.value == NEITHER or self.value == SECOND else BOTH
+
+    def tell_checked(self) -> None:
+        if self.value == BOTH:
+            self.system.control_update[self.updater].unfit()
+        else:
+            self.system.control_update[self.updater].fit()
+
+    def answer_unfit(self) -> None:
+        self.asked = NOTHING
+        self.version = 0
+        self.system.control_update[self.updater].unfit()
+
     def tell_written(self, version: int) -> None:
         author = self.system.log.author[version]
-        self.system.log.change(version, self.update)
+        self.system.log.change(version, self.update, self.value)
         if author == 0:
             self.system.control_update[self.updater].written()
         elif author == self.update:
@@ -190,15 +231,22 @@ class Client(Environment):
     def write_late(self) -> None:
         version = self.late
         update = self.late_update
+        value = self.late_value
         self.late = 0
         self.late_update = 0
-        self.system.log.change(version, update)
+        self.late_value = NEITHER
+        self.system.log.change(version, update, value)
 
     def leave_it(self) -> None:
-        self.late = self.version
-        self.late_update = self.update
+        self.send_late()
         self.asked = NOTHING
         self.version = 0
+
+    def send_late(self) -> None:
+        """The version is under way, and the client hears no answer."""
+        self.late = self.version
+        self.late_update = self.update
+        self.late_value = self.value
 
     def answer_unknown(self) -> None:
         self.system.control_update[self.updater].unknown()
@@ -214,8 +262,7 @@ class Client(Environment):
     def cut(self) -> None:
         """The process is gone; what it has sent to the store is under way."""
         if self.asked == WRITE and self.late == 0:
-            self.late = self.version
-            self.late_update = self.update
+            self.send_late()
         self.system.log.end(self.update, DOUBTED)
         self.rest()
         self.system.control_update[self.updater].restart()
@@ -223,6 +270,7 @@ class Client(Environment):
     def rest(self) -> None:
         self.asked = NOTHING
         self.version = 0
+        self.value = NEITHER
         self.update = 0
         self.before = 0
 
@@ -230,6 +278,10 @@ class Client(Environment):
 
     def read(self) -> None:
         self.asked = READ
+
+    def check(self, version: int) -> None:
+        self.asked = CHECK
+        self.version = version
 
     def write(self, version: int) -> None:
         self.asked = WRITE
@@ -253,6 +305,9 @@ class Client(Environment):
         self.system.log.end(self.update, DOUBTED)
         self.rest()
 
+    def refuse(self) -> None:
+        self.fail()
+
     def fail(self) -> None:
         assert self.system.log.counted[self.update] == 0, (
             "what was told to have failed has no effect"
@@ -270,12 +325,14 @@ class UpdatedControl(ClosedSystem):
         "updates": 4,
         "retained": 2,
         "update_retries": 1,
+        "objections": 1,
         "F": 2,
     }
     DERIVED: ClassVar[dict[str, str]] = {"slots": "updates + 1", "versions": "updates + 0"}
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("client", "begin", is_fair=False),
         Step("client", "answer"),
+        Step("client", "object_to", is_fair=False),
         Step("client", "arrive"),
         Step("client", "lose", is_fair=False),
         Step("client", "deny", is_fair=False),
@@ -288,6 +345,8 @@ class UpdatedControl(ClosedSystem):
     slots: int
     retained: int
     update_retries: int
+    objections: int
+    """0: a check raises for the first and the second update together, and for no other."""
     F: int
 
     control_update: list[Updater] = machines(Updater)
@@ -306,6 +365,10 @@ class UpdatedControl(ClosedSystem):
             )
             for u in range(self.slots)
         )
+
+    @always("what is in force has passed the check")
+    def passes_the_check(self) -> bool:
+        return self.log.holds[self.log.newest] != BOTH
 
     @sometimes("an update follows another that was faster")
     def follows(self) -> bool:

@@ -106,9 +106,10 @@ class SplitEnumeratorContext(Protocol):
         """Run blocking `work` elsewhere, then `then(result)` on the queue's thread.
 
         `delay_s`: seconds before the first run; `every_s`: seconds from the end of one run to the
-        next, none: run once. What `work` raises goes to `on_error`, by default it fails the job, as
-        what `then` raises does. One piece of work runs at a time. `work` must not touch what the
-        enumerator changes: give it copies.
+        next, none: run once. In a streaming query each run waits for the first trigger after its
+        time. What `work` raises goes to `on_error`, by default it fails the job, as what `then`
+        raises does. One piece of work runs at a time. `work` must not touch what the enumerator
+        changes: give it copies.
         """
         ...
 

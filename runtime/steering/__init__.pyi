@@ -15,6 +15,7 @@ from epochgate.runtime.steering.errors import (
     ControlMissing as ControlMissing,
     ControlUnusable as ControlUnusable,
     DecisionNotMade as DecisionNotMade,
+    EntryDamaged as EntryDamaged,
     HistoryForgotten as HistoryForgotten,
     PlanForgotten as PlanForgotten,
     PlanNotMade as PlanNotMade,
@@ -24,6 +25,7 @@ from epochgate.runtime.steering.errors import (
     UpdateInDoubt as UpdateInDoubt,
     UpdatePending as UpdatePending,
     ValueRefused as ValueRefused,
+    VersionMissing as VersionMissing,
 )
 from epochgate.runtime.steering.history import (
     Update as Update,

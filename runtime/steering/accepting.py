@@ -9,17 +9,20 @@ start, so it is refused before it is written. Any process, any thread.
 from __future__ import annotations
 
 import contextlib
+import copy
 import getpass
+from collections.abc import Callable
+from typing import Any
 
 from epochgate.runtime.api.plain_values import kind_of, mismatch
-from epochgate.runtime.steering.deciding import Decision, this_process
+from epochgate.runtime.api.raised import described
+from epochgate.runtime.steering.deciding import this_process
 from epochgate.runtime.steering.errors import ControlMissing, ValueRefused
 from epochgate.runtime.steering.place import (
     Entries,
     controls_in,
-    decisions_of,
     initials_of,
-    queries_of,
+    newest_decisions,
     sources_of,
     versions_of,
 )
@@ -33,10 +36,8 @@ def in_force(entries: Entries, store: str, control: str) -> Value:
         initials = initials_of(entries, control, stream)
         for number in initials.numbers()[-1:]:
             found |= initials.get(number)["value"]
-    for query in queries_of(entries, control):
-        decisions = decisions_of(entries, control, query)
-        for number in decisions.numbers()[-1:]:
-            found |= Decision.from_entry(decisions.get(number)).value
+    for decision in newest_decisions(entries, control):
+        found |= decision["value"]
     versions = versions_of(entries, control)
     for number in versions.numbers()[-1:]:
         found |= versions.get(number)["value"]
@@ -45,6 +46,24 @@ def in_force(entries: Entries, store: str, control: str) -> Value:
         if control not in there:
             raise ControlMissing(store, control, there)
     return found
+
+
+def insist_on_check(control: str, check: Callable[[Value], Any] | None, value: Value) -> None:
+    """Raise ValueRefused for values that a user's check refuses: it raises, or returns what is
+    false. The message has the type and the line of what it raises.
+    """
+    if check is None:
+        return
+    try:
+        valid = check(copy.deepcopy(value))
+        is_valid = valid is None or bool(valid)
+    except BaseException as error:
+        raise ValueRefused(
+            f"the check of control {control!r}, given {value}, raised {described(error)}\n"
+            f"Give values that it takes, or mend it"
+        ) from error
+    if not is_valid:
+        raise ValueRefused(f"the check of control {control!r} returned {valid!r} for {value}")
 
 
 def record_initial(entries: Entries, control: str, stream: str, initial: Value) -> None:

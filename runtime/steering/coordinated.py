@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from epochgate.runtime.api.coordinator import CoordinatorProvider
-from epochgate.runtime.api.own_frames import own_frames
+from epochgate.runtime.api.raised import described
 from epochgate.runtime.steering.accepting import insist_on_fit
 from epochgate.runtime.steering.chooser import Chooser
 from epochgate.runtime.steering.coordinator import CoordinatorState, NextBatch
@@ -71,7 +71,7 @@ class Coordinated(Deciding):
         if chooser is not None:
             try:
                 chooser.close()
-            except Exception:  # noqa: BLE001  # the user's code has no root for what it raises
+            except BaseException:  # noqa: BLE001  # the user's code has no root for what it raises
                 whose = self._provider.operator_id, self._control
                 _log.warning(
                     "coordinator %r of control %r raised while it was closed", *whose, exc_info=True
@@ -117,7 +117,7 @@ class Coordinated(Deciding):
     def _users_code(self, batch: int) -> Iterator[None]:
         try:
             yield
-        except Exception as error:
+        except BaseException as error:
             whose = self._control, self._store, self._provider.operator_id
-            told = f"{type(error).__name__}: {error}{own_frames(error)}"
+            told = described(error)
             raise ChoiceFailed(*whose, batch, told) from error

@@ -1,9 +1,10 @@
 """A user's enumerator asked for one batch after the other, instead of by readers that run.
 
 Decides when work that the enumerator has asked for is done: before splits are taken, on the same
-thread; and that a batch has as many splits as its limit allows, and at least one, without those
-that its filter prunes: splits whose rows cannot match, by what the source knows of them, which
-judges as many at a time as the batch could still take. To the
+thread, the first time that its delay is over; where only what is there now is wanted, the first
+time at once, since there is no other. Decides too that a batch has as many splits as its limit
+allows, and at least one, without those that its filter prunes: splits whose rows cannot match, by
+what the source knows of them, which judges as many at a time as the batch could still take. To the
 enumerator it looks like a job with one reader that asks again whenever it was given something. What
 is given out belongs to a plan; nothing ever comes back, because an enumerator whose plan did not
 come about is closed, and another made of the state before.
@@ -11,8 +12,10 @@ come about is closed, and another made of the state before.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
@@ -34,22 +37,18 @@ PRUNED_MAX: Final = 10_000
 """Splits that are pruned by one plan, which names them; those behind are for the next plan."""
 
 
+@dataclass
 class _Work:
-    """A piece of work that an enumerator has asked for, and when it is due."""
+    """A piece of work that an enumerator has asked for, and from when on it is to be done."""
 
-    def __init__(
-        self,
-        work: Callable[[], Any],
-        then: Callable[[Any], None],
-        on_error: Callable[[BaseException], None] | None,
-        every_s: float | None,
-    ) -> None:
-        self.work, self.then, self.on_error, self.every_s = work, then, on_error, every_s
-        self.is_due = True
+    work: Callable[[], Any]
+    then: Callable[[Any], None]
+    on_error: Callable[[BaseException], None] | None
+    every_s: float | None
+    due_s: float
 
     def do(self) -> None:
         """Once; what it raises goes where the enumerator has said."""
-        self.is_due = False
         try:
             result = self.work()
         except Exception as error:  # what the user's code raises is the enumerator's to judge
@@ -74,13 +73,14 @@ class BatchEnumerator:
         begun: tuple[int, Any] | None,
         limit: Callable[[Sequence[SourceSplit]], bool],
         matching: Callable[[Sequence[SourceSplit], SplitFilter], Iterable[bool]],
-        operator_id: str = "source",
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._source, self._is_full, self._matching = source, limit, matching
-        self.operator_id, self.parallelism = operator_id, 1
+        self.operator_id, self.parallelism, self._now = "source", 1, now
         self.metrics = CoordinatorMetrics()
         self.looks = True
         """Whether new splits are looked for; not where only what is there now is wanted."""
+        self._has_looked = False
         self._works: list[_Work] = []
         self._posted: deque[Callable[[], None]] = deque()
         self._given: deque[SourceSplit] = deque()
@@ -133,12 +133,18 @@ class BatchEnumerator:
             self._run_posted()
 
     def look(self) -> None:
-        """Do the work that is due: once each, and what is to be repeated each time."""
-        for work in list(self._works):
-            if work.is_due or (self.looks and work.every_s is not None):
-                work.do()
-                self._run_posted()
-        self._works = [one for one in self._works if one.is_due or one.every_s is not None]
+        """Do the work that is due."""
+        is_only = not self.looks and not self._has_looked
+        self._has_looked = True
+        asked, self._works = self._works, []
+        for work in asked:
+            if not is_only and work.due_s > self._now():
+                self._works.append(work)
+                continue
+            work.do()
+            if self.looks and work.every_s is not None:
+                self._works.append(replace(work, due_s=self._now() + work.every_s))
+            self._run_posted()
 
     def state(self, batch: int) -> tuple[int, Any]:
         """What the enumerator keeps, and what it has given out beyond the limit."""
@@ -205,7 +211,7 @@ class BatchEnumerator:
         every_s: float | None = None,
     ) -> None:
         if not self._is_over:
-            self._works.append(_Work(work, then, on_error, every_s))
+            self._works.append(_Work(work, then, on_error, every_s, self._now() + delay_s))
 
     def post(self, call: Callable[..., None], *arguments: Any) -> None:
         self._posted.append(lambda: call(*arguments))

@@ -29,9 +29,35 @@ class DecisionNotMade(EpochgateError):
     def __str__(self) -> str:
         control, store, batch, reason = self.args
         return (
-            f"the decision of control {control!r} for batch {batch} could not be stored in "
-            f"{store}: {reason}. Nothing was run. When the store is writable again, start the "
-            "query again; it continues with this batch"
+            f"the decision of control {control!r} for batch {batch} could not be read from or "
+            f"stored in {store}: {reason}. Nothing was run. When the store answers again, start "
+            "the query again; it continues with this batch"
+        )
+
+
+class EntryDamaged(EpochgateError, ValueError):
+    """A file of a control or a plan is not as it was written: its name in the store, reason, the
+    next step.
+    """
+
+    def __str__(self) -> str:
+        name, reason, next_step = self.args
+        return f"{name} is damaged: {reason}. {next_step}"
+
+
+class VersionMissing(EpochgateError):
+    """The newest update is older than one that a batch ran with: control, store, batch, newest
+    update, update of the batch before, values of the batch before.
+    """
+
+    def __str__(self) -> str:
+        control, store, batch, newest, missing, value = self.args
+        return (
+            f"batch {batch} was not decided: the batch before ran with update {missing} of control "
+            f"{control!r}, and the newest is {newest}. The file of that update was removed from "
+            f"{store}, or the directory was restored from a backup. Nothing was run. Restore the "
+            "file; or update the control with the values that are to hold, and start the query "
+            f"again. The batch before ran with {value}"
         )
 
 

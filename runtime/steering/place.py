@@ -6,33 +6,45 @@ created once, by its number, and never written again.
     STORE/pricing/sources/STREAM ID/000000000000001.json   the initial values of a source's filter
     STATE/STREAM ID/plans/000000000000042.json             the splits of the 42nd batch of a source
 
-Decides how an entry is created as a whole in a directory, and which error says that it was not
-created. Leaves to the machines what is created, and to others what entries mean. In a directory the
-file systems must have links; in an object store, conditional creation and listings that show what
-was created before. Any process, any thread.
+Decides how an entry is created as a whole in a directory, which error says that it was not created,
+that a file of another name is ignored, and that one which is not as it was written is refused.
+Leaves to the machines what is created, and to others what entries mean. In a directory the file
+systems must have links; in an object store, conditional creation and listings that show what was
+created before. Any process, any thread.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
-from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, FileSystem, LocalFileSystem
+from epochgate.runtime.filesystem import (
+    TEMPORARY_SUFFIX,
+    FileSystem,
+    LocalFileSystem,
+    NotAFile,
+)
 from epochgate.runtime.objects.client import ObjectStore, is_remote, is_url, open_url
 from epochgate.runtime.objects.errors import ObjectStoreRefused
-from epochgate.runtime.steering.errors import ControlUnusable
-from epochgate.runtime.steering.values import from_bytes, to_bytes
+from epochgate.runtime.steering.errors import ControlUnusable, EntryDamaged
+from epochgate.runtime.steering.values import opened, sealed
+
+_log = logging.getLogger(__name__)
 
 VERSIONS: Final = "versions"
 QUERIES: Final = "queries"
 SOURCES: Final = "sources"
 PLANS: Final = "plans"
 _SUFFIX: Final = ".json"
+_ENTRY: Final = re.compile(r"\d{15}\.json", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LEFT_S: Final = 3600.0
 """Seconds after which a file that was being written is one that a crash has left."""
@@ -182,28 +194,83 @@ def open_entries(
     return DirectoryEntries(root, files)
 
 
-class Numbered:
-    """The entries of one folder, by number."""
+@dataclass(frozen=True)
+class Kind:
+    """What the entries of a folder have: names that none lacks, which of them is the number of the
+    entry, if one is, and what to do when a file is damaged.
+    """
 
-    def __init__(self, entries: Entries, folder: str) -> None:
-        self._entries, self._folder = entries, folder
+    names: frozenset[str]
+    number: str | None
+    next_step: str
+
+
+_OUT_OF_THE_FOLDER: Final = "Restore the file from a backup, or move it out of the folder"
+_VERSION: Final = Kind(
+    frozenset(("version", "value", "changes", "token", "at", "by")),
+    "version",
+    f"{_OUT_OF_THE_FOLDER}: the update before it applies then, so update the control with the "
+    "values that are to hold, and start the query again",
+)
+_DECISION: Final = Kind(
+    frozenset(("batch", "version", "since", "value", "at", "by")),
+    "batch",
+    f"{_OUT_OF_THE_FOLDER} and start the query again: the batch is decided with the newest values "
+    "then, and what an earlier run of it has written may have others",
+)
+_INITIAL_VALUES: Final = Kind(
+    frozenset(("value",)),
+    None,
+    f"{_OUT_OF_THE_FOLDER}: the next start of the query writes it again",
+)
+_PLAN: Final = Kind(
+    frozenset(("batch", "splits", "version", "state")),
+    "batch",
+    "Restore the file from a backup, or use an empty checkpoint location",
+)
+
+
+class Numbered:
+    """The entries of one folder, by number. Files of other names in it are told, and ignored."""
+
+    def __init__(self, entries: Entries, folder: str, kind: Kind) -> None:
+        self._entries, self._folder, self._kind = entries, folder, kind
+        self._names = re.compile(
+            rf"^{re.escape(folder)}/(\d{{15}})\.json$", re.ASCII | re.MULTILINE
+        )
 
     def numbers(self) -> list[int]:
         """Which there are, ascending. Raises OSError."""
         keys = self._entries.list(self._folder)
-        return [int(key.rpartition("/")[2].removesuffix(_SUFFIX)) for key in keys]
+        # In one search: a batch lists a hundred names three times.
+        found = list(map(int, self._names.findall("\n".join(keys))))
+        if len(found) != len(keys):
+            for key in keys:
+                if not self._names.fullmatch(key):
+                    _tell_foreign(key)
+        return found
 
     def get(self, number: int) -> dict[str, Any]:
-        """Raises OSError, and ValueError for one that is damaged."""
+        """Raises OSError, and EntryDamaged for one that is not as it was written."""
         key = self._key(number)
         try:
-            return from_bytes(self._entries.get(key))
-        except ValueError as error:
-            raise ValueError(f"{key} is damaged: {error}") from error
+            entry = opened(self._entries.get(key))
+            self._insist_on_kind(entry, number)
+        except (ValueError, NotAFile, IsADirectoryError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise EntryDamaged(key, reason, self._kind.next_step) from error
+        return entry
+
+    def _insist_on_kind(self, entry: dict[str, Any], number: int) -> None:
+        kind = self._kind
+        if missing := kind.names - entry.keys():
+            raise ValueError(f"it has no {sorted(missing)[0]!r}")
+        if kind.number is not None and entry[kind.number] != number:
+            raise ValueError(f"it is that of number {entry[kind.number]!r}")
 
     def create(self, number: int, entry: dict[str, Any]) -> None:
         """Raises FileExistsError, NotCreated, OSError."""
-        self._entries.create(self._key(number), to_bytes(entry))
+        self._entries.create(self._key(number), sealed(entry))
 
     def delete(self, number: int) -> None:
         """Raises OSError."""
@@ -217,45 +284,75 @@ class Numbered:
         return f"{self._folder}/{number:015d}{_SUFFIX}"
 
 
+@lru_cache(maxsize=1000)
+def _tell_foreign(key: str) -> None:
+    """Once in each process."""
+    _log.warning(
+        "%s is no file of epochgate, and is ignored; move it out of the store if it is not needed",
+        key,
+    )
+
+
 def versions_of(entries: Entries, control: str) -> Numbered:
     """The versions of a control."""
-    return Numbered(entries, f"{control}/{VERSIONS}")
+    return Numbered(entries, f"{control}/{VERSIONS}", _VERSION)
 
 
 def decisions_of(entries: Entries, control: str, query: str) -> Numbered:
     """The decisions of a control for a query."""
-    return Numbered(entries, f"{control}/{QUERIES}/{query}")
+    return Numbered(entries, f"{control}/{QUERIES}/{query}", _DECISION)
 
 
 def initials_of(entries: Entries, control: str, stream: str) -> Numbered:
     """The initial values of a control for a source that it prunes, one after the other."""
-    return Numbered(entries, f"{control}/{SOURCES}/{stream}")
+    return Numbered(entries, f"{control}/{SOURCES}/{stream}", _INITIAL_VALUES)
 
 
 def plans_of(entries: Entries, stream: str) -> Numbered:
     """The plans of a stream."""
-    return Numbered(entries, f"{stream}/{PLANS}")
+    return Numbered(entries, f"{stream}/{PLANS}", _PLAN)
 
 
 def controls_in(entries: Entries) -> list[str]:
     """The controls that there are. Raises OSError."""
     parts = (key.split("/") for key in entries.list(""))
-    of = (VERSIONS, QUERIES, SOURCES)
-    return sorted({part[0] for part in parts if len(part) > 2 and part[1] in of})
+    return sorted({part[0] for part in parts if _is_of_a_control(part)})
 
 
 def queries_of(entries: Entries, control: str) -> list[str]:
     """The queries that a control has decided for. Raises OSError."""
-    return _below(entries, f"{control}/{QUERIES}")
+    return _below(entries, control, QUERIES)
 
 
 def sources_of(entries: Entries, control: str) -> list[str]:
     """The streams of the sources that a control prunes. Raises OSError."""
-    return _below(entries, f"{control}/{SOURCES}")
+    return _below(entries, control, SOURCES)
 
 
-def _below(entries: Entries, folder: str) -> list[str]:
-    return sorted({key.split("/")[2] for key in entries.list(folder)})
+def newest_decisions(entries: Entries, control: str) -> list[dict[str, Any]]:
+    """The newest decision for each query. Raises OSError, EntryDamaged."""
+    newest: dict[str, int] = {}
+    for key in reversed(entries.list(f"{control}/{QUERIES}")):
+        query, _, name = key[len(control) + len(QUERIES) + 2 :].partition("/")
+        if query not in newest and _ENTRY.fullmatch(name):
+            newest[query] = int(name.removesuffix(_SUFFIX))
+    return [decisions_of(entries, control, query).get(newest[query]) for query in sorted(newest)]
+
+
+def foreign_in(entries: Entries, control: str) -> list[str]:
+    """The files in the folders of a control that are no entries of it. Raises OSError."""
+    return [key for key in entries.list(control) if not _is_of_a_control(key.split("/"))]
+
+
+def _below(entries: Entries, control: str, folder: str) -> list[str]:
+    parts = (key.split("/") for key in entries.list(f"{control}/{folder}"))
+    return sorted({part[2] for part in parts if _is_of_a_control(part)})
+
+
+def _is_of_a_control(parts: list[str]) -> bool:
+    """Whether a key is that of a version, a decision, or initial values."""
+    depth = {VERSIONS: 3, QUERIES: 4, SOURCES: 4}.get(parts[1] if len(parts) > 1 else "")
+    return len(parts) == depth and _ENTRY.fullmatch(parts[-1]) is not None
 
 
 def insist_on_name(what: str, name: str) -> None:

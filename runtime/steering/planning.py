@@ -1,27 +1,24 @@
 """The plans of a query's batches: the machine says what to ask store and enumerator, and this asks.
 
-Decides nothing: an answer is a trigger of the machine, an error `broken`, or `unknown` where a plan
-may have been created. A plan holds the splits of its batch, the filter by which others were pruned,
-and the enumerator's state behind them. Machine, plans and Spark's offsets count batches from 1.
-Runs where Spark asks for offsets, on one thread at a time.
+Decides nothing, as `creating` says. A plan holds the splits of its batch, the filter by which
+others were pruned, and the enumerator's state behind them. Machine, plans and Spark's offsets count
+batches from 1. Runs where Spark asks for offsets, on one thread at a time.
 """
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Protocol
 
-from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.models.batch_plan import BatchPlan, BatchPlans
+from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.source.split import SourceSplit, pack
+from epochgate.runtime.steering.creating import Creating
 from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOvertaken
-from epochgate.runtime.steering.place import Entries, NotCreated, Numbered, plans_of
+from epochgate.runtime.steering.place import Entries, plans_of
 from epochgate.runtime.steering.planned import PlannedBatch, SplitFilter, state_in
-
-NO_OUTCOME: Final = InvariantBroken("the machine has not told what it decided")
 
 
 @dataclass
@@ -52,7 +49,7 @@ def no_filter() -> None:
     """Of a source whose splits are all read."""
 
 
-class Planning:
+class Planning(Creating):
     """The plans of one stream: the handler of the machine's port.
 
     `make`: an enumerator that begins from the version and the plain state of a plan, or from
@@ -60,6 +57,11 @@ class Planning:
     refers to it; it gets version and state behind each batch whose plan is kept. `newest_filter`:
     the filter that is in force now.
     """
+
+    FIRST = 1
+    FAILURES: ClassVar[tuple[type[Exception], ...]] = (Exception,)  # the user's code has no root
+
+    _machine: BatchPlan
 
     def __init__(
         self,
@@ -72,21 +74,16 @@ class Planning:
     ) -> None:
         self._place, self._make, self._remove_left = place, make, remove_left
         self._newest_filter = newest_filter
-        self._plans: Numbered = plans_of(entries, stream)
-        self._system = BatchPlans()
-        self._system.bind("batch_plan", "store", self)
+        system = BatchPlans()
+        system.bind("batch_plan", "store", self)
+        super().__init__(system.batch_plan[0], plans_of(entries, stream))
         self._enumerator: Choosing | None = None
-        self._listed: list[int] = []
         self._filters: dict[int, SplitFilter | None] = {}
         """The filter that was read last, by its version; the machine says which one prunes."""
         self._taken = Taken()
         """For the plan that is being made."""
         self._found: list[PlannedBatch] = []
         """The batches that are being read."""
-        self._outcome: bool | EpochgateError = NO_OUTCOME
-        self._error: BaseException | None = None
-        with contextlib.suppress(OSError):  # what is left there harms nothing
-            self._plans.sweep()
 
     def has_batch(self, batch: int) -> bool:
         """Whether there is a batch of this number: its splits are decided then.
@@ -94,8 +91,8 @@ class Planning:
         Raises PlanOvertaken, PlanNotMade.
         """
         self._error = None
-        self._machine.ask(batch)
-        return self._settled()
+        self._machine.begin(batch)
+        return bool(self._settled())
 
     def batches(self, after: int, through: int) -> list[PlannedBatch]:
         """The plans of these batches, in their order. Raises PlanForgotten, PlanNotMade."""
@@ -115,50 +112,39 @@ class Planning:
             self._enumerator.close()
             self._enumerator = None
 
-    @property
-    def _machine(self) -> BatchPlan:
-        return self._system.batch_plan[0]
-
-    def _settled(self) -> bool:
-        self._system.settle()
-        outcome, self._outcome = self._outcome, NO_OUTCOME
-        if isinstance(outcome, EpochgateError):
-            raise outcome from self._error
-        return outcome
-
     # port `store`
 
     def look(self, _: int, batch: int) -> None:
-        with self._answered() as machine:
+        with self._answered():
             later = self._later(batch)
             if batch in self._listed:
-                machine.found(later)
+                self._machine.found(later)
             else:
-                machine.missing(later)
+                self._machine.missing(later)
 
     def restore(self, _: int, batch: int) -> None:
-        with self._answered() as machine:
+        with self._answered(BaseException):
             self.close()
             self._enumerator = self._make(self._state_behind(batch) if batch > 0 else None)
-            machine.restored()
+            self._machine.restored()
 
     def consult(self, _: int, batch: int) -> None:
-        with self._answered() as machine:
+        with self._answered():
             newest = self._newest_filter()
             version = 0 if newest is None else newest.version
             self._filters = {version: newest}
-            machine.newest(version)
+            self._machine.newest(version)
 
     def choose(self, _: int, batch: int, version: int) -> None:
         assert self._enumerator is not None, "an enumerator was made"
-        with self._answered() as machine:
+        with self._answered(BaseException):
             self._taken = self._enumerator.take(self._filters[version])
             if self._taken.splits:
-                machine.chosen()
+                self._machine.chosen()
             elif self._taken.pruned:
-                machine.pruned()
+                self._machine.pruned()
             else:
-                machine.nothing()
+                self._machine.nothing()
 
     def write(self, _: int, batch: int, version: int) -> None:
         assert self._enumerator is not None, "an enumerator was made"
@@ -168,32 +154,15 @@ class Planning:
             by, taken = self._filters[version], self._taken
             made = PlannedBatch(batch, taken.splits, by, taken.pruned)
             entry = made.to_entry(state_version, packed)
-        except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
+        except BaseException as error:  # noqa: BLE001  # the user's code has no root for what it raises
             self._error = error
             self._machine.broken()
-            return
-        try:
-            self._plans.create(batch, entry)
-        except FileExistsError:
-            self._machine.taken()
-        except NotCreated as error:
-            self._error = error
-            self._machine.broken()
-        except OSError as error:
-            self._error = error
-            self._machine.unknown()
         else:
-            self._machine.written()
-
-    def confirm(self, _: int, batch: int) -> None:
-        with self._answered() as machine:
-            machine.confirmed(self._later(batch))
+            self._create(batch, entry)
 
     def forget(self, _: int, batch: int) -> None:
-        # What cannot be removed now is removed with a later batch.
+        super().forget(_, batch)
         with contextlib.suppress(OSError):
-            for number in self._listed[: bisect.bisect_right(self._listed, batch)]:
-                self._plans.delete(number)
             if self._enumerator is not None:
                 self._enumerator.forgotten(batch)
 
@@ -203,7 +172,7 @@ class Planning:
 
     def give(self, _: int, batch: int) -> None:
         try:
-            self._found.append(PlannedBatch.from_entry(self._plans.get(batch)))
+            self._found.append(PlannedBatch.from_entry(self._entries.get(batch)))
             self._outcome = True
         except FileNotFoundError as error:
             self._error, self._outcome = error, PlanForgotten(self._place, batch)
@@ -223,25 +192,14 @@ class Planning:
         self._outcome = PlanOvertaken(self._place, batch, batch + later)
 
     def fail(self, _: int, batch: int) -> None:
-        self._outcome = PlanNotMade(self._place, batch, str(self._error))
-
-    @contextlib.contextmanager
-    def _answered(self) -> Iterator[BatchPlan]:
-        try:
-            yield self._machine
-        except Exception as error:  # noqa: BLE001  # the user's code has no root for what it raises
-            self._error = error
-            self._machine.broken()
+        frames = own_frames(self._error)
+        told = f"{type(self._error).__name__}: {self._error}{frames}"
+        self._outcome = PlanNotMade(self._place, batch, told if frames else str(self._error))
 
     def _state_behind(self, batch: int) -> tuple[int, Any]:
-        return state_in(self._plans.get(batch))
+        return state_in(self._entries.get(batch))
 
     def _states(self) -> Iterator[tuple[int, Any]]:
-        for number in self._plans.numbers():
+        for number in self._entries.numbers():
             with contextlib.suppress(FileNotFoundError):  # another driver has forgotten it
                 yield self._state_behind(number)
-
-    def _later(self, batch: int) -> int:
-        """By how many numbers the newest plan is behind that of the batch."""
-        self._listed = self._plans.numbers()
-        return max(0, self._listed[-1] - batch) if self._listed else 0

@@ -7,6 +7,7 @@ a later one get the same; and how large it may be. Bytes are written in base64. 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import math
 from typing import Any, Final
@@ -17,6 +18,7 @@ from epochgate.runtime.steering.errors import ValueRefused
 VALUE_BYTES_MAX: Final = 1 << 20
 """Of a control's value as it is written: it travels with each task of each batch."""
 _BYTES: Final = "__bytes__"
+_CHECKSUM: Final = "sha256"
 
 Value = dict[str, Any]
 
@@ -72,6 +74,25 @@ def from_bytes(data: bytes) -> dict[str, Any]:
     entry = json.loads(data, object_hook=_read)
     if not isinstance(entry, dict):
         raise ValueError(f"{data[:40]!r} is no entry of a control")
+    return entry
+
+
+def sealed(entry: dict[str, Any]) -> bytes:
+    """An entry as it is written, with a checksum of what it says."""
+    said = to_bytes(entry)
+    return b'%s, "%s": "%s"}' % (
+        said[:-1],
+        _CHECKSUM.encode(),
+        hashlib.sha256(said).hexdigest().encode(),
+    )
+
+
+def opened(data: bytes) -> dict[str, Any]:
+    """Inverse of `sealed`; an entry of an earlier release has no checksum. Raises ValueError."""
+    entry = from_bytes(data)
+    checksum = entry.pop(_CHECKSUM, None)
+    if checksum is not None and checksum != hashlib.sha256(to_bytes(entry)).hexdigest():
+        raise ValueError("its checksum does not fit its content")
     return entry
 
 

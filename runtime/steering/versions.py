@@ -12,16 +12,24 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
-from epochgate.errors import EpochgateError, InvariantBroken
+from epochgate.errors import InvariantBroken
 from epochgate.models.control_update import ControlUpdate, ControlUpdates
 from epochgate.runtime.steering.errors import UpdateFailed, UpdateInDoubt
-from epochgate.runtime.steering.place import Entries, NotCreated, versions_of
+from epochgate.runtime.steering.place import Entries, NotCreated, newest_decisions, versions_of
 from epochgate.runtime.steering.values import Value
 
 _LOOKS: Final = 5
 """How often the newest version is looked for while others remove it in a burst of updates."""
+
+
+Accept = Callable[[Value, Value], Any]
+"""What is called with the newest values and with the changes, and raises for what is not valid."""
+
+
+def accept_all(newest: Value, changes: Value) -> None:
+    """Accept whatever is plain."""
 
 
 class Versions:
@@ -53,7 +61,11 @@ class Versions:
 
 
 class Updating:
-    """Updates of one control by this process: the handler of the machine's port."""
+    """Updates of one control by this process: the handler of the machine's port.
+
+    `accept`: is called with the values of the newest version and with the changes, before they are
+    in force together, and raises for what is not valid.
+    """
 
     def __init__(
         self,
@@ -62,28 +74,32 @@ class Updating:
         control: str,
         by: str,
         now: Callable[[], float] = time.time,
+        accept: Accept = accept_all,
     ) -> None:
         self._store, self._control, self._by, self._now = store, control, by, now
-        self._versions = Versions(entries, control)
+        self._accept = accept
+        self._entries, self._versions = entries, Versions(entries, control)
         self._numbered = self._versions.entries
         self._system = ControlUpdates()
         self._system.bind("control_update", "log", self)
         self._changes: Value = {}
-        self._value: Value = {}
+        self._newest: Value = {}
+        """What the version before comes to."""
         self._token = ""
         """By which a version is known to be the update that is under way."""
-        self._outcome: int | EpochgateError = InvariantBroken("the update has no end")
+        self._outcome: int | BaseException = InvariantBroken("the update has no end")
         self._error: BaseException | None = None
+        self._refusal: BaseException | None = None
 
     def update(self, changes: Value) -> int:
         """Let the next version have these values; its number.
 
-        Raises UpdateFailed, UpdateInDoubt.
+        Raises what `accept` raises, UpdateFailed, UpdateInDoubt.
         """
         self._changes, self._token, self._error = changes, uuid.uuid4().hex, None
         self._machine.update()
         self._system.settle()
-        if isinstance(self._outcome, EpochgateError):
+        if isinstance(self._outcome, BaseException):
             raise self._outcome from self._error
         return self._outcome
 
@@ -95,14 +111,24 @@ class Updating:
 
     def read(self, _: int) -> None:
         with self._answered() as machine:
-            number, value = self._versions.newest()
-            self._value = {**value, **self._changes}
-            machine.newest(number)
+            number, self._newest = self._versions.newest()
+            # A number with which a batch has run is not given out again, if its file was lost.
+            decided = newest_decisions(self._entries, self._control)
+            machine.newest(max([number, *(one["version"] for one in decided)]))
+
+    def check(self, _: int, version: int) -> None:
+        try:
+            self._accept(self._newest, self._changes)
+        except BaseException as error:  # noqa: BLE001  # the user's code has no root for what it raises
+            self._error, self._refusal = error.__cause__, error
+            self._machine.unfit()
+        else:
+            self._machine.fit()
 
     def write(self, _: int, version: int) -> None:
         entry = {
             "version": version,
-            "value": self._value,
+            "value": {**self._newest, **self._changes},
             "changes": self._changes,
             "token": self._token,
             "at": self._now(),
@@ -148,6 +174,10 @@ class Updating:
     def in_doubt(self, _: int, version: int) -> None:
         reason = str(self._error or f"others have made many updates since version {version}")
         self._outcome = UpdateInDoubt(self._control, self._store, reason)
+
+    def refuse(self, _: int) -> None:
+        assert self._refusal is not None, "`accept` has raised"
+        self._outcome = self._refusal
 
     def fail(self, _: int) -> None:
         self._outcome = UpdateFailed(self._control, self._store, str(self._error))

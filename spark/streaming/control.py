@@ -25,7 +25,12 @@ from typing import Any, Final
 
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.objects.client import ObjectStore, is_remote, open_url
-from epochgate.runtime.steering.accepting import author, in_force, insist_on_fit
+from epochgate.runtime.steering.accepting import (
+    author,
+    in_force,
+    insist_on_check,
+    insist_on_fit,
+)
 from epochgate.runtime.steering.coordinated import Coordinated
 from epochgate.runtime.steering.deciding import Deciding, Decision
 from epochgate.runtime.steering.errors import (
@@ -81,12 +86,12 @@ class Control:
     that no update has set; not needed for a control that only updates or reads. store: a directory
     that all drivers reach, or a URL of an object store. coordinator: provides the BatchCoordinator
     that chooses the values of each batch; by default a batch has the newest values. check: is
-    called with all values before they are in force, `initial`, those of each update of this object,
-    and those that its coordinator chooses; it raises, or returns False, for values that are not
-    valid. create: let `update` also make the control, and names that it does not have, with values
-    of any type.
+    called with all values before they are in force, `initial`, those of each update of this object
+    with all updates before it, and those that its coordinator chooses; it raises, or returns False,
+    for values that are not valid. create: let `update` also make the control, and names that it
+    does not have, with values of any type.
 
-    Raises ControlUnusable, ValueRefused, and the errors of `check`.
+    Raises ControlUnusable, ValueRefused.
     """
 
     def __init__(
@@ -182,10 +187,11 @@ class Control:
     def update(self, changes: Mapping[str, Any] | None = None, /, **named: Any) -> int:
         """Change some values, from the next planned batch on; the other values stay as they are.
 
-        Return the version number of the update when it is durable.
+        Return the version number of the update when it is durable. `check` is called again if an
+        update of another process lands in between.
 
-        Raises ValueRefused for a name or a type that the control does not have, the errors of
-        `check`, ControlMissing, UpdateFailed, UpdateInDoubt, or OSError.
+        Raises ValueRefused for a name or a type that the control does not have and for what `check`
+        refuses, ControlMissing, UpdateFailed, UpdateInDoubt, or OSError.
         """
         changed = checked(self.name, {**(changes or {}), **named})
         if not changed:
@@ -193,11 +199,14 @@ class Control:
         known = self._initial or {}
         if self._initial is None and not self._creates:
             known = in_force(self._entries, self.store, self.name)
-        if not self._creates:
-            insist_on_fit(self.name, known, changed)
-        if self._check is not None:
-            self._insist_on_check({**known, **self.value, **changed})
-        updating = Updating(self._entries, self.store, self.name, author(), self._now)
+
+        def accept(newest: Value, changes: Value) -> None:
+            if not self._creates:
+                types = {**known, **newest} if self._initial is None else known
+                insist_on_fit(self.name, types, changes)
+            self._insist_on_check({**known, **newest, **changes})
+
+        updating = Updating(self._entries, self.store, self.name, author(), self._now, accept)
         self._updated = updating.update(changed)
         with self._lock:
             self._counted.updated += 1
@@ -318,9 +327,7 @@ class Control:
         return self._opened
 
     def _insist_on_check(self, value: Value) -> None:
-        valid = None if self._check is None else self._check(copy.deepcopy(value))
-        if valid is not None and not valid:
-            raise ValueRefused(f"the check of control {self.name!r} returned {valid!r} for {value}")
+        insist_on_check(self.name, self._check, value)
 
     def _only_query(self) -> str | None:
         there = self.queries()

@@ -50,6 +50,17 @@ def test_batches_are_shown_with_what_they_ran_with(
     assert [one["value"]["limit"] for one in batches] == [900] * 5 + [700] * 7
 
 
+def test_files_that_are_ignored_are_shown(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(store, "pricing", "versions", "backup.json").write_text("{}")
+    shown = told(capsys, "show", store, "pricing")
+    assert shown.splitlines()[-2:] == [
+        "ignored, of others than epochgate:",
+        "pricing/versions/backup.json",
+    ]
+    found = json.loads(told(capsys, "show", store, "pricing", "--json"))
+    assert found["ignored"] == ["pricing/versions/backup.json"]
+
+
 def test_what_is_set_is_in_the_next_batch(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = told(capsys, "set", store, "pricing", "limit=600", 'mode="lax"')
     assert said.startswith('update 2 of pricing: {"limit": 600, "mode": "lax"}')

@@ -59,9 +59,9 @@ SIZES: dict[type[ClosedSystem], Size] = {
     StreamingQuery: Size(38696, 110228),
     RecordedAfterwards: Size(71791, 191825),
     PlannedQuery: Size(1879826, 6386526),
-    SteeredQuery: Size(931056, 3153787),
-    ChosenQuery: Size(1399828, 3863470),
-    UpdatedControl: Size(140101, 347224),
+    SteeredQuery: Size(1235529, 4331377),
+    ChosenQuery: Size(1371172, 3763552),
+    UpdatedControl: Size(123368, 341826),
 }
 
 

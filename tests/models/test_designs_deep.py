@@ -28,9 +28,9 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
     "commit": (CommitJob(items=2, F=3), 8_816_984, 34_940_647),
     "planning": (PlannedQuery(S=3), 7_554_786, 26_068_924),
-    "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 1_582_680, 5_664_311),
-    "choosing": (ChosenQuery(batches=2, versions=1), 3_404_731, 10_893_110),
-    "updating": (UpdatedControl(updates=5), 744_485, 1_835_956),
+    "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 2_217_171, 8_149_464),
+    "choosing": (ChosenQuery(batches=2, versions=1), 4_268_666, 14_100_877),
+    "updating": (UpdatedControl(updates=5), 858_478, 2_351_452),
     "compacting": (CompactingJob(K=4, F=2), 2_221_181, 5_615_822),
     "streaming": (StreamingQuery(K=3, F=3), 293_570, 975_773),
 }

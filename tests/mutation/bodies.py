@@ -97,14 +97,18 @@ def body_mutants_of(machine: str) -> list[BodyMutant]:
 @cache
 def _all() -> tuple[tuple[str, BodyMutant], ...]:
     names = {home.machine: name for name, home in HOMES.items()}
-    known: set[FunctionType] = set()
+    known: set[tuple[str, FunctionType]] = set()
     found: list[tuple[str, BodyMutant]] = []
     for system in SYSTEMS_THAT_RUN:
         for (attribute, method), affected in reached(system).items():
-            right = getattr(system.MACHINES[attribute], method)
-            if right not in known:
-                known.add(right)
-                name = names[system.MACHINES[attribute]]
+            machine = system.MACHINES[attribute]
+            right, name = getattr(machine, method), names[machine]
+            owner = next(base for base in machine.__mro__ if method in vars(base))
+            # A variant's machine is broken with the one that it varies, and two that share a base
+            # are broken each: they have other surroundings.
+            key = names.get(owner, name), right
+            if key not in known:
+                known.add(key)
                 found += [(name, each) for each in changed(name, HOMES[name], right, affected)]
     return tuple(found)
 

@@ -53,6 +53,8 @@ NONE_LOST = "the surroundings do not count what is lost; a scenario shows that 0
 IN_ORDER = "the rows ask in order where the number lies, and a number lies in one place"
 
 EQUIVALENT: dict[str, str] = {
+    "batch_decision: newest from reading when not is_in_force and is_set_back: regardless of "
+    "is_in_force": "a version that is in force is not older than itself",
     "batch_decision.forget_old: `self.batch > self.system.retained` -> "
     "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
     "batch_plan.forget_old: `self.batch > self.system.retained` -> "
@@ -290,8 +292,8 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "control_update.begin: `self.version = 0` -> `self.version = 1`": SET_AGAIN,
     "control_update.begin: `self.tries = 0` -> `pass`": SET_AGAIN,
     "control_update.begin: `self.tries = 0` -> `self.tries = 1`": SET_AGAIN,
-    "batch_plan.give_up_enumerator: `self.behind = 0` -> `pass`": NO_ENUMERATOR,
-    "batch_plan.give_up_enumerator: `self.behind = 0` -> `self.behind = 1`": NO_ENUMERATOR,
+    "batch_plan.give_up_maker: `self.behind = 0` -> `pass`": NO_ENUMERATOR,
+    "batch_plan.give_up_maker: `self.behind = 0` -> `self.behind = 1`": NO_ENUMERATOR,
     "assignment.free: `self.attempt[place] = 0` -> `pass`": UNPLACED,
     "assignment.free: `self.attempt[place] = 0` -> `self.attempt[place] = 1`": UNPLACED,
     "checkpoint.forget_parts: `self.coordinators_due = 0` -> `pass`": COUNT_OF_PARTS,

@@ -216,7 +216,7 @@ def test_every_system_that_runs_has_its_machines_in_the_list() -> None:
     assert {
         kind
         for kind in found
-        if not issubclass(kind, ClosedSystem) and kind.__name__[:6] != "Broken"
+        if kind.MACHINES and not issubclass(kind, ClosedSystem) and kind.__name__[:6] != "Broken"
     } == set(SYSTEMS_THAT_RUN)
     listed = {home.machine for home in HOMES.values()}
     assert set(catalogue.MACHINES.values()) <= listed

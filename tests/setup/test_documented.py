@@ -14,6 +14,7 @@ import pytest
 from epochgate.models.batch_decision import DecisionPort
 from epochgate.models.batch_plan import PlanPort
 from epochgate.models.control_update import VersionPort
+from epochgate.models.created_once import EntryPort
 from epochgate.runtime.api.restart_strategies import RestartStrategy
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem, WrittenOnce
 from epochgate.runtime.objects.client import ObjectStore
@@ -82,7 +83,7 @@ PACKAGES = (
 
 IMPLEMENTED: dict[str, tuple[type, ...]] = {
     "ComposedOperations": (FileSystem, WrittenOnce),
-    "Deciding": (DecisionPort,),
+    "Deciding": (EntryPort, DecisionPort),
     "DirectoryCheckpointStore": (CheckpointStore,),
     "ExponentialDelay": (RestartStrategy,),
     "FaultyFileSystem": (FileSystem, WrittenOnce, LocalFileSystem),
@@ -96,7 +97,7 @@ IMPLEMENTED: dict[str, tuple[type, ...]] = {
     "NoRestart": (RestartStrategy,),
     "SimulatedWork": (BlockingWork,),
     "ThreadedWork": (BlockingWork,),
-    "Planning": (PlanPort,),
+    "Planning": (EntryPort, PlanPort),
     "Updating": (VersionPort,),
 }
 """Classes that follow a protocol without deriving from it."""

@@ -190,7 +190,7 @@ class Client(Environment):
 
     def note_old(self) -> None:
         """A process begins, and finds what is there."""
-        self.is_old = self.asked == WRITE or self.system.batch_plan[self.driver].has_enumerator
+        self.is_old = self.asked == WRITE or self.system.batch_plan[self.driver].has_maker
         self.is_late_old = self.late > 0
 
     def lose_old(self) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
-from epochgate.models.batch_plan import IDLE, BatchPlan
+from epochgate.models.batch_plan import BatchPlan
+from epochgate.models.created_once import IDLE
 
 if TYPE_CHECKING:
     from epochgate.models.closed.planning import PlannedQuery
@@ -30,7 +31,7 @@ class Planner(BatchPlan):
 
     def forget_all(self) -> None:
         self.batch = 0
-        self.has_enumerator = False
+        self.has_maker = False
         self.behind = 0
         self.version = 0
         self.tries = 0
@@ -245,7 +246,7 @@ class Driver(Environment):
         return (
             self.system.stream.logged == self.batch + 1
             and self.system.stream.committed == self.batch
-            and not self.system.batch_plan[self.driver].has_enumerator
+            and not self.system.batch_plan[self.driver].has_maker
         )
 
     def has_read(self) -> bool:
@@ -265,7 +266,7 @@ class Driver(Environment):
 
     def ask_plan(self) -> None:
         self.version = self.system.stream.version
-        self.system.batch_plan[self.driver].ask(self.batch + 1)
+        self.system.batch_plan[self.driver].begin(self.batch + 1)
 
     def end_question(self) -> None:
         self.version = 0

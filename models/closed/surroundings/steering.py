@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
-from epochgate.models.batch_decision import IDLE, BatchDecision
+from epochgate.models.batch_decision import BatchDecision
+from epochgate.models.created_once import IDLE
 
 if TYPE_CHECKING:
     from epochgate.models.closed.steering import SteeredQuery
@@ -31,10 +32,11 @@ class Decider(BatchDecision):
 
     def forget_all(self) -> None:
         self.batch = 0
+        self.has_maker = False
+        self.behind = 0
         self.version = 0
         self.since = 0
         self.tries = 0
-        self.last = 0
 
 
 class Query(Environment):
@@ -62,7 +64,7 @@ class Query(Environment):
     seen: list[int] = Array(Int("versions"), "slots")
     """With which version the first task has run it."""
     due: list[int] = Array(Int("versions"), "slots")
-    """The newest version when the batch was planned."""
+    """The newest version when the batch was planned, unless it was lost."""
     replays: int = Int(1)
     clashes: int = Int(1)
 
@@ -77,6 +79,11 @@ class Query(Environment):
     def note_planned(self, batch: int) -> None:
         self.planned = batch
         self.due[batch] = self.system.user.version
+
+    def lower_dues(self, version: int) -> None:
+        for b in range(self.system.slots):
+            if self.due[b] > version:
+                self.due[b] = version
 
     def create(self, batch: int, version: int, since: int) -> bool:
         """Whether there was none: then there is this one."""
@@ -424,6 +431,10 @@ class Client(Environment):
     def refuse(self, batch: int, later: int) -> None:
         assert later > 0, "a driver is refused where another has gone on"
         self.system.driver[self.driver].refuse()
+
+    def miss(self, batch: int, version: int, earlier: int) -> None:
+        assert version < earlier, "a version is missed where a newer one was decided"
+        self.system.driver[self.driver].fail()
 
     def fail(self, batch: int) -> None:
         self.system.driver[self.driver].fail()

@@ -26,10 +26,12 @@ class User(Environment):
     failures: int = Int("F")
 
     update: Trigger
+    lose: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("update", "up", STAY, "has_more", "count_version", "the value is changed"),
+        Row("lose",   "up", STAY, "may_lose", "drop_version",  "the file of the newest version is lost"),
     )
     # fmt: on
 
@@ -38,6 +40,14 @@ class User(Environment):
 
     def count_version(self) -> None:
         self.version += 1
+
+    def may_lose(self) -> bool:
+        return self.version > 0 and self.failures < self.system.F
+
+    def drop_version(self) -> None:
+        self.failures += 1
+        self.version -= 1
+        self.system.query.lower_dues(self.version)
 
 
 class Asker(Environment):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import Row, machines
-from epochgate.models.batch_decision import IDLE, LOOKING, RESTORING, WRITING
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.surroundings.steering import Decider
+from epochgate.models.created_once import IDLE, LOOKING, RESTORING, WRITING
 
 SMALL = {**ChosenQuery.CONSTANTS, "batches": 2}
 
@@ -20,7 +20,7 @@ class EagerDecider(Decider):
         *(row for row in Decider.ROWS if row.trigger not in ("found", "taken")),
         Row("found", LOOKING, RESTORING, "not is_forgotten", "note_found, ask_restore", "it runs again"),
         Row("found", LOOKING, IDLE,      "is_forgotten",     "refuse",      "the batch is over"),
-        Row("taken", WRITING, IDLE,      None,               "run_decided", "the choice is made"),
+        Row("taken", WRITING, IDLE,      None,               "use_made",    "the choice is made"),
     )
     # fmt: on
 
@@ -55,7 +55,7 @@ class StaleDecider(Decider):
     """Goes on with its coordinator, whichever driver has decided for the batch before."""
 
     def is_current(self) -> bool:
-        return self.last > 0
+        return self.has_maker
 
 
 class EarlierState(ChosenQuery):
@@ -69,7 +69,7 @@ class EarlierState(ChosenQuery):
 class CarelessDecider(Decider):
     """Goes on with a coordinator whose choice is in no decision."""
 
-    def give_up_coordinator(self) -> None:
+    def give_up_maker(self) -> None:
         self.tries = self.tries + 0
 
 

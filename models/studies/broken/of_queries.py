@@ -138,25 +138,37 @@ OF_QUERIES: dict[str, Broken] = {
     "choosing.chosen_twice": Broken(
         choosing.ChosenTwice,
         "a coordinator chooses from the state of the batch before",
-        18,
-        "driver.commit driver.plan client.deny driver.start client.answer",
+        10,
+        "driver.plan client.answer client.deny driver.start client.answer",
+    ),
+    "steering.loss_unnoticed": Broken(
+        steering.LossUnnoticed,
+        "versions are seen in their order",
+        16,
+        "user.update driver.plan user.lose driver.work driver.commit driver.plan driver.work",
     ),
     "updating.second_number": Broken(
         steering.SecondNumber,
         "no update takes two versions",
-        6,
+        8,
         "client.begin client.answer client.lose client.arrive client.answer client.answer",
     ),
     "updating.removed_number": Broken(
         steering.RemovedNumber,
         "no update takes two versions",
-        15,
-        "client.lose client.arrive client.lose client.arrive client.answer",
+        19,
+        "client.lose client.arrive client.begin client.arrive client.answer",
+    ),
+    "updating.checked_too_early": Broken(
+        steering.CheckedTooEarly,
+        "what is in force has passed the check",
+        10,
+        "client.begin client.begin client.answer client.answer",
     ),
     "updating.last_writer_wins": Broken(
         steering.LastWriterWins,
         "an update that is done has a version of its own",
-        7,
+        9,
         "client.begin client.begin client.answer client.answer",
     ),
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import STAY, Row, machines
-from epochgate.models.batch_plan import CHOOSING, CONFIRMING, IDLE, LOOKING, RESTORING
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.surroundings.planning import Planner, Stream
+from epochgate.models.created_once import CHOOSING, CONFIRMING, IDLE, LOOKING, RESTORING
 
 UNFILTERED = {**PlannedQuery.CONSTANTS, "versions": 0}
 
@@ -28,7 +28,7 @@ class NothingWritten(PlannedQuery):
 class CarelessPlanner(Planner):
     """Goes on with an enumerator whose splits are in no plan."""
 
-    def give_up_enumerator(self) -> None:
+    def give_up_maker(self) -> None:
         self.tries = self.tries + 0
 
 
@@ -46,7 +46,7 @@ class TrustingPlanner(Planner):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in Planner.ROWS if row.trigger != "confirmed"),
-        Row("confirmed", CONFIRMING, IDLE, "is_there", "keep_enumerator, forget_old, tell", "the plan is durable"),
+        Row("confirmed", CONFIRMING, IDLE, "is_there", "keep_maker, forget_old, use_found", "the plan is durable"),
     )
     # fmt: on
 
@@ -79,7 +79,7 @@ class HastyPlanner(Planner):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in Planner.ROWS if row.trigger != "found"),
-        Row("found", LOOKING, IDLE, "not is_forgotten", "sweep, tell", "a plan is there"),
+        Row("found", LOOKING, IDLE, "not is_forgotten", "use_made", "a plan is there"),
         Row("found", LOOKING, IDLE, "is_forgotten",     "refuse",      "the plan is forgotten"),
     )
     # fmt: on

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import Row, machines
-from epochgate.models.batch_decision import CONFIRMING, IDLE
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.surroundings.steering import Decider, Driver, Query
 from epochgate.models.closed.updating import Log, UpdatedControl, Updater
-from epochgate.models.control_update import READING, WRITING
+from epochgate.models.control_update import CHECKING, READING, WRITING
+from epochgate.models.created_once import CONFIRMING, IDLE
 
 SMALL = {**SteeredQuery.CONSTANTS, "batches": 2}
 
@@ -70,7 +70,7 @@ class TrustingDecider(Decider):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in Decider.ROWS if row.trigger != "confirmed"),
-        Row("confirmed", CONFIRMING, IDLE, "is_there", "forget_old, run_decided", "the decision is durable"),
+        Row("confirmed", CONFIRMING, IDLE, "is_there", "forget_old, use_made", "the decision is durable"),
     )
     # fmt: on
 
@@ -84,6 +84,19 @@ class ForgottenBatchDecided(SteeredQuery):
     CONSTANTS: ClassVar[dict[str, int]] = {**SMALL, "F": 0}
 
     batch_decision: list[Decider] = machines(TrustingDecider)
+
+
+class UnsuspectingDecider(Decider):
+    """Takes the newest version for the newest that there ever was."""
+
+    def is_set_back(self, version: int, earlier: int, since: int) -> bool:
+        return False
+
+
+class LossUnnoticed(SteeredQuery):
+    """A batch sees values again that an update had replaced for the batch before it."""
+
+    batch_decision: list[Decider] = machines(UnsuspectingDecider)
 
 
 class ImpatientUpdater(Updater):
@@ -105,6 +118,7 @@ class SecondNumber(UpdatedControl):
         **UpdatedControl.CONSTANTS,
         "updaters": 1,
         "updates": 3,
+        "objections": 0,
         "F": 1,
     }
 
@@ -121,16 +135,45 @@ class TrustingUpdater(Updater):
 class RemovedNumber(UpdatedControl):
     """An update whose first try has counted, and was removed, is made again."""
 
-    CONSTANTS: ClassVar[dict[str, int]] = {**UpdatedControl.CONSTANTS, "retained": 1, "updates": 3}
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        **UpdatedControl.CONSTANTS,
+        "retained": 1,
+        "updates": 3,
+        "objections": 0,
+    }
 
     control_update: list[Updater] = machines(TrustingUpdater)
+
+
+class OnceChecked(Updater):
+    """Checks what it has read first, and nothing that was faster than it."""
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *(row for row in Updater.ROWS if row.trigger != "newest"),
+        Row("newest", READING, CHECKING, "not has_lost", "note_next, ask_check", "it is to be checked"),
+        Row("newest", READING, WRITING,  "has_lost",     "note_next, ask_write", "it was checked before"),
+    )
+    # fmt: on
+
+    def has_lost(self) -> bool:
+        return self.version > 0
+
+
+class CheckedTooEarly(UpdatedControl):
+    """Two updates are in force together which the check refuses together."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {**UpdatedControl.CONSTANTS, "updates": 2, "F": 0}
+
+    control_update: list[Updater] = machines(OnceChecked)
 
 
 class OverwrittenLog(Log):
     """The store replaces what is there."""
 
-    def note(self, version: int, update: int) -> None:
+    def note(self, version: int, update: int, value: int) -> None:
         self.author[version] = update
+        self.holds[version] = value
         self.counted[update] = version
         if self.newest < version:
             self.newest = version

@@ -35,7 +35,7 @@ class Numbers(Source):
         return [SourceSplit(str(number), number) for number in range(self.there)]
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
-        return SplitQueueEnumerator(context, state, self.look, every_s=1.0)
+        return SplitQueueEnumerator(context, state, self.look, every_s=0.0)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         raise NotImplementedError

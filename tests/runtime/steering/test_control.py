@@ -22,6 +22,7 @@ from epochgate.runtime.steering import (
 )
 from epochgate.spark.streaming import Control, DirectoryLedger, OnceUnusable, once
 from tests.runtime.objects.stores import Memory
+from tests.runtime.steering.steered import Watched, entries_in, once as called_once
 
 QUERY = "query-1"
 
@@ -126,17 +127,72 @@ def test_values_that_the_check_refuses_are_never_in_force(tmp_path: Path) -> Non
     def made(**initial: int) -> Control:
         return Control("range", initial, store=str(tmp_path), check=check)
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ValueRefused, match="raised ZeroDivisionError: low is above high"):
         made(low=2, high=1)
     control = made(low=1, high=5)
     control.update(high=3)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ValueRefused, match="raised ZeroDivisionError: low is above high"):
         control.update(low=4)
     assert control.value == {"low": 1, "high": 3}
     control.decide(QUERY, 0)
     other = Control("range", store=str(tmp_path), check=lambda values: values["low"] > 0)
     with pytest.raises(ValueRefused, match="the check of control 'range' returned False"):
         other.update(low=0)
+
+
+def test_an_update_that_lands_during_a_check_is_checked_together_with_it(tmp_path: Path) -> None:
+    initial = {"low": 1, "high": 10}
+
+    def is_range(values: dict[str, Any]) -> bool:
+        return bool(values["low"] <= values["high"])
+
+    other = Control("range", initial, store=str(tmp_path), check=is_range)
+    others = iter([lambda: other.update(high=3)])
+
+    def check(values: dict[str, Any]) -> bool:
+        if values["low"] == 5:
+            next(others, lambda: 0)()
+        return is_range(values)
+
+    control = Control("range", initial, store=str(tmp_path), check=check)
+    with pytest.raises(ValueRefused, match=r"False for \{'low': 5, 'high': 3\}"):
+        control.update(low=5)
+    assert control.value == {"low": 1, "high": 3}
+    assert control.decide(QUERY, 0).value == {"low": 1, "high": 3}
+
+
+def test_a_type_that_lands_during_an_update_counts_for_it(tmp_path: Path) -> None:
+    store = Watched(entries_in(tmp_path))
+    created = Control("free", store=str(tmp_path), create=True)
+    created.update(limit=5, until=None)
+
+    def overtake() -> None:
+        created.update(until="noon")
+
+    store.before = called_once(overtake, "create")
+    control = Control("free", store=str(tmp_path))
+    control._opened = store
+    with pytest.raises(ValueRefused, match="until = 'noon', a str, and 7 is a number"):
+        control.update(until=7)
+    assert control.value == {"limit": 5, "until": "noon"}
+
+
+@pytest.mark.parametrize("kind", [KeyError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_what_a_check_raises_refuses_the_update_with_its_type_and_line(
+    tmp_path: Path, kind: type[BaseException]
+) -> None:
+    def check(values: dict[str, Any]) -> None:
+        if values["limit"] < 0:
+            raise kind("of mine")
+
+    control = Control("pricing", {"limit": 900}, store=str(tmp_path), check=check)
+    with pytest.raises(ValueRefused) as refused:
+        control.update(limit=-1)
+    assert f"the check of control 'pricing', given {{'limit': -1}}, raised {kind.__name__}" in str(
+        refused.value
+    )
+    assert f'{Path(__file__).name}", line' in str(refused.value)
+    assert (control.update(limit=700), control.decide(QUERY, 0).value) == (1, {"limit": 700})
 
 
 def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:

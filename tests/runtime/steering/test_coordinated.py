@@ -71,6 +71,18 @@ def test_a_batch_that_runs_again_sees_the_same_and_its_coordinator_is_not_asked(
     assert provider.taken == [("complete", 1), ("choose", 1, None), ("checkpoint", 2)]
 
 
+@pytest.mark.parametrize("kind", [KeyError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_what_a_coordinator_raises_fails_its_batch_with_its_type_and_line(
+    tmp_path: Path, kind: type[BaseException]
+) -> None:
+    class Raising(Lowering):
+        def choose(self, next_batch: NextBatch) -> Mapping[str, Any]:
+            raise kind("of mine")
+
+    with pytest.raises(ChoiceFailed, match=rf"{kind.__name__}: '?of mine'?\n  File .*, line \d+"):
+        coordinated(entries_in(tmp_path), Provider(Raising)).decide(0)
+
+
 def test_a_driver_that_starts_restores_the_state_of_the_batch_before(tmp_path: Path) -> None:
     entries = entries_in(tmp_path)
     assert [chosen(entries, batch) for batch in (0, 1, 1, 2)] == [899, 898, 898, 897]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from epochgate.models.batch_decision import BatchDecisions
-from epochgate.runtime.steering import BatchOvertaken, DecisionNotMade
+from epochgate.runtime.steering import BatchOvertaken, DecisionNotMade, EntryDamaged, VersionMissing
 from epochgate.runtime.steering.history import decisions
-from epochgate.runtime.steering.place import NotCreated, decisions_of
+from epochgate.runtime.steering.place import NotCreated, decisions_of, versions_of
 from tests.runtime.steering.steered import (
     CONTROL,
     QUERY,
@@ -116,7 +116,7 @@ def test_a_store_that_does_not_answer_is_asked_four_times_and_nothing_runs(tmp_p
 
     store.before = lose
     with pytest.raises(
-        DecisionNotMade, match=r"for batch 0 could not be stored in the store.*no ans"
+        DecisionNotMade, match=r"for batch 0 could not be read from or stored in the store.*no ans"
     ):
         driver(store).decide(0)
     assert len(tries) == 4
@@ -164,12 +164,26 @@ def test_a_store_that_refuses_is_not_asked_again(tmp_path: Path, kind: str) -> N
     assert len(tries) == 1
 
 
+def test_a_version_that_was_removed_is_missed_by_the_next_batch(tmp_path: Path) -> None:
+    entries = entries_in(tmp_path)
+    update(entries, limit=700)
+    assert limit_of(entries, 0) == 700
+    versions_of(entries, CONTROL).delete(1)
+    assert limit_of(entries, 0) == 700
+    one = driver(entries)
+    for _ in range(2):
+        with pytest.raises(VersionMissing, match=r"update 1 .*the newest is 0.*was removed"):
+            one.decide(1)
+    update(entries, limit=600)
+    assert one.decide(1).value == {"limit": 600}
+
+
 def test_a_damaged_decision_is_told_and_not_replaced(tmp_path: Path) -> None:
     entries = entries_in(tmp_path)
     driver(entries).decide(0)
     path = tmp_path / CONTROL / "queries" / QUERY / "000000000000000.json"
     path.write_bytes(b'{"batch": 0')
-    with pytest.raises(DecisionNotMade, match=r"000000000000000.json is damaged"):
+    with pytest.raises(EntryDamaged, match=r"000000000000000.json is damaged"):
         driver(entries).decide(0)
     assert path.read_bytes() == b'{"batch": 0'
 

@@ -137,6 +137,25 @@ def test_a_plan_whose_answer_was_lost_counts_and_no_split_is_left_out(tmp_path: 
         assert [numbers(one, batch) for batch in (1, 2, 3)] == [[0, 1], [2, 3], [4]]
 
 
+@pytest.mark.parametrize("kind", [KeyError, ConnectionError, SystemExit, KeyboardInterrupt])
+def test_what_an_enumerator_raises_fails_its_batch_with_its_type_and_line(
+    tmp_path: Path, kind: type[BaseException]
+) -> None:
+    class Raising(Numbers):
+        def look(self) -> list[SourceSplit]:
+            if self.fails:
+                raise kind("of mine")
+            return super().look()
+
+    source = Raising(2)
+    source.fails = True
+    planning = driver(entries_in(tmp_path), source)
+    with pytest.raises(PlanNotMade, match=rf"{kind.__name__}: '?of mine'?\n  File .*, line \d+"):
+        planning.has_batch(1)
+    source.fails = False
+    assert (planning.has_batch(1), numbers(planning, 1)) == (True, [0, 1])
+
+
 def test_an_error_of_store_or_source_loses_no_split(tmp_path: Path) -> None:
     store, source = Watched(entries_in(tmp_path)), Numbers(3)
     one = driver(store, source)
@@ -167,7 +186,7 @@ def test_what_an_enumerator_gave_until_it_failed_is_given_again(tmp_path: Path) 
 
     class Catalogue(Numbers):
         def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
-            return Unsteady(context, state, self.look, every_s=1.0)
+            return Unsteady(context, state, self.look, every_s=0.0)
 
     one = driver(entries_in(tmp_path), Catalogue(4))
     assert one.has_batch(1)
@@ -271,7 +290,7 @@ def test_a_store_that_never_answers_is_asked_a_bounded_number_of_times(tmp_path:
     for _ in range(2):
         with pytest.raises(PlanNotMade, match=r"batch 1 .* the place: .*no answer"):
             one.has_batch(1)
-        assert created == BatchPlans.CONSTANTS["plan_retries"] + 1
+        assert created == BatchPlans.CONSTANTS["entry_retries"] + 1
         created = 0
     store.before = lambda kind, key: None
     assert one.has_batch(1)

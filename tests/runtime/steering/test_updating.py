@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from epochgate.models.control_update import ControlUpdates
-from epochgate.runtime.steering import UpdateFailed, UpdateInDoubt, effective_from, updates
+from epochgate.runtime.steering import (
+    UpdateFailed,
+    UpdateInDoubt,
+    Updating,
+    effective_from,
+    updates,
+)
 from epochgate.runtime.steering.errors import HistoryForgotten
 from epochgate.runtime.steering.place import NotCreated, versions_of
 from epochgate.runtime.steering.versions import Versions
@@ -44,6 +50,22 @@ def test_an_update_that_another_overtakes_follows_it(tmp_path: Path) -> None:
     store.before = once(lambda: _ignore(update(store.inner, a=1, b=1)), "create")
     assert update(store, b=2) == 2
     assert Versions(store.inner, CONTROL).newest() == (2, {"a": 1, "b": 2})
+
+
+def test_an_update_is_accepted_with_what_it_follows_or_has_no_effect(tmp_path: Path) -> None:
+    store, asked = Watched(entries_in(tmp_path)), []
+    store.before = once(lambda: _ignore(update(store.inner, a=1)), "create")
+
+    def accept(newest: dict[str, int], changes: dict[str, int]) -> None:
+        asked.append((newest, changes))
+        if newest:
+            raise SystemExit("not together")
+
+    updating = Updating(store, "the store", CONTROL, "a test", accept=accept)
+    with pytest.raises(SystemExit, match="not together"):
+        updating.update({"b": 2})
+    assert asked == [({}, {"b": 2}), ({"a": 1}, {"b": 2})]
+    assert Versions(store.inner, CONTROL).newest() == (1, {"a": 1})
 
 
 def test_updates_of_many_threads_count_once_each(tmp_path: Path) -> None:
@@ -155,13 +177,12 @@ def test_an_update_that_may_still_come_is_in_doubt_although_the_store_refuses_th
 
 
 def test_an_update_that_cannot_be_confirmed_is_in_doubt(tmp_path: Path) -> None:
-    store, lists = Watched(entries_in(tmp_path)), []
+    store, kinds = Watched(entries_in(tmp_path)), []
 
     def fail(kind: str, key: str) -> None:
-        if kind == "list":
-            lists.append(key)
-            if len(lists) == 2:
-                raise OSError(errno.EIO, "the disk fails")
+        kinds.append(kind)
+        if kind == "list" and "create" in kinds:
+            raise OSError(errno.EIO, "the disk fails")
 
     store.before = fail
     with pytest.raises(UpdateInDoubt, match="the disk fails"):
