@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from epochgate.runtime import SinkStart
 from epochgate.runtime.objects.client import ObjectStore, require_conditions
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.objects.log import (
@@ -143,6 +144,7 @@ class ObjectTarget:
         epoch: int = 0,
         may_begin_late: bool = False,
         staged_by: str = "",
+        start: SinkStart | None = None,
         tries_store: bool = True,
     ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
@@ -150,11 +152,12 @@ class ObjectTarget:
         With `withdraw_newer`, checkpoints newer than the restored one are taken out of the target.
         `epoch`: a start with a lower one than the last is refused. `may_begin_late`: whether the
         target may be new to a job that goes on from a checkpoint. `staged_by`: how the names of the
-        runs begin whose tasks may have written to a new target before. `tries_store`: whether it is
+        runs begin whose tasks may have written to a new target before. `start`: says what the
+        target has to hold. `tries_store`: whether it is
         tried that the store honours conditions, in five requests; not where an earlier claim of
         this job has. Raises `ConditionsIgnored`, `ObjectStoreUnusable`, `TargetNotEmpty`,
-        `TargetOfAnotherJob`, `TargetTakenOver`, `TargetAhead`, `TargetCompacted`, `TargetBehind` or
-        `TargetUnreachable`; nothing is changed then.
+        `TargetOfAnotherJob`, `TargetTakenOver`, `TargetAhead`, `TargetCompacted`, `TargetBehind`,
+        `BehindCheckpoint` or `TargetUnreachable`; nothing is changed then.
         """
         if tries_store:
             require_conditions(self._objects)
@@ -169,6 +172,9 @@ class ObjectTarget:
             upto = compacted_upto(self._log.state)
             if upto is not None and upto > known:
                 raise TargetCompacted(self.path, upto, restored_checkpoint)
+            if start is not None:
+                held = known if is_ahead else last
+                start.require_held(f"target {self.path!r}", held)
             claim: dict[str, Any] = {"job": self._job_id, "run": self._run_id, "epoch": epoch}
             self._log.claim(secrets.token_hex(8), {**claim, "product": PRODUCT})
             # A commit may have come in between, of the driver that this claim has stopped.

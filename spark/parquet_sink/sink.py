@@ -164,6 +164,7 @@ class ParquetSink(CountingSink):
             withdraw_newer=start.may_withdraw,
             epoch=start.epoch,
             may_begin_late=self.may_begin_late,
+            start=start,
         )
         try:
             columns = target.partition_columns()

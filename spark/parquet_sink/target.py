@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +37,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from epochgate.runtime import SinkStart
 from epochgate.runtime.filesystem import (
     TEMPORARY_SUFFIX,
     AnyPath,
@@ -62,25 +62,27 @@ from epochgate.spark.parquet_sink.committable import (
     written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
-    FULL,
     CommitConflict,
     CommitOutOfOrder,
-    DiskFull,
-    OtherFileSystem,
     OutputSchemaChanged,
     TargetAhead,
     TargetCompacted,
-    TargetNotWritable,
+    translating,
 )
-from epochgate.spark.parquet_sink.manifests import manifest_path, read_manifest, write_manifest
+from epochgate.spark.parquet_sink.manifests import (
+    EARLIER_MANIFEST_NAME,
+    manifest_path,
+    manifests_in,
+    move_earlier_manifests,
+    read_manifest,
+    write_manifest,
+)
 from epochgate.spark.parquet_sink.ownership import TargetOwnership
 from epochgate.spark.parquet_sink.partitions import columns_of
 from epochgate.spark.parquet_sink.tree import Tree, nothing_changing, read_tree
 
 COMMON_SCHEMA_NAME = "_common_metadata"
 """A Parquet file without rows that has the schema of all, where files differ: Spark reads by it."""
-EARLIER_MANIFEST_NAME = "_manifest.json"
-"""The manifest of versions 1 and 2, in the checkpoint's directory."""
 
 _STAGED_NAME = re.compile(r"part-\d+-(\d+)-\d+-.*")
 
@@ -112,28 +114,31 @@ class ParquetTarget:
         withdraw_newer: bool = False,
         epoch: int = 0,
         may_begin_late: bool = False,
+        start: SinkStart | None = None,
     ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
 
         A missing or empty directory is created and marked. With `withdraw_newer`, checkpoints newer
         than the restored one are taken out of the target, newest first, each atomically. `epoch` is
         not needed: the lock keeps two drivers apart. With `may_begin_late`, the target may be new
-        to a job that goes on from a checkpoint.
+        to a job that goes on from a checkpoint. `start`: says what the target has to hold.
         A target of an earlier version becomes one of this version, checkpoint by checkpoint.
         Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
-        `TargetAhead`, `TargetCompacted`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem`,
-        `LocksRefused` or `DiskFull`; nothing is changed then.
+        `TargetAhead`, `TargetCompacted`, `TargetBehind`, `BehindCheckpoint`, `TargetNotWritable`,
+        `OtherFileSystem`, `LocksRefused` or `DiskFull`; nothing is changed then.
         """
-        with self._translating(claims=True):
+        with translating(self.path, self.working_directory, claims=True):
             self._ownership.acquire(restored_checkpoint, may_begin_late)
             try:
                 with nothing_changing(self._files, self.working_directory):
-                    self._enter(restored_checkpoint, withdraw_newer)
+                    self._enter(restored_checkpoint, withdraw_newer, start)
             except BaseException:
                 self._ownership.release()
                 raise
 
-    def _enter(self, restored_checkpoint: int | None, withdraw_newer: bool) -> None:
+    def _enter(
+        self, restored_checkpoint: int | None, withdraw_newer: bool, start: SinkStart | None
+    ) -> None:
         earlier = self._list(earlier_checkpoint_of)
         self._tree = read_tree(self._files, self.path, self.working_directory)
         self._committed = sorted({*self._list(checkpoint_of), *earlier, *self._tree.covered})
@@ -143,12 +148,35 @@ class ParquetTarget:
             raise TargetAhead(self.path, newer[-1], restored_checkpoint)
         if self._tree.covered and self._tree.covered[-1] > known:
             raise TargetCompacted(self.path, self._tree.covered[-1], restored_checkpoint)
+        if start is not None:
+            self._require_held(known, start)
         self._ownership.enter()
         for checkpoint in earlier:
             self._rename_earlier(checkpoint)
-        self._move_earlier_manifests()
+        visible = {checkpoint: self._visible(checkpoint) for checkpoint in self._committed}
+        move_earlier_manifests(self._files, self.working_directory, visible)
         for checkpoint in reversed(newer):
             self._withdraw(checkpoint)
+        if start is not None:
+            # A commit that is made again writes its manifest again.
+            for checkpoint in self._manifests() - set(self._committed):
+                self._files.remove(manifest_path(self.working_directory, checkpoint))
+
+    def _require_held(self, known: int, start: SinkStart) -> None:
+        """BehindCheckpoint where committed checkpoints are not visible any more.
+
+        A manifest without its directory is that of a checkpoint that was removed, if it is not
+        newer than what the job knows as committed: that of an unfinished commit is.
+        """
+        held = [checkpoint for checkpoint in self._committed if checkpoint <= known]
+        newest = start.newest_committed
+        bound = -1 if newest is None else min(newest, known)
+        missing = {checkpoint for checkpoint in self._manifests() if checkpoint <= bound}
+        missing -= set(held)
+        start.require_held(f"target {self.path!r}", held[-1] if held else None, missing)
+
+    def _manifests(self) -> set[int]:
+        return manifests_in(self._files, self.working_directory)
 
     def release(self) -> None:
         """Give the target's lock back; the process's end does the same."""
@@ -222,7 +250,10 @@ class ParquetTarget:
         and its files are all still there.
         """
         wanted = sorted(committables)
-        with self._translating(), nothing_changing(self._files, self.working_directory):
+        with (
+            translating(self.path, self.working_directory),
+            nothing_changing(self._files, self.working_directory),
+        ):
             self._ownership.require_owner()
             if self._is_known(checkpoint) or self._files.exists(self._visible(checkpoint)):
                 return self._require_same(checkpoint, wanted)
@@ -295,17 +326,6 @@ class ParquetTarget:
         earlier = os.path.join(self.path, earlier_checkpoint_name(checkpoint))
         self._files.rename(earlier, self._visible(checkpoint))
         self._files.fsync_directory(self.path)
-
-    def _move_earlier_manifests(self) -> None:
-        manifests = os.path.join(self.working_directory, "manifests")
-        self._files.make_directory(manifests)
-        there = set(self._files.list_directory(manifests))
-        for checkpoint in self._committed:
-            earlier = self._visible(checkpoint, EARLIER_MANIFEST_NAME)
-            path = manifest_path(self.working_directory, checkpoint)
-            if os.path.basename(path) not in there and self._files.exists(earlier):
-                self._files.rename(earlier, path)
-                self._files.fsync_directory(manifests)
 
     def _visible(self, checkpoint: int, *names: str) -> str:
         return os.path.join(self.path, checkpoint_name(checkpoint), *names)
@@ -416,27 +436,3 @@ class ParquetTarget:
                 if directory != self._run_id and is_left:
                     self._files.remove_tree(directory_path)
         return removed
-
-    @contextlib.contextmanager
-    def _translating(self, *, claims: bool = False) -> Iterator[None]:
-        """Raise what an error of the operating system means; while claiming, each refuses."""
-        try:
-            yield
-        except OSError as error:
-            if error.errno in FULL:
-                raise DiskFull(error.filename or self.path, error.strerror) from error
-            if error.errno == errno.EXDEV:
-                raise OtherFileSystem(self.working_directory, self.path) from error
-            if claims and error.errno in (errno.EEXIST, errno.ENOTDIR):
-                reason = _in_the_way(error.filename or self.path)
-                raise TargetNotWritable(self.path, reason) from error
-            if claims or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-                raise TargetNotWritable(error.filename or self.path, error.strerror) from error
-            raise
-
-
-def _in_the_way(path: str) -> str:
-    """Which of the directories above is none."""
-    while not os.path.lexists(path):
-        path = os.path.dirname(path)
-    return f"{path!r} is no directory"

@@ -106,7 +106,7 @@ class PostgresSink(CountingSink):
             rows_per_statement=self.rows_per_statement,
             open_connection=self.open_connection or connect,
         )
-        target.claim(start.restored_checkpoint, may_withdraw=start.may_withdraw)
+        target.claim(start.restored_checkpoint, may_withdraw=start.may_withdraw, start=start)
         return PostgresCommitter(target)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from epochgate.runtime import RetryLater
+from epochgate.runtime import RetryLater, SinkStart
 from epochgate.spark.postgres_sink.database import Connect, Relation, connect, shown
 from epochgate.spark.postgres_sink.errors import (
     DatabaseUnreachable,
@@ -65,17 +65,26 @@ class PostgresTarget:
         self.rows_visible = 0
         self._is_told = False
 
-    def claim(self, restored_checkpoint: int | None, *, may_withdraw: bool = False) -> None:
+    def claim(
+        self,
+        restored_checkpoint: int | None,
+        *,
+        may_withdraw: bool = False,
+        start: SinkStart | None = None,
+    ) -> None:
         """Take the table for this run, which starts from `restored_checkpoint` (none: afresh).
 
         With `may_withdraw`, rows of newer checkpoints are deleted from a table that says which they
-        are, and that no other job writes. Makes ledger and staging table where they are missing.
-        Raises DatabaseUnreachable, RelationUnusable, RelationAhead or RelationBehind; nothing is
-        changed then.
+        are, and that no other job writes. `start`: says what the table has to hold.
+        Makes ledger and staging table where they are missing.
+        Raises DatabaseUnreachable, RelationUnusable, RelationAhead, RelationBehind or
+        BehindCheckpoint; nothing is changed then.
         """
         with self._entering() as connection:
             self._prepare(connection)
-            self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
+            last = self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
+            if start is not None:
+                start.require_held(f"the PostgreSQL table {self._relation.name}", last)
 
     def prepare(self) -> None:
         """Make ledger and staging table where they are missing, for tasks that stage rows before
@@ -206,7 +215,8 @@ class PostgresTarget:
 
     def _enter(
         self, connection: psycopg.Connection[Any], restored: int | None, *, may_withdraw: bool
-    ) -> None:
+    ) -> int | None:
+        """Become the driver; the last checkpoint that the ledger has by then."""
         run = self._runner(connection)
         claimed = run(
             "insert into {ledger} as known (job, target, rows, driver, runs)"
@@ -223,9 +233,11 @@ class PostgresTarget:
             if not (may_withdraw and self._can_withdraw(run, restored)):
                 raise RelationAhead(self._relation.name, last, restored)
             rows -= self._withdraw(run, restored)
+            last = restored
         if driver == 1 and restored is not None:
             raise RelationBehind(self._relation.name, restored)
         self._key["driver"], self.rows_visible = driver, rows
+        return last  # type: ignore[no-any-return]  # a column of the ledger
 
     def _can_withdraw(self, run: Run, restored: int | None) -> bool:
         """Whether the rows say of which checkpoint of this job they are: since an older one, or
