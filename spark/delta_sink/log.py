@@ -89,7 +89,8 @@ class DeltaLog:
         """The numbers of an application whose entries a RESTORE has taken back, since the newest
         entry with a number of the application or of `others`.
 
-        Looks at no older entry where there was no RESTORE, nor at entries that have expired.
+        Looks at no older entry where there was no RESTORE, nor at entries that have expired. Raises
+        LogOvertaken or LogFailed.
         """
         lost: list[int] = []
         version = self.version()

@@ -19,6 +19,7 @@ from epochgate.spark.ingest.plan import plan_ingest
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from tests.runtime.objects.stores import Memory
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, visible, write_source
+from tests.spark.sink.test_object_ingest import TARGET, SimulatedObjectIngest, rows_in
 
 
 def ingested(options: IngestOptions, name: str) -> None:
@@ -123,12 +124,12 @@ def test_a_directory_that_was_set_back_goes_on_from_a_savepoint_of_that_time(
     three_days(tmp_path, options, keep)
     from_backup(tmp_path)
     refused(options)
-    anew = replace(
+    older = replace(
         options,
         checkpoint_directory=str(tmp_path / "new"),
         from_savepoint=str(tmp_path / "saved"),
     )
-    ingested(anew, "from-savepoint")
+    ingested(older, "from-savepoint")
     assert visible(tmp_path / "out") == list(range(4, 16))
 
 
@@ -158,6 +159,33 @@ def test_each_sink_of_a_job_has_to_hold_its_own_checkpoints() -> None:
     assert start.of_sink("bad").newest_committed == 5
     assert start.of_sink("new").newest_committed is None
     assert replace(start, committed={"": 3}).of_sink("good", is_first=True).newest_committed == 3
+
+
+def test_a_place_in_an_object_store_that_was_set_back_is_refused_until_the_rows_are_given_up(
+    tmp_path: Path,
+) -> None:
+    memory, checkpoints = Memory(), tmp_path / "checkpoints"
+
+    def run() -> None:
+        ingest = SimulatedObjectIngest(tmp_path, memory, checkpoint_directory=str(checkpoints))
+        ingest.run()
+        assert ingest.leave().state == "finished"
+
+    target = memory.open(TARGET)
+    write_source(tmp_path, 1, 4, 4)
+    run()
+    kept = set(target.list(""))
+    write_source(tmp_path, 1, 4, 8)
+    run()
+    run()
+    for key in set(target.list("")) - kept:
+        target.delete(key)
+    write_source(tmp_path, 1, 4, 12)
+    with pytest.raises(BehindCheckpoint) as caught:
+        run()
+    given_up(checkpoints, caught.value)
+    run()
+    assert rows_in(memory, tmp_path) == [*range(4, 8), *range(12, 16)]
 
 
 def test_an_object_store_that_lacks_the_newest_entries_is_refused() -> None:
