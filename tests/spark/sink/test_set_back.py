@@ -14,6 +14,7 @@ import pytest
 from epochgate import cli
 from epochgate.runtime import BehindCheckpoint, SinkStart
 from epochgate.runtime.savepoints.savepoint import write_savepoint
+from epochgate.runtime.store.checkpoint import committed_of
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import plan_ingest
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
@@ -130,6 +131,30 @@ def test_a_directory_that_was_set_back_goes_on_from_a_savepoint_of_that_time(
         from_savepoint=str(tmp_path / "saved"),
     )
     ingested(older, "from-savepoint")
+    assert visible(tmp_path / "out") == list(range(4, 16))
+
+
+def test_a_whole_target_of_an_earlier_release_is_taken_whatever_it_has_left_beside(
+    tmp_path: Path,
+) -> None:
+    """Its checkpoints do not say what is committed, and manifests of what it withdrew stay."""
+    options = options_for(tmp_path, parallelism=1)
+    three_days(tmp_path, options, lambda day: None)
+    plan = plan_ingest(options, run_id="earlier", files=None)
+    restored = plan.store.latest()
+    assert restored is not None
+    assert committed_of(restored)
+    number = restored.checkpoint_id + 1
+    plan.store.save(replace(restored, checkpoint_id=number, properties={}))
+    plan.job_committer.close()
+    plan.store.close()
+    manifests = tmp_path / ".out.epochgate" / "manifests"
+    newest = max(manifests.iterdir())
+    left = newest.with_name(f"checkpoint-{number - 1:012d}.json")
+    shutil.copy(newest, left)
+    for name in ("first", "second"):
+        ingested(options, name)
+        assert not left.exists()
     assert visible(tmp_path / "out") == list(range(4, 16))
 
 
