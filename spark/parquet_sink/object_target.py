@@ -172,7 +172,7 @@ class ObjectTarget:
             upto = compacted_upto(self._log.state)
             if upto is not None and upto > known:
                 raise TargetCompacted(self.path, upto, restored_checkpoint)
-            if start is not None:
+            if start is not None and (last is not None or not may_begin_late):
                 held = known if is_ahead else last
                 start.require_held(f"target {self.path!r}", held)
             claim: dict[str, Any] = {"job": self._job_id, "run": self._run_id, "epoch": epoch}

@@ -131,13 +131,17 @@ class ParquetTarget:
             self._ownership.acquire(restored_checkpoint, may_begin_late)
             try:
                 with nothing_changing(self._files, self.working_directory):
-                    self._enter(restored_checkpoint, withdraw_newer, start)
+                    self._enter(restored_checkpoint, withdraw_newer, may_begin_late, start)
             except BaseException:
                 self._ownership.release()
                 raise
 
     def _enter(
-        self, restored_checkpoint: int | None, withdraw_newer: bool, start: SinkStart | None
+        self,
+        restored_checkpoint: int | None,
+        withdraw_newer: bool,
+        may_begin_late: bool,
+        start: SinkStart | None,
     ) -> None:
         earlier = self._list(earlier_checkpoint_of)
         self._tree = read_tree(self._files, self.path, self.working_directory)
@@ -148,7 +152,7 @@ class ParquetTarget:
             raise TargetAhead(self.path, newer[-1], restored_checkpoint)
         if self._tree.covered and self._tree.covered[-1] > known:
             raise TargetCompacted(self.path, self._tree.covered[-1], restored_checkpoint)
-        if start is not None:
+        if start is not None and (self._committed or not may_begin_late):
             self._require_held(known, start)
         self._ownership.enter()
         for checkpoint in earlier:
