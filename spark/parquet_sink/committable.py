@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from epochgate.runtime import Committables
 from epochgate.runtime.filesystem import AnyPath, FileSystem, WrittenOnce
+from epochgate.spark.counting_sink import read_committables
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
 from epochgate.spark.parquet_sink.errors import (
     CommittableDamaged,
@@ -188,8 +189,8 @@ def require_intact(files: FileSystem, path: str, expected: Committable, checkpoi
 
 
 def parsed(committables: Committables) -> list[Committable]:
-    """The committables of all subtasks, as they were handed over."""
-    return [Committable.from_list(value) for items in committables.values() for value in items]
+    """The committables of all subtasks, as they were handed over. Raises CommittableUnreadable."""
+    return read_committables(committables, Committable.from_list)
 
 
 def total_rows(committables: Iterable[Committable]) -> int:

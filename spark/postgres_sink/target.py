@@ -21,7 +21,13 @@ import psycopg
 from psycopg import sql
 
 from epochgate.runtime import RetryLater, SinkStart
-from epochgate.spark.postgres_sink.database import Connect, Relation, connect, shown
+from epochgate.spark.postgres_sink.database import (
+    Connect,
+    Relation,
+    connect,
+    shown,
+    with_names,
+)
 from epochgate.spark.postgres_sink.errors import (
     DatabaseUnreachable,
     RelationAhead,
@@ -64,6 +70,7 @@ class PostgresTarget:
         self._key: dict[str, Any] = {"job": job_id, "target": table, "run": run_id}
         self.rows_visible = 0
         self._is_told = False
+        self._accepted: set[tuple[str, ...]] = set()
 
     def claim(
         self,
@@ -99,7 +106,7 @@ class PostgresTarget:
         """
         with self._transaction() as run:
             if not run(
-                "select to_regclass(%(ledger)s)", ledger=self._relation.ledger_name
+                "select to_regclass(%(ledger)s)", ledger=self._relation.ledger.as_string(None)
             ).fetchone()[0]:
                 return None
             found = run(
@@ -125,12 +132,13 @@ class PostgresTarget:
                 yield connection
         except psycopg.OperationalError as error:
             raise DatabaseUnreachable(shown(self._dsn), str(error)) from error
-        except psycopg.errors.InsufficientPrivilege as error:
+        except psycopg.Error as error:
             raise RelationUnusable(
                 self._relation.name,
                 str(error).strip(),
                 "The user of the connection has to write to the table, and to make tables in its "
-                "schema: a ledger and a staging table.",
+                "schema: a ledger, and a staging table with the table's columns and one more, "
+                f"{PART}.",
             ) from error
 
     def remove_orphans(self, keep: Sequence[Part]) -> int:
@@ -146,6 +154,17 @@ class PostgresTarget:
                 keep=[part.name for part in keep],
             ).rowcount
         return removed
+
+    def require_accepted(self, parts: Sequence[Part]) -> None:
+        """RowsRefused if the database would not take the statements with which these are moved:
+        their columns, or the user's rights. It plans the statements, once for each set of columns,
+        and does not carry them out. RetryLater when the connection breaks.
+        """
+        for columns in {part.columns for part in parts} - self._accepted:
+            names = sql.SQL(", ").join(map(sql.Identifier, columns))
+            with self._transaction("staged rows") as run:
+                run(f"explain {self._insertion()}", names, keys=[""], checkpoint=0)
+            self._accepted.add(columns)
 
     def commit(self, checkpoint: int, parts: Sequence[Part], *, replaces: bool = False) -> bool:
         """Move a completed checkpoint's rows into the table, all at once; false if that was done.
@@ -211,7 +230,7 @@ class PostgresTarget:
     def _columns(
         self, connection: psycopg.Connection[Any], table: sql.Identifier
     ) -> list[tuple[str, str]]:
-        return connection.execute(_COLUMNS, [table.as_string(connection), PART]).fetchall()
+        return connection.execute(_COLUMNS, [table.as_string(None), PART]).fetchall()
 
     def _enter(
         self, connection: psycopg.Connection[Any], restored: int | None, *, may_withdraw: bool
@@ -288,22 +307,26 @@ class PostgresTarget:
     def _move(self, run: Run, parts: list[Part], checkpoint: int) -> int:
         names = sql.SQL(", ").join(map(sql.Identifier, parts[0].columns))
         keys = [part.name for part in parts]
-        also, value = (", {told}", ", %(checkpoint)s") if self._is_told else ("", "")
-        moved: int = run(
-            f"insert into {{table}} ({{names}}{also}) select {{names}}{value} from {{staged}}"
-            " where {part} = any(%(keys)s)",
-            names,
-            keys=keys,
-            checkpoint=checkpoint,
-        ).rowcount
+        moved: int = run(self._insertion(), names, keys=keys, checkpoint=checkpoint).rowcount
         run("delete from {staged} where {part} = any(%(keys)s)", keys=keys)
         return moved
+
+    def _insertion(self) -> str:
+        """The statement that moves rows. As COPY does, it takes values of columns that the table
+        numbers itself.
+        """
+        also, value = (", {told}", ", %(checkpoint)s") if self._is_told else ("", "")
+        return (
+            f"insert into {{table}} ({{names}}{also}) overriding system value"
+            f" select {{names}}{value} from {{staged}} where {{part}} = any(%(keys)s)"
+        )
 
     def _runner(self, connection: psycopg.Connection[Any]) -> Run:
         relation = self._relation
 
         def run(text: str, names: sql.Composable = _NOTHING, **values: Any) -> Any:
-            statement = sql.SQL(text).format(
+            statement = with_names(
+                text,
                 table=relation.table,
                 staged=relation.staged,
                 ledger=relation.ledger,
