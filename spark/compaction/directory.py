@@ -32,7 +32,7 @@ from epochgate.spark.compaction.errors import (
 )
 from epochgate.spark.compaction.merging import Merger
 from epochgate.spark.compaction.plan import Plan, Wanted, plan
-from epochgate.spark.compaction.tree_builder import TreeBuilder, beside_checkpoints, walk
+from epochgate.spark.compaction.tree_builder import TreeBuilder, beside_checkpoints
 from epochgate.spark.files.checkpoint_directory import checkpoint_name, checkpoint_of
 from epochgate.spark.parquet_sink.committable import written_schema
 from epochgate.spark.parquet_sink.manifests import read_manifest
@@ -42,7 +42,7 @@ from epochgate.spark.parquet_sink.ownership import (
     working_directory_of,
 )
 from epochgate.spark.parquet_sink.partitions import columns_of
-from epochgate.spark.parquet_sink.target import COMMON_SCHEMA_NAME
+from epochgate.spark.parquet_sink.replacing import COMMON_SCHEMA_NAME
 from epochgate.spark.parquet_sink.tree import (
     Tree,
     VisibleFile,
@@ -52,6 +52,7 @@ from epochgate.spark.parquet_sink.tree import (
     tree_name,
     tree_number,
     tree_of,
+    walk,
 )
 
 

@@ -102,12 +102,13 @@ def fold(state: State, entry: Entry) -> State:
         newest = [one[0] for one in files.values()] + [compacted_upto(state)]
         last = max((number for number in newest if number is not None), default=None)
         return {**state, "files": files, "commits": commits, "last": last}
-    files, commits = state["files"], state["commits"]
+    files = {} if entry["kind"] == "replace" else state["files"]
+    commits = state["commits"]
     files.update(entry["files"])
     commits[str(entry["checkpoint"])] = [entry["run"], entry["digest"]]
     if len(commits) > REMEMBERED:
         del commits[min(commits, key=int)]
-    return {**state, "last": entry["checkpoint"]}
+    return {**state, "files": files, "last": entry["checkpoint"]}
 
 
 def retired(state: State) -> dict[str, int]:
@@ -212,8 +213,11 @@ class ObjectTarget:
         one = next(iter(self._log.state["files"].values()), None)
         return None if one is None else columns_of(one[4])
 
-    def commit(self, checkpoint: int, committables: Iterable[Committable]) -> CommitResult:
+    def commit(
+        self, checkpoint: int, committables: Iterable[Committable], *, replaces: bool = False
+    ) -> CommitResult:
         """Make the files of a completed checkpoint visible, all at once; repeat it after any error.
+        With `replaces`, in the place of all that are.
 
         No committables: nothing becomes visible. Raises `TargetTakenOver`, `CommitConflict`,
         `CommitOutOfOrder`, `CommittableMissing`, `CommittableDamaged`, `OutputSchemaChanged` or
@@ -226,17 +230,19 @@ class ObjectTarget:
             if before is not None and before[1] != digest:
                 difference = f"it has other files than the {len(wanted)} asked for"
                 raise CommitConflict(checkpoint, before[0], difference)
-            if before is not None or not wanted:
+            if before is not None or not (wanted or replaces):
                 self._log.require_writer()
                 return result_of_commit(checkpoint, wanted, already_committed=before is not None)
             if self.last_committed is not None and checkpoint < self.last_committed:
                 raise CommitOutOfOrder(checkpoint, self.last_committed)
-            self._require_one_schema(wanted)
-            self._require_intact(wanted, checkpoint)
+            if wanted:
+                self._require_one_schema(wanted)
+                self._require_intact(wanted, checkpoint)
             files = {
                 c.path: [checkpoint, c.rows, c.size_bytes, c.schema_id, c.directory] for c in wanted
             }
-            entry = {"kind": "commit", "checkpoint": checkpoint, "run": self._run_id}
+            kind = "replace" if replaces else "commit"
+            entry = {"kind": kind, "checkpoint": checkpoint, "run": self._run_id}
             self._log.append({**entry, "digest": digest, "files": files})
         except LogTakenOver as error:
             raise TargetTakenOver(self.path, self._run_id, error.args[1].get("run")) from error

@@ -19,6 +19,7 @@ was interrupted anywhere is completed by asking for it again.
         staged/RUN/part-....parquet.staged       what writers have staged
         prepared/checkpoint-000000000008/        gathered, verified, next to be renamed
         withdrawn/                               checkpoints taken back from the target
+        replacing/  replaced/                    a tree on its way into the target's place, or out
 
 In a target of version 2 marker and manifests lie among the data, which DuckDB and polars read for
 Parquet files; one of version 1 has `checkpoint-000000000007`, which Spark does not find. The claim
@@ -32,10 +33,9 @@ import bisect
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from epochgate.runtime import SinkStart
 from epochgate.runtime.filesystem import (
@@ -58,7 +58,6 @@ from epochgate.spark.parquet_sink.committable import (
     Committable,
     require_intact,
     schema_id,
-    with_written_schema,
     written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
@@ -79,10 +78,13 @@ from epochgate.spark.parquet_sink.manifests import (
 )
 from epochgate.spark.parquet_sink.ownership import TargetOwnership
 from epochgate.spark.parquet_sink.partitions import columns_of
-from epochgate.spark.parquet_sink.tree import Tree, nothing_changing, read_tree
-
-COMMON_SCHEMA_NAME = "_common_metadata"
-"""A Parquet file without rows that has the schema of all, where files differ: Spark reads by it."""
+from epochgate.spark.parquet_sink.replacing import (
+    COMMON_SCHEMA_NAME,
+    end_replacement,
+    note_schema,
+    replace_all,
+)
+from epochgate.spark.parquet_sink.tree import Tree, nothing_changing, read_tree, walk
 
 _STAGED_NAME = re.compile(r"part-\d+-(\d+)-\d+-.*")
 
@@ -143,6 +145,7 @@ class ParquetTarget:
         may_begin_late: bool,
         start: SinkStart | None,
     ) -> None:
+        end_replacement(self._files, self.path, self.working_directory)
         earlier = self._list(earlier_checkpoint_of)
         self._tree = read_tree(self._files, self.path, self.working_directory)
         self._committed = sorted({*self._list(checkpoint_of), *earlier, *self._tree.covered})
@@ -273,11 +276,35 @@ class ParquetTarget:
             self._committed.append(checkpoint)
         return result_of_commit(checkpoint, wanted, already_committed=False)
 
-    def discard_prepared(self, checkpoint: int) -> None:
-        """Remove what an interrupted commit of this checkpoint had gathered, where its rows were
-        staged again, in other files; for use after `claim`, if it is not visible.
+    def replace(self, checkpoint: int, committables: Iterable[Committable]) -> None:
+        """Make these files visible in the place of everything that is, all at once.
+
+        Raises what `commit` and `replace_all` raise; the old files are then visible as before.
         """
-        self._files.remove_tree(self._prepared(checkpoint))
+        wanted = sorted(committables)
+        with (
+            translating(self.path, self.working_directory),
+            nothing_changing(self._files, self.working_directory),
+        ):
+            self._ownership.require_owner()
+            prepared = self._prepare(checkpoint, wanted) if wanted else None
+            self._ownership.require_owner()
+            self._tree = replace_all(
+                self._files, self.path, self.working_directory, checkpoint, prepared
+            )
+            for old in self._committed:
+                self._files.remove(manifest_path(self.working_directory, old))
+            self._committed = [checkpoint] if wanted else []
+
+    def discard_prepared(self, checkpoint: int, committables: Iterable[Committable]) -> None:
+        """Remove what an interrupted commit of this checkpoint had gathered, where its rows were
+        staged again, in files other than these; for use after `claim`, if it is not visible.
+        """
+        prepared = self._prepared(checkpoint)
+        if self._files.exists(prepared):
+            names = {committable.visible_path for committable in committables}
+            if not names.issuperset(walk(self._files, prepared)):
+                self._files.remove_tree(prepared)
 
     def committed(self) -> list[CommitResult]:
         """Every visible checkpoint of this target, oldest first, from the manifests; those that a
@@ -353,14 +380,15 @@ class ParquetTarget:
         self._files.make_directory(prepared)
         names = {committable.visible_path for committable in wanted}
         directories = {prepared}
-        for name in self._files_in(prepared):
+        for name in walk(self._files, prepared):
             # An earlier version that was interrupted has left its manifest here.
             if name.endswith(TEMPORARY_SUFFIX) or name == EARLIER_MANIFEST_NAME:
                 self._files.remove(os.path.join(prepared, name))
             elif name not in names:
                 raise CommitConflict(checkpoint, "(unfinished)", f"{name} was to be part of it")
         if (grown := self.require_one_schema(wanted, checkpoint)) is not None:
-            self._note_schema(grown)
+            note_schema(self._files, self.path, grown)
+            self._agreed = grown
         for committable in wanted:
             gathered = self._prepared(checkpoint, committable.visible_path)
             self._files.make_directory(os.path.dirname(gathered))
@@ -375,24 +403,6 @@ class ParquetTarget:
         for directory in sorted(directories):
             self._files.fsync_directory(directory)
         return prepared
-
-    def _files_in(self, directory: str, below: str = "") -> Iterator[str]:
-        """The paths of the files below `directory`, relative to it."""
-        for name in self._files.list_directory(os.path.join(directory, below)):
-            path = os.path.join(below, name)
-            if self._files.is_directory(os.path.join(directory, path)):
-                yield from self._files_in(directory, path)
-            else:
-                yield path
-
-    def _note_schema(self, schema: pa.Schema) -> None:
-        """Let readers know a schema that holds all files, before those with more are visible."""
-        common = schema.with_metadata(with_written_schema(schema))
-        sink = pa.BufferOutputStream()
-        pq.write_metadata(common, sink)
-        path = os.path.join(self.path, COMMON_SCHEMA_NAME)
-        self._files.write_bytes_durably(path, sink.getvalue().to_pybytes())
-        self._agreed = schema
 
     def _require_same(self, checkpoint: int, wanted: list[Committable]) -> CommitResult:
         run, found = self._manifest(checkpoint)
@@ -430,13 +440,13 @@ class ParquetTarget:
                 continue
             for directory in self._files.list_directory(parent):
                 directory_path = os.path.join(parent, directory)
-                for relative in list(self._files_in(directory_path)):
+                for relative in list(walk(self._files, directory_path)):
                     path = os.path.join(directory_path, relative)
                     name = os.path.basename(relative).removesuffix(STAGED_SUFFIX)
                     if is_orphan(name) and self._files.remove(path):
                         removed.append(path)
                 # A directory of this run may be in use by a writer that has just made it.
-                is_left = not any(self._files_in(directory_path))
+                is_left = not any(walk(self._files, directory_path))
                 if directory != self._run_id and is_left:
                     self._files.remove_tree(directory_path)
         return removed

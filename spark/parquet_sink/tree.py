@@ -118,3 +118,13 @@ def nothing_changing(files: FileSystem, working_directory: str) -> Iterator[None
         yield
     finally:
         lock.release()
+
+
+def walk(files: FileSystem, directory: str, below: str = "") -> Iterator[str]:
+    """The paths of the files below `directory`, relative to it."""
+    for name in files.list_directory(os.path.join(directory, below)):
+        path = os.path.join(below, name)
+        if files.is_directory(os.path.join(directory, path)):
+            yield from walk(files, directory, path)
+        else:
+            yield path
