@@ -15,7 +15,6 @@ Leaves to the machine which step is next. Runs where the command runs, on one th
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,11 +47,11 @@ from epochgate.spark.parquet_sink.tree import (
     VisibleFile,
     nothing_changing,
     read_tree,
-    record_path,
     tree_name,
     tree_number,
     tree_of,
     walk,
+    write_tree,
 )
 
 
@@ -133,10 +132,8 @@ class DirectoryCompaction:
         found = sum(file.rows for file in self.built)
         if found != expected:
             raise RowsMissing(self._staged(), expected, found)
-        record = Tree(number, self.planned.covered, tuple(self.built)).to_json()
-        path = record_path(self._working, number)
-        self._files.make_directory(os.path.dirname(path))
-        self._files.write_bytes_durably(path, json.dumps(record).encode())
+        tree = Tree(number, self.planned.covered, tuple(self.built))
+        write_tree(self._files, self._working, tree)
 
     def exchange(self) -> bool:
         """Let the new tree take the target's place; false if the target is not as it was planned.

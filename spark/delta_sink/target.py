@@ -14,7 +14,6 @@ Before there is a table, a file in the working directory stands for the second n
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -34,6 +33,7 @@ from epochgate.spark.delta_sink.errors import (
 )
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.files.layout import describe
+from epochgate.spark.parquet_sink.checked_json import checked, read_checked
 from epochgate.spark.parquet_sink.committable import (
     Committable,
     schema_id,
@@ -41,14 +41,20 @@ from epochgate.spark.parquet_sink.committable import (
 )
 from epochgate.spark.parquet_sink.errors import (
     OutputSchemaChanged,
+    TargetDamaged,
     TargetLocked,
     TargetNotEmpty,
+    translating,
 )
 from epochgate.spark.tables.staged import RUNS_REMEMBERED, WORKING, StagedFiles
 
 CLAIMS_MAX = 5
 """How often a start looks at the log again that others write to."""
 _WRITABLE = {"appendOnly", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+_GO = (
+    "Put the file back from a backup, or remove it and start again: the log of the table says what "
+    "is committed, and files that earlier runs have staged then stay until you remove them."
+)
 _FORGETS = "delta.setTransactionRetentionDuration"
 NEW_TABLE = {"delta.logRetentionDuration": "interval 1 days"}
 """Properties of a table that a job creates. The library lists all entries of the log for each
@@ -97,9 +103,13 @@ class DeltaTarget:
 
         A table that is there is written to; one that is not is made by the first commit of rows.
         Raises TargetLocked, TargetNotEmpty, TableUnusable, TableAhead, TableBehind, LocksRefused or
-        BehindCheckpoint, and TableTakenOver where others claim it all the time; the table is not
-        changed then.
+        BehindCheckpoint, TargetDamaged or TargetNotWritable, and TableTakenOver where others claim
+        it all the time; the table is not changed then.
         """
+        with translating(self.path, self.working_directory, claims=True):
+            self._claim(restored_checkpoint, start)
+
+    def _claim(self, restored_checkpoint: int | None, start: SinkStart | None) -> None:
         is_there = self._log.read()
         is_first = not self._files.exists(self._known_path)
         if is_first and not is_there and self._files.exists(self.path):
@@ -269,7 +279,8 @@ class DeltaTarget:
             return
         table = self._known.get("table")
         is_ours = table is None or (is_there and self._log.metadata().id == table)
-        if not self._known or not is_ours:
+        has_entered = is_there and self._log.transaction(self._driver_id) is not None
+        if not (self._known or has_entered) or not is_ours:
             raise TableBehind(self.path, restored_checkpoint)
 
     def _require_held(self, start: SinkStart, *, is_there: bool) -> None:
@@ -306,16 +317,18 @@ class DeltaTarget:
             raise TableUnusable(self.path, found, f"{way_on}.")
 
     def _read_known(self) -> dict[str, Any]:
-        try:
-            values: dict[str, Any] = json.loads(self._files.read_bytes(self._known_path))
-        except FileNotFoundError:
+        if not self._files.exists(self._known_path):
             return {}
+        what = "what this job knows of the table"
+        values = read_checked(self._files, self._known_path, what, _GO)
+        runs = values.get("runs")
+        if not isinstance(runs, list) or not all(isinstance(run, str) for run in runs):
+            raise TargetDamaged(self._known_path, what, f"runs that are {runs!r}", _GO)
         return values
 
     def _write_known(self, **changes: Any) -> None:
         self._known = {"job": self._job_id, **self._known, **changes}
-        text = json.dumps(self._known, indent=1) + "\n"
-        self._files.write_bytes_durably(self._known_path, text.encode())
+        self._files.write_bytes_durably(self._known_path, checked(self._known))
 
     @property
     def _known_path(self) -> str:

@@ -27,6 +27,7 @@ from epochgate.spark.parquet_sink.errors import (
     CommittableDamaged,
     CommittableMissing,
     ReservedColumn,
+    TargetDamaged,
 )
 
 STAGED_SUFFIX = ".staged"
@@ -152,6 +153,15 @@ def written_schema(path: AnyPath | pa.NativeFile) -> pa.Schema:
     """The schema of the batches that a file was written from."""
     encoded = (pq.read_metadata(path).metadata or {})[_SCHEMA_KEY.encode()]
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
+
+
+def shown_schema(path: str) -> pa.Schema:
+    """The same, of a file that readers see. Raises TargetDamaged."""
+    try:
+        return written_schema(path)
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        what = "a Parquet file that this sink has written"
+        raise TargetDamaged(path, what, repr(error), "") from error
 
 
 def footer_of(files: WrittenOnce, path: AnyPath, size_bytes: int) -> bytes | None:

@@ -172,6 +172,20 @@ class CommittableDamaged(CommitImpossible):
         )
 
 
+class TargetDamaged(CommittableDamaged):
+    """A file of the target, or beside it, is not what the sink has written there: path, expected,
+    found, the way on if there is another than a backup.
+    """
+
+    def __str__(self) -> str:
+        path, expected, found, way_on = self.args
+        way_on = way_on or "Put the file back from a backup, then start again."
+        return (
+            f"the file {path!r} of the target is missing or damaged: expected {expected}, found "
+            f"{found}. Nothing was changed. {way_on}"
+        )
+
+
 class CommitConflict(CommitImpossible):
     """A checkpoint is asked for again with other files: checkpoint, its run, difference."""
 

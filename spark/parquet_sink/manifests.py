@@ -6,18 +6,17 @@ its files together with others: a commit that is asked for again is recognised b
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.spark.files.checkpoint_directory import (
     earlier_checkpoint_name,
     earlier_checkpoint_of,
 )
+from epochgate.spark.parquet_sink.checked_json import checked, read_checked
 from epochgate.spark.parquet_sink.committable import Committable
-from epochgate.spark.parquet_sink.errors import CommittableDamaged
+from epochgate.spark.parquet_sink.errors import TargetDamaged
 
 EARLIER_MANIFEST_NAME = "_manifest.json"
 """The manifest of versions 1 and 2, in the checkpoint's directory."""
@@ -66,17 +65,17 @@ def write_manifest(
         "committables": [committable.to_list() for committable in committables],
     }
     path = manifest_path(working_directory, checkpoint)
-    files.write_bytes_durably(path, json.dumps(manifest).encode())
+    files.write_bytes_durably(path, checked(manifest))
 
 
 def read_manifest(
     files: FileSystem, working_directory: str, checkpoint: int
 ) -> tuple[str, list[Committable]]:
-    """The run and the files of a visible checkpoint. Raises CommittableDamaged."""
-    path = manifest_path(working_directory, checkpoint)
+    """The run and the files of a visible checkpoint. Raises TargetDamaged."""
+    path, what = manifest_path(working_directory, checkpoint), "a manifest"
+    values = read_checked(files, path, what)
     try:
-        values: dict[str, Any] = json.loads(files.read_bytes(path))
         found = [Committable.from_list(value) for value in values["committables"]]
         return str(values["run"]), found
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CommittableDamaged(path, "a manifest", repr(error)) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise TargetDamaged(path, what, repr(error), "") from error

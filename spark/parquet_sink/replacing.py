@@ -12,7 +12,6 @@ Lives on the driver, on the thread that commits, which holds the lock of what is
 
 from __future__ import annotations
 
-import json
 import os
 
 import pyarrow as pa
@@ -27,7 +26,13 @@ from epochgate.spark.files.checkpoint_directory import (
 from epochgate.spark.parquet_sink.committable import with_written_schema
 from epochgate.spark.parquet_sink.errors import TargetNotEmpty
 from epochgate.spark.parquet_sink.ownership import MARKED_DIRECTORY
-from epochgate.spark.parquet_sink.tree import Tree, record_path, tree_name, tree_number
+from epochgate.spark.parquet_sink.tree import (
+    Tree,
+    record_path,
+    tree_name,
+    tree_number,
+    write_tree,
+)
 
 COMMON_SCHEMA_NAME = "_common_metadata"
 """A Parquet file without rows that has the schema of all, where files differ: Spark reads by it."""
@@ -54,9 +59,7 @@ def replace_all(
         copy = os.path.join(place, COMMON_SCHEMA_NAME)
         files.write_bytes_durably(copy, files.read_bytes(common))
         files.copy_mode(common, copy)
-    record = record_path(working, tree.number)
-    files.make_directory(os.path.dirname(record))
-    files.write_bytes_durably(record, json.dumps(tree.to_json()).encode())
+    write_tree(files, working, tree)
     if prepared is not None:
         files.rename(prepared, os.path.join(place, checkpoint_name(checkpoint)))
     for directory in (marked, place, working):

@@ -58,6 +58,7 @@ from epochgate.spark.parquet_sink.committable import (
     Committable,
     require_intact,
     schema_id,
+    shown_schema,
     written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
@@ -192,7 +193,7 @@ class ParquetTarget:
     def schema(self) -> pa.Schema | None:
         """The Arrow schema of what is visible, for new writers to keep to; none if nothing is.
 
-        Raises `CommittableDamaged` for a manifest that cannot be read.
+        Raises `TargetDamaged` for a manifest or a file that cannot be read.
         """
         with nothing_changing(self._files, self.working_directory):
             return self._schema()
@@ -201,19 +202,19 @@ class ParquetTarget:
         """The same; no compaction may move the files meanwhile."""
         common = os.path.join(self.path, COMMON_SCHEMA_NAME)
         if self._committed and self._files.exists(common):
-            return written_schema(pa.BufferReader(self._files.read_bytes(common)))
+            return shown_schema(common)
         tree = read_tree(self._files, self.path, self.working_directory)
         for file in tree.files:
-            return written_schema(self._visible(file.checkpoint, file.path))
+            return shown_schema(self._visible(file.checkpoint, file.path))
         for checkpoint in reversed(self._committed):
             for committable in self._manifest(checkpoint)[1]:
-                return written_schema(self._visible(checkpoint, committable.visible_path))
+                return shown_schema(self._visible(checkpoint, committable.visible_path))
         return None
 
     def partition_columns(self) -> list[str] | None:
         """The columns that the visible files are partitioned by; none if nothing is visible.
 
-        Raises `CommittableDamaged` for a manifest that cannot be read.
+        Raises `TargetDamaged` for a manifest that cannot be read.
         """
         for checkpoint in reversed(self._committed):
             for committable in self._manifest(checkpoint)[1]:
@@ -310,7 +311,7 @@ class ParquetTarget:
         """Every visible checkpoint of this target, oldest first, from the manifests; those that a
         compaction had brought together before the claim, under the newest of them.
 
-        Raises `CommittableDamaged` for one that cannot be read.
+        Raises `TargetDamaged` for one that cannot be read.
         """
         covered, together = self._tree.covered, self._tree.files
         rows, size_bytes = sum(f.rows for f in together), sum(f.size_bytes for f in together)

@@ -109,7 +109,11 @@ class PostgresNotes:
                 "create table if not exists {notes} (target text primary key, state jsonb not null)"
             )
             found = run("select state from {notes} where target = %(target)s").fetchone()
-        return Notes() if found is None else Notes.from_bytes(json.dumps(found[0]).encode())
+        return (
+            Notes()
+            if found is None
+            else Notes.from_bytes(json.dumps(found[0]).encode(), f"the table {NOTES} of PostgreSQL")
+        )
 
     def exchange(self, read: Notes, queries: Mapping[str, Note]) -> None:
         """Write the next state, if the row is as it was read."""

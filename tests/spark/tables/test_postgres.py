@@ -449,6 +449,7 @@ def test_what_the_database_could_never_move_is_refused_before_its_checkpoint_is_
         pytest.raises(RowsRefused, match='column "name" of relation "events" does not exist'),
     ):
         later.check({0: handed_over})
+    value: Any
     for value in (7, ["part", "many", ["x"]], ["part", 1], ["part", 1, "xy"], {}):
         with pytest.raises(CommittableUnreadable, match="subtask 3 handed over"):
             committer.check({3: [value]})
