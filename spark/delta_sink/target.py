@@ -198,8 +198,9 @@ class DeltaTarget:
         With `replaces`, the rows that are there go in the same step.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
-        BehindCheckpoint, CommittableMissing, CommittableDamaged, or RetryLater: who has come
-        before, and whether a commit without an answer took effect, is what the next look tells.
+        BehindCheckpoint, CommittableMissing, CommittableDamaged, TargetDamaged, or RetryLater: who
+        has come before, and whether a commit without an answer took effect, is what the next look
+        tells.
         """
         try:
             return self._commit(checkpoint, sorted(committables), replaces=replaces)

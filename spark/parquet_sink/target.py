@@ -54,7 +54,6 @@ from epochgate.spark.files.evolution import have_common_types, merged
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.commit_result import CommitResult, result_of_commit
 from epochgate.spark.parquet_sink.committable import (
-    STAGED_SUFFIX,
     Committable,
     require_intact,
     schema_id,
@@ -77,6 +76,7 @@ from epochgate.spark.parquet_sink.manifests import (
     read_manifest,
     write_manifest,
 )
+from epochgate.spark.parquet_sink.orphans import remove_staged
 from epochgate.spark.parquet_sink.ownership import TargetOwnership
 from epochgate.spark.parquet_sink.partitions import columns_of
 from epochgate.spark.parquet_sink.replacing import (
@@ -167,7 +167,9 @@ class ParquetTarget:
             self._withdraw(checkpoint)
         if start is not None:
             # A commit that is made again writes its manifest again.
-            for checkpoint in self._manifests() - set(self._committed):
+            for checkpoint in manifests_in(self._files, self.working_directory) - set(
+                self._committed
+            ):
                 self._files.remove(manifest_path(self.working_directory, checkpoint))
 
     def _require_held(self, known: int, start: SinkStart) -> None:
@@ -179,12 +181,13 @@ class ParquetTarget:
         held = [checkpoint for checkpoint in self._committed if checkpoint <= known]
         newest = start.newest_committed
         bound = -1 if newest is None else min(newest, known)
-        missing = {checkpoint for checkpoint in self._manifests() if checkpoint <= bound}
+        missing = {
+            checkpoint
+            for checkpoint in manifests_in(self._files, self.working_directory)
+            if checkpoint <= bound
+        }
         missing -= set(held)
         start.require_held(f"target {self.path!r}", held[-1] if held else None, missing)
-
-    def _manifests(self) -> set[int]:
-        return manifests_in(self._files, self.working_directory)
 
     def release(self) -> None:
         """Give the target's lock back; the process's end does the same."""
@@ -280,7 +283,8 @@ class ParquetTarget:
     def replace(self, checkpoint: int, committables: Iterable[Committable]) -> None:
         """Make these files visible in the place of everything that is, all at once.
 
-        Raises what `commit` and `replace_all` raise; the old files are then visible as before.
+        Raises `CommitConflict` and whatever else `commit` and `replace_all` raise; the old files
+        are then visible as before.
         """
         wanted = sorted(committables)
         with (
@@ -434,20 +438,4 @@ class ParquetTarget:
 
     def _remove_staged(self, is_orphan: Callable[[str], bool]) -> list[str]:
         self._ownership.require_owner()
-        removed: list[str] = []
-        for area in ("staged", "prepared"):
-            parent = os.path.join(self.working_directory, area)
-            if not self._files.exists(parent):
-                continue
-            for directory in self._files.list_directory(parent):
-                directory_path = os.path.join(parent, directory)
-                for relative in list(walk(self._files, directory_path)):
-                    path = os.path.join(directory_path, relative)
-                    name = os.path.basename(relative).removesuffix(STAGED_SUFFIX)
-                    if is_orphan(name) and self._files.remove(path):
-                        removed.append(path)
-                # A directory of this run may be in use by a writer that has just made it.
-                is_left = not any(walk(self._files, directory_path))
-                if directory != self._run_id and is_left:
-                    self._files.remove_tree(directory_path)
-        return removed
+        return remove_staged(self._files, self.working_directory, self._run_id, is_orphan)
