@@ -113,12 +113,11 @@ class DirectoryCompaction:
         return self.planned
 
     def stage(self) -> None:
-        """Write the new tree beside the target, and what is in it.
+        """Write the merged files of the new tree beside the target.
 
         Raises ExchangeRefused, LinksRefused, RowsMissing, CommittableDamaged or OSError.
         """
         self._try_exchange()
-        number = self._seen.tree.number + 1
         merger = Merger(
             self._files,
             self._schema(),
@@ -132,8 +131,6 @@ class DirectoryCompaction:
         found = sum(file.rows for file in self.built)
         if found != expected:
             raise RowsMissing(self._staged(), expected, found)
-        tree = Tree(number, self.planned.covered, tuple(self.built))
-        write_tree(self._files, self._working, tree)
 
     def exchange(self) -> bool:
         """Let the new tree take the target's place; false if the target is not as it was planned.
@@ -144,6 +141,10 @@ class DirectoryCompaction:
             now = self._look()
             if not self._is_as_planned(now):
                 return False
+            number = self._seen.tree.number + 1
+            # Not earlier: a write that replaces all rows makes a tree of the same number.
+            tree = Tree(number, self.planned.covered, tuple(self.built))
+            write_tree(self._files, self._working, tree)
             builder = self._builder()
             for checkpoint in now.checkpoints[len(self.planned.covered) :]:
                 builder.add(checkpoint)
@@ -168,10 +169,11 @@ class DirectoryCompaction:
             # files go now, could be the target again after a power cut.
             self._make_exchange_durable()
             self._files.remove_tree(self._compacting)
-        number = tree_number(self._files, self.target)
         records = os.path.join(self._working, "trees")
-        if self._files.exists(records):
-            for name in self._files.list_directory(records):
+        with nothing_changing(self._files, self._working):
+            number = tree_number(self._files, self.target)
+            names = self._files.list_directory(records) if self._files.exists(records) else []
+            for name in names:
                 if tree_of(name.removesuffix(".json")) != number:
                     self._files.remove(os.path.join(records, name))
 

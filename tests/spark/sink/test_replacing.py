@@ -17,6 +17,8 @@ from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.runtime.testing.faulty_objects import FaultyObjects
 from epochgate.spark.compaction import compact
+from epochgate.spark.compaction.directory import DirectoryCompaction
+from epochgate.spark.compaction.plan import Wanted
 from epochgate.spark.parquet_sink import StagingWriter, TargetNotEmpty, working_directory_of
 from epochgate.spark.streaming.targets.parquet import ObjectBatches, ParquetBatches
 from epochgate.spark.streaming.targets.target import Staged
@@ -117,6 +119,31 @@ def test_an_empty_write_leaves_no_row_and_the_next_begins_afresh(tmp_path: Path)
     assert files_in(path) == []
     write(path, "r4", NEW, replaces=False)
     assert rows_in(path) == NEW
+
+
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_a_compaction_under_way_does_not_bring_replaced_rows_back(
+    tmp_path: Path, is_staged: bool
+) -> None:
+    path = written(tmp_path / "t")
+    compaction = DirectoryCompaction(str(path), Wanted(1 << 20, 2, 0))
+    compaction.open()
+    compaction.plan()
+    if is_staged:
+        compaction.stage()
+    write(path, "r3", NEW, replaces=True)
+    if not is_staged:
+        with pytest.raises(FileNotFoundError):
+            compaction.stage()
+    assert not compaction.exchange()
+    compaction.discard()
+    compaction.clean()
+    compaction.close()
+    write(path, "r4", [40], replaces=False)
+    assert rows_in(path) == [*NEW, 40]
+    compact(str(path), keep_checkpoints=0)
+    write(path, "r5", [50], replaces=False)
+    assert rows_in(path) == [*NEW, 40, 50]
 
 
 def test_files_of_others_in_the_target_are_not_removed_with_its_rows(tmp_path: Path) -> None:
