@@ -12,6 +12,7 @@ import pytest
 from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.runtime import OperatorContext, SinkStart
 from epochgate.runtime.filesystem import LocalFileSystem
+from epochgate.spark.counting_sink import CommittableUnreadable
 from epochgate.spark.delta_sink import DeltaSink
 from epochgate.spark.parquet_sink import ParquetSink, TargetDamaged, working_directory_of
 from epochgate.spark.parquet_sink.manifests import manifest_path, read_manifest
@@ -132,6 +133,20 @@ def test_a_start_on_a_damaged_target_goes_well_or_says_what_is_damaged(
         path.unlink(missing_ok=True)
         path.write_bytes(kept)
         start(make(str(tmp_path / "t")), "r4", 3)
+
+
+@pytest.mark.parametrize("make", [ParquetSink, DeltaSink])
+def test_values_that_are_no_committables_are_refused_before_their_checkpoint_is_stored(
+    tmp_path: Path, make: Callable[[str], Any]
+) -> None:
+    if make is DeltaSink:
+        pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    committer = make(str(tmp_path / "t")).create_committer(SinkStart("job", "r1"))
+    value: Any
+    for value in (7, {}, [], [0, 0, 0, "../out", 1, 1, 1, "x"]):
+        with pytest.raises(CommittableUnreadable, match="subtask 3 handed over"):
+            committer.check({3: [value]})
+    committer.close()
 
 
 def test_no_flipped_bit_of_a_manifest_is_believed(tmp_path: Path) -> None:
