@@ -79,10 +79,11 @@ def parse_target(text: str) -> Target:
         return Target(PARQUET, text)
     scheme, place = written.groups()
     if scheme not in _FORMS:
+        # A connection string may hold a password.
+        shown = f"{scheme}:..." if re.search("[=@]", place) else text
         raise TargetUnreadable(
-            f"target {scheme}:...: there is no sink {scheme!r}; known are "
-            f"{', '.join(_FORMS.values())}. A directory of such a name is written as "
-            f"'./{scheme}:...'"
+            f"target {shown!r}: there is no sink {scheme!r}; known are "
+            f"{', '.join(_FORMS.values())}. A directory of that name is written as './{shown}'"
         )
     parts = {POSTGRES: place.rpartition("#")[::2], ICEBERG: place.split(".", 2)}.get(
         scheme, [place]
