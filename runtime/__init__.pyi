@@ -60,6 +60,7 @@ from epochgate.runtime.api.rescaling import NotRescalable as NotRescalable
 from epochgate.runtime.api.send_future import EventLost as EventLost, SendFuture as SendFuture
 from epochgate.runtime.api.sink import (
     AheadOfCheckpoint as AheadOfCheckpoint,
+    BehindCheckpoint as BehindCheckpoint,
     Sink as Sink,
     SinkStart as SinkStart,
     SinkWriter as SinkWriter,

@@ -22,13 +22,24 @@ from epochgate.runtime.api.committer import Committables, Committer
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.job_events import Committed, JobEvent, JobListener
 from epochgate.runtime.api.sink import SinkStart
+from epochgate.runtime.api.sinks_of_one_job import newest_by_label
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.queue_thread import JobLoop
+from epochgate.runtime.sink_start import sink_start
 from epochgate.runtime.store import CheckpointStore, CompletedCheckpoint
-from epochgate.runtime.store.checkpoint import DEBTS, GIVEN_UP, debts_of, flat_of
+from epochgate.runtime.store.checkpoint import (
+    COMMITTED,
+    DEBTS,
+    GIVEN_UP,
+    MISSING,
+    committed_of,
+    debts_of,
+    flat_of,
+    missing_of,
+)
 
 
 class NothingInDoubt(UsageError):
@@ -36,6 +47,19 @@ class NothingInDoubt(UsageError):
 
     def __str__(self) -> str:
         return f"{self.args[0]} has no checkpoint with commits in doubt"
+
+
+class NothingAfter(UsageError):
+    """The newest checkpoint is none after the given one: the place of the checkpoints, its id, the
+    given one.
+    """
+
+    def __str__(self) -> str:
+        place, newest, after = self.args
+        return (
+            f"the newest checkpoint in {place} is {newest}, so that no target can lack one after "
+            f"{after}. Give --after the number that the refusal of the start names"
+        )
 
 
 class NotInDoubt(UsageError):
@@ -80,6 +104,23 @@ def give_up(
     properties = {**restored.properties, GIVEN_UP: gone}
     store.save(_successor(store, restored, following, ledger.carried, properties, now_s))
     return {number: held[number] for number in ledger.gone}
+
+
+def give_up_missing(store: CheckpointStore, after: int, now_s: float) -> int:
+    """Let the next start take a target that lacks checkpoints after `after`, up to the newest,
+    which is returned. What is in doubt stays so. `now_s`: since 1970.
+
+    Raises NothingAfter, and what the store raises.
+    """
+    restored = store.latest()
+    newest = None if restored is None else restored.checkpoint_id
+    if restored is None or newest is None or newest <= after:
+        raise NothingAfter(store.path, newest, after)
+    missing = [*missing_of(restored), [after, newest, now_s]]
+    properties = {**restored.properties, MISSING: missing}
+    following, ledger = _next_id(store, restored), _ledger_of(restored)
+    store.save(_successor(store, restored, following, ledger, properties, now_s))
+    return newest
 
 
 class _Ledger:
@@ -140,9 +181,7 @@ def commit_in_doubt(
     restored = _restored(store)
     held = in_doubt(restored)
     run_id = uuid.uuid4().hex
-    committer = create_committer(
-        SinkStart(restored.job_id, run_id, restored.checkpoint_id, epoch=store.epoch)
-    )
+    committer = create_committer(replace(sink_start(store, restored, run_id), may_withdraw=False))
     settling = _Settling(store, restored, wall_clock)
     try:
         master = JobMaster(
@@ -195,7 +234,12 @@ class _Settling(JobListener):
             return
         restored = self._restored
         debts = {n: flat_of(part) for n, part in in_doubt(restored).items()}
-        properties = {**restored.properties, DEBTS: {**debts_of(restored), **debts}}
+        newest = newest_by_label(in_doubt(restored).items())
+        properties = {
+            **restored.properties,
+            DEBTS: {**debts_of(restored), **debts},
+            COMMITTED: {**committed_of(restored), **newest},
+        }
         now_s = self._wall_clock()
         try:
             number = _next_id(self._store, restored)

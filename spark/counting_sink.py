@@ -1,13 +1,44 @@
 """A sink whose committer counts what it has made visible, as an ingestion tells it.
 
-Decides the figures that every target of an ingestion has. Leaves everything else to the sinks.
+Decides the figures that every target of an ingestion has, and how committables are read. Leaves
+everything else to the sinks.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from epochgate.runtime import Committer, Sink, SinkStart
+from epochgate.errors import EpochgateError
+from epochgate.runtime import Committables, Committer, Sink, SinkStart
+
+Read = TypeVar("Read")
+SHOWN_MAX = 200
+
+
+class CommittableUnreadable(EpochgateError):
+    """A value that a subtask handed over is no committable of the sink: subtask, value, reason."""
+
+    def __str__(self) -> str:
+        subtask, value, reason = self.args
+        return (
+            f"subtask {subtask} handed over {value}, which is no committable of this sink: "
+            f"{reason}. The writer has to return what `prepare_commit` of the sink's own writer "
+            "returns; nothing of its checkpoint has become visible."
+        )
+
+
+def read_committables(committables: Committables, read: Callable[[Any], Read]) -> list[Read]:
+    """The committables of all subtasks, each read by `read`. Raises CommittableUnreadable."""
+    found = []
+    for subtask, values in committables.items():
+        for value in values:
+            try:
+                found.append(read(value))
+            except (TypeError, ValueError, KeyError) as error:
+                raise CommittableUnreadable(subtask, repr(value)[:SHOWN_MAX], str(error)) from error
+    return found
 
 
 class CountingCommitter(Committer):

@@ -42,6 +42,7 @@ from epochgate.runtime.pipeline import (
 )
 from epochgate.runtime.savepoints import begin_from, read_savepoint
 from epochgate.runtime.shell.post_commits import AfterCommit
+from epochgate.runtime.sink_start import sink_start
 from epochgate.runtime.source import Source, SourceOperator, SourceProvider
 from epochgate.runtime.store import (
     CheckpointStore,
@@ -264,7 +265,9 @@ class Pipeline:
             if savepoint is not None:
                 begin_from(store, savepoint)
             prepared = self.prepared(
-                _start_on(store, options.pop("run_id", uuid.uuid4().hex)), parallelism, **options
+                sink_start(store, store.latest(), options.pop("run_id", uuid.uuid4().hex)),
+                parallelism,
+                **options,
             )
         except BaseException:
             store.close()
@@ -320,13 +323,6 @@ def open_checkpoints(
     folder = os.path.abspath(place)
     named = job_id or os.path.basename(folder) or "pipeline"
     return DirectoryCheckpointStore(folder, job_id=named, retained=retained)
-
-
-def _start_on(store: CheckpointStore, run_id: str) -> SinkStart:
-    restored = store.latest()
-    restored_id = None if restored is None else restored.checkpoint_id
-    has_lost = restored_id is not None and (store.last_id or 0) > restored_id
-    return SinkStart(store.job_id, run_id, restored_id, may_withdraw=has_lost, epoch=store.epoch)
 
 
 @dataclass(frozen=True)

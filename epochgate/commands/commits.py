@@ -36,6 +36,8 @@ examples:
   epochgate commits give-up table 12 13        the next start does not commit these:
                                                their rows are lost
   epochgate commits give-up table --all
+  epochgate commits give-up table --after 7    the table was set back to checkpoint 7: the
+                                               next start takes it so, its lost rows are given up
 
 list and show may be used while the job runs. commit and give-up lock the checkpoints as a
 driver does. In a directory they are refused while the job runs. An object store cannot
@@ -69,6 +71,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("ids", type=int, nargs="*", metavar="ID", help="of checkpoints")
     parser.add_argument("--all", action="store_true", help="give up all commits in doubt")
+    parser.add_argument(
+        "--after",
+        type=int,
+        metavar="ID",
+        help="give up the committed checkpoints after ID that the target lacks since it was set "
+        "back; a start that refuses such a target names ID",
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--target",
@@ -94,6 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
             lines = listed(newest, shown) if arguments.action == "list" else told(shown)
             say(lines)
         return 0
+    if arguments.after is not None and arguments.action == "give-up":
+        return _give_up_missing(arguments, newest)
     if not held:
         say([f"checkpoint {newest.checkpoint_id} of job {newest.job_id}: nothing is in doubt"])
         return 0
@@ -126,7 +137,7 @@ def _store(place: str, newest: CompletedCheckpoint) -> CheckpointStore:
 def _commit(arguments: argparse.Namespace, newest: CompletedCheckpoint) -> dict[int, Committables]:
     from epochgate.runtime.in_doubt import commit_in_doubt
 
-    if arguments.ids or arguments.all:
+    if arguments.ids or arguments.all or arguments.after is not None:
         raise UsageError("commit takes no IDs: checkpoints are committed in order, and all of them")
     create = _creator(arguments, newest)
     store = _store(arguments.place, newest)
@@ -149,6 +160,29 @@ def _give_up(arguments: argparse.Namespace, newest: CompletedCheckpoint) -> dict
         return give_up(store, arguments.ids or None, time.time())
     finally:
         store.close()
+
+
+def _give_up_missing(arguments: argparse.Namespace, newest: CompletedCheckpoint) -> int:
+    from epochgate.runtime.in_doubt import give_up_missing
+
+    after: int = arguments.after
+    if arguments.ids or arguments.all:
+        raise UsageError(
+            "--after ID gives up what was committed and is missing from the target; give up "
+            "commits in doubt, by their IDs or --all, in a command of its own"
+        )
+    store = _store(arguments.place, newest)
+    try:
+        upto = give_up_missing(store, after, time.time())
+    finally:
+        store.close()
+    if arguments.json:
+        given_up = {"after": after, "upto": upto}
+        print(json.dumps({"job_id": newest.job_id, "missing": given_up}))
+        return 0
+    print(f"given up: what the target lacks of the checkpoints after {after}, up to {upto}")
+    print("the source is not read again for them; the next start of the job goes on behind")
+    return 0
 
 
 def _creator(
@@ -216,7 +250,7 @@ def _partition(file: str) -> tuple[str, ...]:
 def listed(newest: CompletedCheckpoint, held: dict[int, Committables]) -> Iterator[str]:
     """The text of `list`, line by line."""
     from epochgate.runtime.in_doubt import given_up_in
-    from epochgate.runtime.store.checkpoint import debts_of
+    from epochgate.runtime.store.checkpoint import debts_of, missing_of
 
     now = time.time()
     taken = clock(newest.created_at, now)
@@ -232,6 +266,8 @@ def listed(newest: CompletedCheckpoint, held: dict[int, Committables]) -> Iterat
         yield "each start commits these again; what is committed is not changed by that"
     if debts := sorted(debts_of(newest)):
         yield f"work after the commit is owed for: {', '.join(map(str, debts))}"
+    for after, upto, at_s in missing_of(newest):
+        yield f"given up {clock(at_s, now)}: what the target lacks after {after}, up to {upto}"
     for number, flat, at_s in given_up_in(newest):
         yield f"given up {clock(at_s, now)}: {number}, {_sum({number: dict(flat)})}"
 

@@ -11,7 +11,8 @@ writers agree. Source: Apache Flink's Sink V2 (section 6 of docs/protocol.md).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochgate.errors import UsageError
@@ -29,7 +30,9 @@ class SinkStart:
     restored_checkpoint: the id of the restored checkpoint; None if the job starts from the
     beginning. may_withdraw: newer checkpoints have been lost; the job writes their rows again, so
     the sink may withdraw them. epoch: the fencing epoch, higher than that of each earlier start of
-    the job.
+    the job. committed: label of the sink, "" without one -> the newest checkpoint with committables
+    of this sink that the restored one knows as committed. given_up: ranges (after, upto] of
+    checkpoint ids that the target may lack, because a person gave them up.
     """
 
     job_id: str
@@ -37,6 +40,45 @@ class SinkStart:
     restored_checkpoint: int | None = None
     may_withdraw: bool = False
     epoch: int = 0
+    committed: Mapping[str, int] = field(default_factory=dict)
+    given_up: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def newest_committed(self) -> int | None:
+        """The newest checkpoint that the sink's target has to hold; None: not known of any.
+
+        A job with several sinks knows it of each label: `of_sink` makes the start of one.
+        """
+        return self.committed.get("") if set(self.committed) <= {""} else None
+
+    def of_sink(self, label: str, *, is_first: bool = False) -> SinkStart:
+        """Return the start of the sink with this label in a job with several sinks.
+
+        is_first: committables without a label belong to it, as in `CommitterOfSinks`.
+        """
+        labels = (label, "") if is_first else (label,)
+        known = [self.committed[one] for one in labels if one in self.committed]
+        return replace(self, committed={"": max(known)} if known else {})
+
+    def require_held(self, place: str, last: int | None, missing: Iterable[int] = ()) -> None:
+        """Raise BehindCheckpoint if the target lacks checkpoints that the job knows as committed.
+
+        The one rule for all sinks: call it in `Sink.create_committer`, with nothing changed.
+        place: the target, for the message. last: the newest checkpoint that the target holds.
+        missing: checkpoints up to `last` that the target held once and lacks.
+        """
+        held, newest = -1 if last is None else last, self.newest_committed
+        lost = [
+            number
+            for number in sorted(missing)
+            if not any(after < number <= upto for after, upto in self.given_up)
+        ]
+        if newest is not None and held < newest:
+            first = max(held, 0)
+            if not any(after <= first and newest <= upto for after, upto in self.given_up):
+                lost += [first + 1, newest]
+        if lost:
+            raise BehindCheckpoint(place, min(lost) - 1, max(lost), self.restored_checkpoint)
 
 
 class AheadOfCheckpoint(UsageError):
@@ -52,6 +94,27 @@ class AheadOfCheckpoint(UsageError):
             f"{place} already holds checkpoint {last} of this job, which starts from {known}: "
             "to continue would write the newer rows a second time. Start from the checkpoint "
             f"directory that holds checkpoint {last}, or write to a new target."
+        )
+
+
+class BehindCheckpoint(UsageError):
+    """The target lacks committed checkpoints: target, the last before them, their last, the
+    restored.
+
+    `SinkStart.require_held` raises it. The target was set back, by a restored backup for instance.
+    """
+
+    def __str__(self) -> str:
+        place, after, upto, restored = self.args
+        return (
+            f"{place} lacks rows of this job: checkpoints after {after}, up to {upto}, were "
+            f"committed to it, and it does not hold them all. To continue from checkpoint "
+            f"{restored} would lose these rows. Was the target restored from a backup, rolled "
+            "back, or a part of it removed? Put back what is missing, and start again. Or start "
+            f"from a savepoint of checkpoint {after} or an earlier one with a new checkpoint "
+            "directory (--from-savepoint, from_savepoint in Python), which reads these rows again. "
+            f"Or give them up for good: `epochgate commits give-up DIR --after {after}`, where DIR "
+            "is the target of `epochgate ingest` or the directory of the job's checkpoints."
         )
 
 
@@ -134,7 +197,8 @@ class Sink(ABC):
         """Claim the target and create its committer; called on the driver, before the job starts.
 
         Raise an error if the target cannot be claimed. Raise AheadOfCheckpoint if the target holds
-        newer checkpoints, unless it may and can withdraw them. The committer holds the target until
+        newer checkpoints, unless it may and can withdraw them; `start.require_held` raises
+        BehindCheckpoint if the target lacks committed ones. The committer holds the target until
         it is closed. It is also closed if the job does not start; closing it twice must be safe.
         """
 

@@ -43,6 +43,21 @@ def label_of(committable: Any, first: str) -> tuple[str, Any]:
     return first, committable
 
 
+def newest_by_label(held: Iterable[tuple[int, Committables]]) -> dict[str, int]:
+    """Label, "" without one -> the newest of these checkpoints with committables of that sink.
+
+    >>> newest_by_label([(4, {0: labelled("good", ["a"])}), (5, {0: ["b"]}), (6, {0: []})])
+    {'good': 4, '': 5}
+    """
+    found: dict[str, int] = {}
+    for checkpoint, committables in held:
+        for values in committables.values():
+            for value in values:
+                label = label_of(value, "")[0]
+                found[label] = max(found.get(label, checkpoint), checkpoint)
+    return found
+
+
 class CommitterOfSinks(Committer):
     """Commits to several sinks. `committers`: the label of each `SinkOperator` -> its committer.
 

@@ -30,7 +30,7 @@ from epochgate.runtime.store import (
     CompletedCheckpoint,
     StoredInfo,
 )
-from epochgate.runtime.store.checkpoint import DEBTS, GIVEN_UP, flat_of
+from epochgate.runtime.store.checkpoint import COMMITTED, DEBTS, GIVEN_UP, MISSING, flat_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -86,7 +86,7 @@ class Checkpoints:
         self._master = master
         self.latest = restored
         kept = {} if restored is None else restored.properties
-        self._kept = {name: kept[name] for name in (GIVEN_UP,) if name in kept}
+        self._kept = {name: kept[name] for name in (GIVEN_UP, MISSING) if name in kept}
         self._begun_from = "" if restored is None else restored.begun_from
         self._parts: Parts | None = None
         self._saving: CompletedCheckpoint | None = None
@@ -224,6 +224,8 @@ class Checkpoints:
 
     def save(self, checkpoint: int) -> None:
         parts, configuration = self._part(checkpoint), self._master.configuration
+        if committed := self._master.commits.committed:
+            parts.properties[COMMITTED] = dict(committed)
         whole = CompletedCheckpoint(
             checkpoint_id=checkpoint,
             job_id=configuration.job_id,

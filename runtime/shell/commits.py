@@ -19,9 +19,10 @@ from epochgate.runtime.api.committer import (
 from epochgate.runtime.api.job_events import CommitFailed, Committed, JobEvent
 from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.reports import shortened
+from epochgate.runtime.api.sinks_of_one_job import newest_by_label
 from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import CompletedCheckpoint
-from epochgate.runtime.store.checkpoint import debts_of
+from epochgate.runtime.store.checkpoint import committed_of, debts_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -60,11 +61,12 @@ Batch = list[tuple[int, Committables]]
 
 class Done(NamedTuple):
     """What a commit came to: the committer's figures, and the checkpoints that an earlier commit
-    had made visible.
+    had made visible; newest: by label of the sink.
     """
 
     figures: dict[str, int | float]
     before: list[int]
+    newest: dict[str, int]
 
 
 class CommitAttempt(NamedTuple):
@@ -96,6 +98,8 @@ class Commits:
         self._committer = committer
         self._held: dict[int, Committables] = {}
         self._covered: Batch = []
+        self.committed: dict[str, int] = {} if restored is None else committed_of(restored)
+        """The newest checkpoint of each sink that is known as committed, by label."""
         if restored is not None:
             for checkpoint, flat in sorted(restored.uncommitted.items()):
                 self._held[checkpoint] = dict(flat)
@@ -174,18 +178,19 @@ class Commits:
 
     def _commit_all(self, batch: Batch) -> Done:
         if self._committer is None:
-            return Done({}, [])
+            return Done({}, [], {})
         before = [
             checkpoint
             for checkpoint, committables in batch
             if self._committer.commit(checkpoint, committables) is False
         ]
+        newest = newest_by_label(batch)
         try:
-            return Done(dict(self._committer.metrics()), before)
+            return Done(dict(self._committer.metrics()), before, newest)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything; it is committed
             let_pass(error)
             _log.exception("the committer's metrics could not be read")
-            return Done({}, before)
+            return Done({}, before, newest)
 
     def _done(
         self,
@@ -195,7 +200,8 @@ class Commits:
     ) -> None:
         machine, numbers = self._master.job.committer, attempt.numbers
         if error is None:
-            figures, before = done or Done({}, [])
+            figures, before, newest = done or Done({}, [], {})
+            self.committed |= newest
             if self._master.observers.are_there:
                 self._tell(
                     attempt,

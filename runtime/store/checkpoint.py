@@ -36,6 +36,18 @@ files are copied there, and may not name these.
 """
 
 
+COMMITTED = "epochgate.committed"
+"""The property that keeps what is known as committed: label of the sink, "" without one -> the
+newest checkpoint with committables of this sink.
+"""
+
+
+MISSING = "epochgate.missing"
+"""The property that keeps which committed checkpoints a target may lack, by command: [after, upto,
+seconds since 1970] each.
+"""
+
+
 @dataclass(frozen=True)
 class CompletedCheckpoint:
     """One checkpoint after all coordinators and subtasks have acknowledged it.
@@ -91,6 +103,17 @@ def debts_of(checkpoint: CompletedCheckpoint) -> dict[int, list[Any]]:
     """The committables of each earlier checkpoint whose work after its commit is owed."""
     debts: dict[int, list[Any]] = checkpoint.properties.get(DEBTS, {})
     return debts
+
+
+def committed_of(checkpoint: CompletedCheckpoint) -> dict[str, int]:
+    """The newest checkpoint of each sink that is known as committed; none of it before one is."""
+    return dict(checkpoint.properties.get(COMMITTED, {}))
+
+
+def missing_of(checkpoint: CompletedCheckpoint) -> list[list[Any]]:
+    """The committed checkpoints that a target may lack: after, upto, seconds since 1970."""
+    found: list[list[Any]] = checkpoint.properties.get(MISSING, [])
+    return found
 
 
 def problem_of(checkpoint: CompletedCheckpoint) -> str | None:

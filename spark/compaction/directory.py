@@ -15,7 +15,6 @@ Leaves to the machine which step is next. Runs where the command runs, on one th
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from epochgate.spark.compaction.errors import (
 )
 from epochgate.spark.compaction.merging import Merger
 from epochgate.spark.compaction.plan import Plan, Wanted, plan
-from epochgate.spark.compaction.tree_builder import TreeBuilder, beside_checkpoints, walk
+from epochgate.spark.compaction.tree_builder import TreeBuilder, beside_checkpoints
 from epochgate.spark.files.checkpoint_directory import checkpoint_name, checkpoint_of
 from epochgate.spark.parquet_sink.committable import written_schema
 from epochgate.spark.parquet_sink.manifests import read_manifest
@@ -42,16 +41,17 @@ from epochgate.spark.parquet_sink.ownership import (
     working_directory_of,
 )
 from epochgate.spark.parquet_sink.partitions import columns_of
-from epochgate.spark.parquet_sink.target import COMMON_SCHEMA_NAME
+from epochgate.spark.parquet_sink.replacing import COMMON_SCHEMA_NAME
 from epochgate.spark.parquet_sink.tree import (
     Tree,
     VisibleFile,
     nothing_changing,
     read_tree,
-    record_path,
     tree_name,
     tree_number,
     tree_of,
+    walk,
+    write_tree,
 )
 
 
@@ -113,12 +113,11 @@ class DirectoryCompaction:
         return self.planned
 
     def stage(self) -> None:
-        """Write the new tree beside the target, and what is in it.
+        """Write the merged files of the new tree beside the target.
 
         Raises ExchangeRefused, LinksRefused, RowsMissing, CommittableDamaged or OSError.
         """
         self._try_exchange()
-        number = self._seen.tree.number + 1
         merger = Merger(
             self._files,
             self._schema(),
@@ -132,10 +131,6 @@ class DirectoryCompaction:
         found = sum(file.rows for file in self.built)
         if found != expected:
             raise RowsMissing(self._staged(), expected, found)
-        record = Tree(number, self.planned.covered, tuple(self.built)).to_json()
-        path = record_path(self._working, number)
-        self._files.make_directory(os.path.dirname(path))
-        self._files.write_bytes_durably(path, json.dumps(record).encode())
 
     def exchange(self) -> bool:
         """Let the new tree take the target's place; false if the target is not as it was planned.
@@ -146,6 +141,10 @@ class DirectoryCompaction:
             now = self._look()
             if not self._is_as_planned(now):
                 return False
+            number = self._seen.tree.number + 1
+            # Not earlier: a write that replaces all rows makes a tree of the same number.
+            tree = Tree(number, self.planned.covered, tuple(self.built))
+            write_tree(self._files, self._working, tree)
             builder = self._builder()
             for checkpoint in now.checkpoints[len(self.planned.covered) :]:
                 builder.add(checkpoint)
@@ -170,10 +169,11 @@ class DirectoryCompaction:
             # files go now, could be the target again after a power cut.
             self._make_exchange_durable()
             self._files.remove_tree(self._compacting)
-        number = tree_number(self._files, self.target)
         records = os.path.join(self._working, "trees")
-        if self._files.exists(records):
-            for name in self._files.list_directory(records):
+        with nothing_changing(self._files, self._working):
+            number = tree_number(self._files, self.target)
+            names = self._files.list_directory(records) if self._files.exists(records) else []
+            for name in names:
                 if tree_of(name.removesuffix(".json")) != number:
                     self._files.remove(os.path.join(records, name))
 

@@ -23,7 +23,7 @@ from epochgate.spark.files.checkpoint_directory import (
     moved_name,
 )
 from epochgate.spark.parquet_sink.ownership import MARKED_DIRECTORY
-from epochgate.spark.parquet_sink.tree import VisibleFile, tree_name
+from epochgate.spark.parquet_sink.tree import VisibleFile, tree_name, walk
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -113,16 +113,6 @@ class TreeBuilder:
                 self._directory(os.path.dirname(path))
             self._made.add(absolute)
         return absolute
-
-
-def walk(files: FileSystem, directory: str, below: str = "") -> Iterator[str]:
-    """The paths of the files below `directory`, relative to it."""
-    for name in files.list_directory(os.path.join(directory, below)):
-        path = os.path.join(below, name)
-        if files.is_directory(os.path.join(directory, path)):
-            yield from walk(files, directory, path)
-        else:
-            yield path
 
 
 def beside_checkpoints(files: FileSystem, target: str) -> Iterator[str]:

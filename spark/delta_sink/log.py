@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -94,15 +95,55 @@ class DeltaLog:
         return [version for version in versions if self._is_of_anyone(version)]
 
     def _is_of_anyone(self, version: int) -> bool:
-        path = os.path.join(self.path, "_delta_log", f"{version:020d}.json")
-        try:
-            with open(path, encoding="utf-8") as lines:
-                actions = [json.loads(line) for line in lines if line.strip()]
-        except FileNotFoundError:
+        if not (actions := self._entry(version)):
             return True
         changes = (action.get("add") or action.get("remove") for action in actions)
         changes_rows = any(found and found.get("dataChange", True) for found in changes)
         return changes_rows and not any("txn" in action for action in actions)
+
+    def taken_back(self, application: str, *others: str) -> list[int]:
+        """The numbers of an application whose entries a RESTORE has taken back, since the newest
+        entry with a number of the application or of `others`.
+
+        Looks at no older entry where there was no RESTORE, nor at entries that have expired. Raises
+        LogOvertaken or LogFailed.
+        """
+        lost: list[int] = []
+        version = self.version()
+        while version >= 0 and (entry := self._entry(version)):
+            if not _numbers(entry).keys().isdisjoint((application, *others)):
+                break
+            back = [target for one in entry if (target := self._restored(one)) is not None]
+            before = back[0] if back else version - 1
+            for between in range(version - 1, before, -1):
+                lost += [n for a, n in _numbers(self._entry(between)).items() if a == application]
+            version = before
+        return lost
+
+    def _restored(self, action: Mapping[str, Any]) -> int | None:
+        """The version to which an entry with this action sets the table back; none for another."""
+        said = action.get("commitInfo") or {}
+        if said.get("operation") != "RESTORE":
+            return None
+        given = said.get("operationParameters") or {}
+        if given.get("version") is not None:
+            return int(given["version"])
+        try:
+            with self._translating():
+                then = self._delta.DeltaTable(self.path)
+                then.load_as_version(_moment(str(given.get("datetime") or given.get("timestamp"))))
+                return int(then.version())
+        except (LogFailed, ValueError):
+            return -1  # of an unknown version all that followed may be gone; a person looks
+
+    def _entry(self, version: int) -> list[dict[str, Any]]:
+        """The actions of an entry; none if it has expired."""
+        try:
+            path = os.path.join(self.path, "_delta_log", f"{version:020d}.json")
+            with open(path, encoding="utf-8") as lines:
+                return [json.loads(line) for line in lines if line.strip()]
+        except FileNotFoundError:
+            return []
 
     def rows(self) -> int:
         """The rows of the snapshot, of the files that say how many they have."""
@@ -227,6 +268,19 @@ class DeltaLog:
             _fsync(os.path.join(log, "_last_checkpoint"))
         _fsync(log)
         _fsync(self.path)
+
+
+def _moment(text: str) -> datetime:
+    """When it was, as the library (ms since 1970) or Spark (local time) says."""
+    if text.isdecimal():
+        return datetime.fromtimestamp(int(text) / 1000, UTC)
+    return datetime.fromisoformat(text).astimezone()
+
+
+def _numbers(entry: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The numbers of applications in an entry."""
+    found = [one["txn"] for one in entry if "txn" in one]
+    return {one["appId"]: int(one["version"]) for one in found}
 
 
 def _fsync(path: str) -> None:

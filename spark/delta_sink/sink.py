@@ -50,7 +50,7 @@ class DeltaSink(CountingSink):
     def create_committer(self, start: SinkStart) -> DeltaCommitter:
         """Claim the table; raises what `DeltaTarget.claim` raises, or ExtraMissing."""
         target = DeltaTarget(self.path, start.job_id, start.run_id, log=self.log, files=self.files)
-        target.claim(start.restored_checkpoint)
+        target.claim(start.restored_checkpoint, start=start)
         try:
             return DeltaCommitter(target)
         except BaseException:

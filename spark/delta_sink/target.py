@@ -14,7 +14,6 @@ Before there is a table, a file in the working directory stands for the second n
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from epochgate.errors import UsageError
-from epochgate.runtime import RetryLater
+from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileLock, FileSystem, LocalFileSystem
 from epochgate.spark.delta_sink.errors import (
     LogFailed,
@@ -34,6 +33,7 @@ from epochgate.spark.delta_sink.errors import (
 )
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.files.layout import describe
+from epochgate.spark.parquet_sink.checked_json import checked, read_checked
 from epochgate.spark.parquet_sink.committable import (
     Committable,
     schema_id,
@@ -41,14 +41,20 @@ from epochgate.spark.parquet_sink.committable import (
 )
 from epochgate.spark.parquet_sink.errors import (
     OutputSchemaChanged,
+    TargetDamaged,
     TargetLocked,
     TargetNotEmpty,
+    translating,
 )
 from epochgate.spark.tables.staged import RUNS_REMEMBERED, WORKING, StagedFiles
 
 CLAIMS_MAX = 5
 """How often a start looks at the log again that others write to."""
 _WRITABLE = {"appendOnly", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+_GO = (
+    "Put the file back from a backup, or remove it and start again: the log of the table says what "
+    "is committed, and files that earlier runs have staged then stay until you remove them."
+)
 _FORGETS = "delta.setTransactionRetentionDuration"
 NEW_TABLE = {"delta.logRetentionDuration": "interval 1 days"}
 """Properties of a table that a job creates. The library lists all entries of the log for each
@@ -85,16 +91,25 @@ class DeltaTarget:
         self._lock: FileLock | None = None
         self._driver: int | None = None
         self._is_shared = False
+        self._seen = -1
+        """The newest version of which it is known that no other writer has made it, or what it is.
+        """
         self._known: dict[str, Any] = {}
         self._agreed: pa.Schema | None = None
 
-    def claim(self, restored_checkpoint: int | None) -> None:
-        """Take the table for this run, which starts from `restored_checkpoint` (none: afresh).
+    def claim(self, restored_checkpoint: int | None, *, start: SinkStart | None = None) -> None:
+        """Take the table for this run, which starts from `restored_checkpoint` (none: afresh);
+        `start`: says what the table has to hold.
 
         A table that is there is written to; one that is not is made by the first commit of rows.
-        Raises TargetLocked, TargetNotEmpty, TableUnusable, TableAhead, TableBehind or LocksRefused,
-        and TableTakenOver where others claim it all the time; the table is not changed then.
+        Raises TargetLocked, TargetNotEmpty, TableUnusable, TableAhead, TableBehind, LocksRefused or
+        BehindCheckpoint, TargetDamaged or TargetNotWritable, and TableTakenOver where others claim
+        it all the time; the table is not changed then.
         """
+        with translating(self.path, self.working_directory, claims=True):
+            self._claim(restored_checkpoint, start)
+
+    def _claim(self, restored_checkpoint: int | None, start: SinkStart | None) -> None:
         is_there = self._log.read()
         is_first = not self._files.exists(self._known_path)
         if is_first and not is_there and self._files.exists(self.path):
@@ -111,6 +126,8 @@ class DeltaTarget:
         try:
             self._known = self._read_known()
             self._require_continued(restored_checkpoint, is_there=is_there)
+            if start is not None:
+                self._require_held(start, is_there=is_there)
             runs = [*self._known.get("runs", ()), self._run_id]
             self._write_known(runs=runs[-RUNS_REMEMBERED:])
             if is_there:
@@ -181,8 +198,9 @@ class DeltaTarget:
         With `replaces`, the rows that are there go in the same step.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
-        CommittableMissing, CommittableDamaged, or RetryLater: who has come before, and whether a
-        commit without an answer took effect, is what the next look tells.
+        BehindCheckpoint, CommittableMissing, CommittableDamaged, TargetDamaged, or RetryLater: who
+        has come before, and whether a commit without an answer took effect, is what the next look
+        tells.
         """
         try:
             return self._commit(checkpoint, sorted(committables), replaces=replaces)
@@ -194,6 +212,7 @@ class DeltaTarget:
         if is_there:
             if not self._is_shared:
                 self._require_driver()
+                self._require_not_set_back(checkpoint)
             if (self._log.transaction(self._job_id) or 0) >= checkpoint:
                 return False
         elif not self._is_shared:
@@ -207,6 +226,7 @@ class DeltaTarget:
                 numbers[self._driver_id] = self._driver
             write = self._log.replace if replaces else self._log.append
             write(files, numbers, metadata)
+            self._seen += 1
         elif files:
             if not self._is_shared:
                 numbers |= {self._driver_id: 1, self._maker_id: 1}
@@ -260,8 +280,24 @@ class DeltaTarget:
             return
         table = self._known.get("table")
         is_ours = table is None or (is_there and self._log.metadata().id == table)
-        if not self._known or not is_ours:
+        has_entered = is_there and self._log.transaction(self._driver_id) is not None
+        if not (self._known or has_entered) or not is_ours:
             raise TableBehind(self.path, restored_checkpoint)
+
+    def _require_held(self, start: SinkStart, *, is_there: bool) -> None:
+        """BehindCheckpoint where the table lacks what was committed, as far as is not given up."""
+        last = self._log.transaction(self._job_id) if is_there else None
+        lost = self._log.taken_back(self._job_id, self._driver_id) if is_there else []
+        start.require_held(f"the Delta table {self.path!r}", last, lost)
+
+    def _require_not_set_back(self, checkpoint: int) -> None:
+        """BehindCheckpoint if another writer has set the table back since the last commit."""
+        version = self._log.version()
+        if version > self._seen:
+            lost = self._log.taken_back(self._job_id, self._driver_id)
+            start = SinkStart(self._job_id, self._run_id, checkpoint)
+            start.require_held(f"the Delta table {self.path!r}", None, lost)
+        self._seen = version
 
     def _require_usable(self) -> None:
         metadata = self._log.metadata()
@@ -282,16 +318,18 @@ class DeltaTarget:
             raise TableUnusable(self.path, found, f"{way_on}.")
 
     def _read_known(self) -> dict[str, Any]:
-        try:
-            values: dict[str, Any] = json.loads(self._files.read_bytes(self._known_path))
-        except FileNotFoundError:
+        if not self._files.exists(self._known_path):
             return {}
+        what = "what this job knows of the table"
+        values = read_checked(self._files, self._known_path, what, _GO)
+        runs = values.get("runs")
+        if not isinstance(runs, list) or not all(isinstance(run, str) for run in runs):
+            raise TargetDamaged(self._known_path, what, f"runs that are {runs!r}", _GO)
         return values
 
     def _write_known(self, **changes: Any) -> None:
         self._known = {"job": self._job_id, **self._known, **changes}
-        text = json.dumps(self._known, indent=1) + "\n"
-        self._files.write_bytes_durably(self._known_path, text.encode())
+        self._files.write_bytes_durably(self._known_path, checked(self._known))
 
     @property
     def _known_path(self) -> str:

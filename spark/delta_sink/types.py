@@ -10,5 +10,8 @@ import pyarrow as pa
 from epochgate.spark.tables.types import TableTypes
 
 DELTA = TableTypes(
-    "Delta Lake", same=(pa.types.is_signed_integer,), other=((pa.types.is_uint8, pa.int16()),)
+    "Delta Lake",
+    same=(pa.types.is_signed_integer,),
+    other=((pa.types.is_uint8, pa.int16()),),
+    tells_capitals=False,
 )

@@ -65,7 +65,7 @@ class IcebergSink(CountingSink):
             files=self.files,
         )
         try:
-            target.claim(start.restored_checkpoint)
+            target.claim(start.restored_checkpoint, start=start)
             return IcebergCommitter(target)
         except BaseException:
             target.release()

@@ -162,6 +162,19 @@ class IcebergTable:
             ancestor = self._parents.get(ancestor)
         return ancestor != snapshot
 
+    def newest_said(self, key: str, beside: Mapping[str, str]) -> int:
+        """The number that the newest snapshot of main has under `key`, of those that have all of
+        `beside` in their summaries; 0 if none of them is kept.
+        """
+        of_each = {one.snapshot_id: one for one in self._table.snapshots()}
+        current = self._table.current_snapshot()
+        while current is not None:
+            said = {} if current.summary is None else current.summary.additional_properties
+            if key in said and beside.items() <= said.items():
+                return int(said[key])
+            current = of_each.get(current.parent_snapshot_id)
+        return 0
+
     def commit(
         self,
         paths: Sequence[str],

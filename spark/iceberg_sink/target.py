@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from epochgate.runtime import RetryLater
+from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.spark.files.evolution import can_hold, have_common_types
 from epochgate.spark.files.layout import describe
@@ -81,15 +81,16 @@ class IcebergTarget:
         self._staged: StagedFiles
         self.directory = ""
 
-    def claim(self, restored_checkpoint: int | None) -> None:
-        """Take the table for this run, which starts from `restored_checkpoint` (none: afresh).
+    def claim(self, restored_checkpoint: int | None, *, start: SinkStart | None = None) -> None:
+        """Take the table for this run, which starts from `restored_checkpoint` (none: afresh);
+        `start`: says what the table has to hold.
 
         A table that is not there is made, without columns. Raises TableUnusable, TableAhead,
-        TableBehind, TableRolledBack, OutcomeUnknown, and TableTakenOver where others claim it all
-        the time; nothing of the job is changed then.
+        TableBehind, TableRolledBack, BehindCheckpoint, OutcomeUnknown, and
+        TableTakenOver where others claim it all the time; nothing of the job is changed then.
         """
         self._open(restored_checkpoint)
-        self._enter(restored_checkpoint)
+        self._enter(restored_checkpoint, start)
 
     def share(self, restored_checkpoint: int | None) -> None:
         """Instead of `claim`: take part in the table, and keep no other driver of this job from it;
@@ -222,14 +223,17 @@ class IcebergTarget:
                 error,
             )
 
-    def _enter(self, restored_checkpoint: int | None) -> None:
+    def _enter(self, restored_checkpoint: int | None, start: SinkStart | None) -> None:
         for _ in range(CLAIMS_MAX):
             ledger = self._ledger()
             if restored_checkpoint is not None and not ledger.driver:
                 raise TableBehind(self._table.shown, restored_checkpoint)
             if (ledger.checkpoint or 0) > (restored_checkpoint or 0):
                 raise TableAhead(self._table.shown, ledger.checkpoint, restored_checkpoint)
-            self._require_whole(ledger)
+            if start is None:
+                self._require_whole(ledger)
+            else:
+                self._require_held(ledger, start)
             runs = (*ledger.runs, self._run_id)[-RUNS_REMEMBERED:]
             driver = ledger.driver + 1
             entry = {
@@ -262,6 +266,14 @@ class IcebergTarget:
     def _require_whole(self, ledger: Ledger) -> None:
         if ledger.snapshot is not None and self._table.has_lost(ledger.snapshot):
             raise TableRolledBack(self._table.shown, ledger.checkpoint or 0)
+
+    def _require_held(self, ledger: Ledger, start: SinkStart) -> None:
+        """BehindCheckpoint where the table lacks what was committed, as far as is not given up."""
+        lost: list[int] = []
+        if ledger.snapshot is not None and self._table.has_lost(ledger.snapshot):
+            held = self._table.newest_said("epochgate.checkpoint", {"epochgate.job": self._job_id})
+            lost = list(range(held + 1, (ledger.checkpoint or held) + 1))
+        start.require_held(f"the Iceberg table {self._table.shown}", ledger.checkpoint, lost)
 
     def _schemas(self, files: Sequence[Committable]) -> Iterator[tuple[Committable, pa.Schema]]:
         """Of the files: each schema once, with a file of it."""

@@ -29,6 +29,7 @@ from epochgate.runtime.objects.client import ObjectStore, is_url, open_url, requ
 from epochgate.runtime.objects.errors import ObjectStoreError, ObjectStoreUnusable
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.savepoints import begin_from
+from epochgate.runtime.sink_start import sink_start
 from epochgate.runtime.source import SourceProvider
 from epochgate.runtime.store import (
     CheckpointDamaged,
@@ -201,15 +202,9 @@ def _sink_start(
     store: CheckpointStore | None,
     restored: CompletedCheckpoint | None,
 ) -> SinkStart:
-    if store is None or restored is None:
-        return SinkStart(options.job_id, run_id, epoch=0 if store is None else store.epoch)
-    return SinkStart(
-        options.job_id,
-        run_id,
-        restored.checkpoint_id,
-        may_withdraw=(store.last_id or 0) > restored.checkpoint_id,
-        epoch=store.epoch,
-    )
+    if store is None:
+        return SinkStart(options.job_id, run_id)
+    return sink_start(store, restored, run_id)
 
 
 def enumeration_factory(

@@ -61,10 +61,11 @@ def claim_both(
     rows: CountingSink, rejects: ParquetSink | None, start: SinkStart
 ) -> IngestCommitter:
     """Claim the target, and the table if there is one; nothing stays claimed if one is refused."""
-    committer = rows.create_committer(start)
+    committer = rows.create_committer(start.of_sink(ROWS, is_first=True))
     try:
         return IngestCommitter(
-            committer, None if rejects is None else rejects.create_committer(start)
+            committer,
+            None if rejects is None else rejects.create_committer(start.of_sink(REJECTS)),
         )
     except BaseException:
         committer.close()

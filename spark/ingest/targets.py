@@ -51,13 +51,15 @@ class Target:
     def database(self) -> str:
         """The name of a database or catalog and its table, without user and password.
 
-        Raises ExtraMissing.
+        Raises ExtraMissing or DsnUnreadable.
         """
         if self.scheme == ICEBERG:
             return f"{ICEBERG}:{self.place}"
-        conninfo = library("psycopg.conninfo", what="writing to PostgreSQL", extra=POSTGRES)
+        library("psycopg", what="writing to PostgreSQL", extra=POSTGRES)
+        from epochgate.spark.postgres_sink.database import conninfo
+
         dsn, _, table = self.place.rpartition("#")
-        values = conninfo.conninfo_to_dict(dsn)
+        values = conninfo(dsn)
         host = ":".join(str(values[key]) for key in ("host", "port") if key in values)
         return f"{POSTGRES}:{host}/{values.get('dbname', '')}#{table}"
 
@@ -77,9 +79,11 @@ def parse_target(text: str) -> Target:
         return Target(PARQUET, text)
     scheme, place = written.groups()
     if scheme not in _FORMS:
+        # A connection string may hold a password.
+        shown = f"{scheme}:..." if re.search("[=@]", place) else text
         raise TargetUnreadable(
-            f"target {text!r}: there is no sink {scheme!r}; known are "
-            f"{', '.join(_FORMS.values())}. A directory of that name is written as './{text}'"
+            f"target {shown!r}: there is no sink {scheme!r}; known are "
+            f"{', '.join(_FORMS.values())}. A directory of that name is written as './{shown}'"
         )
     parts = {POSTGRES: place.rpartition("#")[::2], ICEBERG: place.split(".", 2)}.get(
         scheme, [place]
@@ -96,7 +100,7 @@ def sink_of(
     target = options.parsed_target
     if options.partition_by and target.scheme != PARQUET:
         raise UsageError(
-            f"partition_by is for Parquet files, and the target is {options.target!r}. Leave "
+            f"partition_by is for Parquet files, and the target is {target.scheme}:.... Leave "
             "--partition-by (partition_by in Python) out"
         )
     if target.scheme == ICEBERG:

@@ -21,11 +21,13 @@ import pyarrow.parquet as pq
 
 from epochgate.runtime import Committables
 from epochgate.runtime.filesystem import AnyPath, FileSystem, WrittenOnce
+from epochgate.spark.counting_sink import read_committables
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
 from epochgate.spark.parquet_sink.errors import (
     CommittableDamaged,
     CommittableMissing,
     ReservedColumn,
+    TargetDamaged,
 )
 
 STAGED_SUFFIX = ".staged"
@@ -153,6 +155,15 @@ def written_schema(path: AnyPath | pa.NativeFile) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
 
 
+def shown_schema(path: str) -> pa.Schema:
+    """The same, of a file that readers see. Raises TargetDamaged."""
+    try:
+        return written_schema(path)
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        what = "a Parquet file that this sink has written"
+        raise TargetDamaged(path, what, repr(error), "") from error
+
+
 def footer_of(files: WrittenOnce, path: AnyPath, size_bytes: int) -> bytes | None:
     """A Parquet file's footer with its length and magic; none if there is no footer."""
     end = files.read_range(path, max(0, size_bytes - _FOOTER_END_BYTES), _FOOTER_END_BYTES)
@@ -188,8 +199,8 @@ def require_intact(files: FileSystem, path: str, expected: Committable, checkpoi
 
 
 def parsed(committables: Committables) -> list[Committable]:
-    """The committables of all subtasks, as they were handed over."""
-    return [Committable.from_list(value) for items in committables.values() for value in items]
+    """The committables of all subtasks, as they were handed over. Raises CommittableUnreadable."""
+    return read_committables(committables, Committable.from_list)
 
 
 def total_rows(committables: Iterable[Committable]) -> int:

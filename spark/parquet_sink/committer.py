@@ -27,6 +27,10 @@ class ParquetCommitter(CountingCommitter):
         kept = [c for committables in restored.values() for c in parsed(committables)]
         self.target.remove_orphans(kept)
 
+    def check(self, committables: Committables) -> None:
+        """Refuse what is no committable before its checkpoint is stored."""
+        parsed(committables)
+
     def commit(self, checkpoint_id: int, committables: Committables) -> bool:
         """Show the checkpoint's files, all at once; False if that was done. Raises RetryLater, and
         what the target's `commit` raises.

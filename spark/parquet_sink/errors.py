@@ -5,7 +5,10 @@ Every type keeps its facts as constructor arguments, so it survives being pickle
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
+from collections.abc import Iterator
 
 from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime import AheadOfCheckpoint, CommitImpossible
@@ -169,6 +172,20 @@ class CommittableDamaged(CommitImpossible):
         )
 
 
+class TargetDamaged(CommittableDamaged):
+    """A file of the target, or beside it, is not what the sink has written there: path, expected,
+    found, the way on if there is another than a backup.
+    """
+
+    def __str__(self) -> str:
+        path, expected, found, way_on = self.args
+        way_on = way_on or "Put the file back from a backup, then start again."
+        return (
+            f"the file {path!r} of the target is missing or damaged: expected {expected}, found "
+            f"{found}. Nothing was changed. {way_on}"
+        )
+
+
 class CommitConflict(CommitImpossible):
     """A checkpoint is asked for again with other files: checkpoint, its run, difference."""
 
@@ -229,3 +246,28 @@ class DiskFull(EpochgateError):
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """The error numbers that `DiskFull` stands for."""
+
+
+@contextlib.contextmanager
+def translating(target: str, working_directory: str, *, claims: bool = False) -> Iterator[None]:
+    """Raise what an error of the operating system means; while claiming, each refuses."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFull(error.filename or target, error.strerror) from error
+        if error.errno == errno.EXDEV:
+            raise OtherFileSystem(working_directory, target) from error
+        if claims and error.errno in (errno.EEXIST, errno.ENOTDIR):
+            reason = _in_the_way(error.filename or target)
+            raise TargetNotWritable(target, reason) from error
+        if claims or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise TargetNotWritable(error.filename or target, error.strerror) from error
+        raise
+
+
+def _in_the_way(path: str) -> str:
+    """Which of the directories above is none."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return f"{path!r} is no directory"

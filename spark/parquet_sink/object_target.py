@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from epochgate.runtime import SinkStart
 from epochgate.runtime.objects.client import ObjectStore, require_conditions
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.objects.log import (
@@ -101,12 +102,13 @@ def fold(state: State, entry: Entry) -> State:
         newest = [one[0] for one in files.values()] + [compacted_upto(state)]
         last = max((number for number in newest if number is not None), default=None)
         return {**state, "files": files, "commits": commits, "last": last}
-    files, commits = state["files"], state["commits"]
+    files = {} if entry["kind"] == "replace" else state["files"]
+    commits = state["commits"]
     files.update(entry["files"])
     commits[str(entry["checkpoint"])] = [entry["run"], entry["digest"]]
     if len(commits) > REMEMBERED:
         del commits[min(commits, key=int)]
-    return {**state, "last": entry["checkpoint"]}
+    return {**state, "files": files, "last": entry["checkpoint"]}
 
 
 def retired(state: State) -> dict[str, int]:
@@ -143,6 +145,7 @@ class ObjectTarget:
         epoch: int = 0,
         may_begin_late: bool = False,
         staged_by: str = "",
+        start: SinkStart | None = None,
         tries_store: bool = True,
     ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
@@ -150,11 +153,12 @@ class ObjectTarget:
         With `withdraw_newer`, checkpoints newer than the restored one are taken out of the target.
         `epoch`: a start with a lower one than the last is refused. `may_begin_late`: whether the
         target may be new to a job that goes on from a checkpoint. `staged_by`: how the names of the
-        runs begin whose tasks may have written to a new target before. `tries_store`: whether it is
+        runs begin whose tasks may have written to a new target before. `start`: says what the
+        target has to hold. `tries_store`: whether it is
         tried that the store honours conditions, in five requests; not where an earlier claim of
         this job has. Raises `ConditionsIgnored`, `ObjectStoreUnusable`, `TargetNotEmpty`,
-        `TargetOfAnotherJob`, `TargetTakenOver`, `TargetAhead`, `TargetCompacted`, `TargetBehind` or
-        `TargetUnreachable`; nothing is changed then.
+        `TargetOfAnotherJob`, `TargetTakenOver`, `TargetAhead`, `TargetCompacted`, `TargetBehind`,
+        `BehindCheckpoint` or `TargetUnreachable`; nothing is changed then.
         """
         if tries_store:
             require_conditions(self._objects)
@@ -169,6 +173,9 @@ class ObjectTarget:
             upto = compacted_upto(self._log.state)
             if upto is not None and upto > known:
                 raise TargetCompacted(self.path, upto, restored_checkpoint)
+            if start is not None and (last is not None or not may_begin_late):
+                held = known if is_ahead else last
+                start.require_held(f"target {self.path!r}", held)
             claim: dict[str, Any] = {"job": self._job_id, "run": self._run_id, "epoch": epoch}
             self._log.claim(secrets.token_hex(8), {**claim, "product": PRODUCT})
             # A commit may have come in between, of the driver that this claim has stopped.
@@ -206,8 +213,11 @@ class ObjectTarget:
         one = next(iter(self._log.state["files"].values()), None)
         return None if one is None else columns_of(one[4])
 
-    def commit(self, checkpoint: int, committables: Iterable[Committable]) -> CommitResult:
+    def commit(
+        self, checkpoint: int, committables: Iterable[Committable], *, replaces: bool = False
+    ) -> CommitResult:
         """Make the files of a completed checkpoint visible, all at once; repeat it after any error.
+        With `replaces`, in the place of all that are.
 
         No committables: nothing becomes visible. Raises `TargetTakenOver`, `CommitConflict`,
         `CommitOutOfOrder`, `CommittableMissing`, `CommittableDamaged`, `OutputSchemaChanged` or
@@ -220,17 +230,19 @@ class ObjectTarget:
             if before is not None and before[1] != digest:
                 difference = f"it has other files than the {len(wanted)} asked for"
                 raise CommitConflict(checkpoint, before[0], difference)
-            if before is not None or not wanted:
+            if before is not None or not (wanted or replaces):
                 self._log.require_writer()
                 return result_of_commit(checkpoint, wanted, already_committed=before is not None)
             if self.last_committed is not None and checkpoint < self.last_committed:
                 raise CommitOutOfOrder(checkpoint, self.last_committed)
-            self._require_one_schema(wanted)
-            self._require_intact(wanted, checkpoint)
+            if wanted:
+                self._require_one_schema(wanted)
+                self._require_intact(wanted, checkpoint)
             files = {
                 c.path: [checkpoint, c.rows, c.size_bytes, c.schema_id, c.directory] for c in wanted
             }
-            entry = {"kind": "commit", "checkpoint": checkpoint, "run": self._run_id}
+            kind = "replace" if replaces else "commit"
+            entry = {"kind": kind, "checkpoint": checkpoint, "run": self._run_id}
             self._log.append({**entry, "digest": digest, "files": files})
         except LogTakenOver as error:
             raise TargetTakenOver(self.path, self._run_id, error.args[1].get("run")) from error

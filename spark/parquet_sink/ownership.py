@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 from epochgate.errors import UsageError
 from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, AnyPath, FileLock, FileSystem
+from epochgate.spark.parquet_sink.checked_json import checked, parsed_json, read_checked
 from epochgate.spark.parquet_sink.errors import (
     OtherFileSystem,
     TargetBehind,
+    TargetDamaged,
     TargetLocked,
     TargetNotEmpty,
     TargetOfAnotherJob,
@@ -73,11 +74,14 @@ def read_marker(files: FileSystem, path: str) -> tuple[int, str] | None:
         _refuse_table(files, path, names)
         reason = "it is not there; the directory that held it was moved or removed"
         raise TargetVersionUnknown(marker_path, reason)
-    marker = files.read_bytes(marker_path)
     try:
-        values = json.loads(marker)
+        marker = files.read_bytes(marker_path)
+    except OSError as error:
+        raise TargetVersionUnknown(marker_path, error.strerror) from error
+    try:
+        values = parsed_json(marker, marker_path, "the marker of a target")
         product, version, job = values["product"], values["version"], values["job"]
-    except (ValueError, KeyError, TypeError):
+    except (TargetDamaged, KeyError):
         raise TargetVersionUnknown(marker_path, repr(marker[:80])) from None
     if product != _PRODUCT or version not in _READABLE_VERSIONS:
         raise TargetVersionUnknown(marker_path, f"{product!r}, version {version!r}")
@@ -138,14 +142,14 @@ class TargetOwnership:
         """
         if self._version != TARGET_VERSION:
             self._write_marker()
-        self._write(self._owner_path(), {"job": self._job_id, "run": self._run_id})
+        self._write(self._owner_path(), checked({"job": self._job_id, "run": self._run_id}))
 
     def require_owner(self) -> None:
-        """`TargetTakenOver` unless this run is the last that entered."""
-        try:
-            owner = json.loads(self._files.read_bytes(self._owner_path()))["run"]
-        except FileNotFoundError:
-            owner = "(none: the target was not claimed, or its working directory was removed)"
+        """`TargetTakenOver` unless this run is the last that entered; `TargetDamaged`."""
+        owner = "(none: the target was not claimed, or its working directory was removed)"
+        if self._files.exists(self._owner_path()):
+            found = read_checked(self._files, self._owner_path(), "the run that owns the target")
+            owner = str(found.get("run"))
         if owner != self._run_id or self._lock is None:
             raise TargetTakenOver(self.path, self._run_id, owner)
 
@@ -179,7 +183,8 @@ class TargetOwnership:
 
     def _write_marker(self) -> None:
         marker = {"product": _PRODUCT, "version": TARGET_VERSION, "job": self._job_id}
-        self._write(self._marker_path(), marker)
+        # Without a checksum: people read it, and each of its values is compared with what is known.
+        self._write(self._marker_path(), json.dumps(marker, indent=1).encode() + b"\n")
         self._files.make_directory(os.path.join(self.path, MARKED_DIRECTORY))
         if self._files.remove(os.path.join(self.path, EARLIER_MARKER_NAME)):
             self._files.fsync_directory(self.path)
@@ -190,5 +195,5 @@ class TargetOwnership:
     def _owner_path(self) -> str:
         return os.path.join(self.working_directory, "owner.json")
 
-    def _write(self, path: str, values: dict[str, Any]) -> None:
-        self._files.write_bytes_durably(path, json.dumps(values, indent=1).encode() + b"\n")
+    def _write(self, path: str, data: bytes) -> None:
+        self._files.write_bytes_durably(path, data)

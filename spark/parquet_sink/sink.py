@@ -116,7 +116,7 @@ class ParquetSink(CountingSink):
     file_bytes: a file ends once it is as large, or with its checkpoint. `files` and
     `open_objects`: with what, for tests. evolution: how the columns may change while there are
     files already. schema: that of all batches, if it is known before. may_begin_late: whether the
-    target may be new to a job that goes on from a checkpoint.
+    target may be new to a job that goes on from a checkpoint, also because it was removed.
     """
 
     target: str
@@ -170,6 +170,7 @@ class ParquetSink(CountingSink):
             withdraw_newer=start.may_withdraw,
             epoch=start.epoch,
             may_begin_late=self.may_begin_late,
+            start=start,
         )
         try:
             columns = target.partition_columns()

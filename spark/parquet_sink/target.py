@@ -19,6 +19,7 @@ was interrupted anywhere is completed by asking for it again.
         staged/RUN/part-....parquet.staged       what writers have staged
         prepared/checkpoint-000000000008/        gathered, verified, next to be renamed
         withdrawn/                               checkpoints taken back from the target
+        replacing/  replaced/                    a tree on its way into the target's place, or out
 
 In a target of version 2 marker and manifests lie among the data, which DuckDB and polars read for
 Parquet files; one of version 1 has `checkpoint-000000000007`, which Spark does not find. The claim
@@ -30,14 +31,13 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import errno
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from epochgate.runtime import SinkStart
 from epochgate.runtime.filesystem import (
     TEMPORARY_SUFFIX,
     AnyPath,
@@ -54,33 +54,38 @@ from epochgate.spark.files.evolution import have_common_types, merged
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.commit_result import CommitResult, result_of_commit
 from epochgate.spark.parquet_sink.committable import (
-    STAGED_SUFFIX,
     Committable,
     require_intact,
     schema_id,
-    with_written_schema,
+    shown_schema,
     written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
-    FULL,
     CommitConflict,
     CommitOutOfOrder,
-    DiskFull,
-    OtherFileSystem,
     OutputSchemaChanged,
     TargetAhead,
     TargetCompacted,
-    TargetNotWritable,
+    translating,
 )
-from epochgate.spark.parquet_sink.manifests import manifest_path, read_manifest, write_manifest
+from epochgate.spark.parquet_sink.manifests import (
+    EARLIER_MANIFEST_NAME,
+    manifest_path,
+    manifests_in,
+    move_earlier_manifests,
+    read_manifest,
+    write_manifest,
+)
+from epochgate.spark.parquet_sink.orphans import remove_staged
 from epochgate.spark.parquet_sink.ownership import TargetOwnership
 from epochgate.spark.parquet_sink.partitions import columns_of
-from epochgate.spark.parquet_sink.tree import Tree, nothing_changing, read_tree
-
-COMMON_SCHEMA_NAME = "_common_metadata"
-"""A Parquet file without rows that has the schema of all, where files differ: Spark reads by it."""
-EARLIER_MANIFEST_NAME = "_manifest.json"
-"""The manifest of versions 1 and 2, in the checkpoint's directory."""
+from epochgate.spark.parquet_sink.replacing import (
+    COMMON_SCHEMA_NAME,
+    end_replacement,
+    note_schema,
+    replace_all,
+)
+from epochgate.spark.parquet_sink.tree import Tree, nothing_changing, read_tree, walk
 
 _STAGED_NAME = re.compile(r"part-\d+-(\d+)-\d+-.*")
 
@@ -112,28 +117,36 @@ class ParquetTarget:
         withdraw_newer: bool = False,
         epoch: int = 0,
         may_begin_late: bool = False,
+        start: SinkStart | None = None,
     ) -> None:
         """Take the target for this run, which starts from `restored_checkpoint` (none: afresh).
 
         A missing or empty directory is created and marked. With `withdraw_newer`, checkpoints newer
         than the restored one are taken out of the target, newest first, each atomically. `epoch` is
         not needed: the lock keeps two drivers apart. With `may_begin_late`, the target may be new
-        to a job that goes on from a checkpoint.
+        to a job that goes on from a checkpoint. `start`: says what the target has to hold.
         A target of an earlier version becomes one of this version, checkpoint by checkpoint.
         Raises `TargetNotEmpty`, `TargetOfAnotherJob`, `TargetVersionUnknown`, `TargetLocked`,
-        `TargetAhead`, `TargetCompacted`, `TargetBehind`, `TargetNotWritable`, `OtherFileSystem`,
-        `LocksRefused` or `DiskFull`; nothing is changed then.
+        `TargetAhead`, `TargetCompacted`, `TargetBehind`, `BehindCheckpoint`, `TargetNotWritable`,
+        `OtherFileSystem`, `LocksRefused` or `DiskFull`; nothing is changed then.
         """
-        with self._translating(claims=True):
+        with translating(self.path, self.working_directory, claims=True):
             self._ownership.acquire(restored_checkpoint, may_begin_late)
             try:
                 with nothing_changing(self._files, self.working_directory):
-                    self._enter(restored_checkpoint, withdraw_newer)
+                    self._enter(restored_checkpoint, withdraw_newer, may_begin_late, start)
             except BaseException:
                 self._ownership.release()
                 raise
 
-    def _enter(self, restored_checkpoint: int | None, withdraw_newer: bool) -> None:
+    def _enter(
+        self,
+        restored_checkpoint: int | None,
+        withdraw_newer: bool,
+        may_begin_late: bool,
+        start: SinkStart | None,
+    ) -> None:
+        end_replacement(self._files, self.path, self.working_directory)
         earlier = self._list(earlier_checkpoint_of)
         self._tree = read_tree(self._files, self.path, self.working_directory)
         self._committed = sorted({*self._list(checkpoint_of), *earlier, *self._tree.covered})
@@ -143,12 +156,38 @@ class ParquetTarget:
             raise TargetAhead(self.path, newer[-1], restored_checkpoint)
         if self._tree.covered and self._tree.covered[-1] > known:
             raise TargetCompacted(self.path, self._tree.covered[-1], restored_checkpoint)
+        if start is not None and (self._committed or not may_begin_late):
+            self._require_held(known, start)
         self._ownership.enter()
         for checkpoint in earlier:
             self._rename_earlier(checkpoint)
-        self._move_earlier_manifests()
+        visible = {checkpoint: self._visible(checkpoint) for checkpoint in self._committed}
+        move_earlier_manifests(self._files, self.working_directory, visible)
         for checkpoint in reversed(newer):
             self._withdraw(checkpoint)
+        if start is not None:
+            # A commit that is made again writes its manifest again.
+            for checkpoint in manifests_in(self._files, self.working_directory) - set(
+                self._committed
+            ):
+                self._files.remove(manifest_path(self.working_directory, checkpoint))
+
+    def _require_held(self, known: int, start: SinkStart) -> None:
+        """BehindCheckpoint where committed checkpoints are not visible any more.
+
+        A manifest without its directory is that of a checkpoint that was removed, if it is not
+        newer than what the job knows as committed: that of an unfinished commit is.
+        """
+        held = [checkpoint for checkpoint in self._committed if checkpoint <= known]
+        newest = start.newest_committed
+        bound = -1 if newest is None else min(newest, known)
+        missing = {
+            checkpoint
+            for checkpoint in manifests_in(self._files, self.working_directory)
+            if checkpoint <= bound
+        }
+        missing -= set(held)
+        start.require_held(f"target {self.path!r}", held[-1] if held else None, missing)
 
     def release(self) -> None:
         """Give the target's lock back; the process's end does the same."""
@@ -157,7 +196,7 @@ class ParquetTarget:
     def schema(self) -> pa.Schema | None:
         """The Arrow schema of what is visible, for new writers to keep to; none if nothing is.
 
-        Raises `CommittableDamaged` for a manifest that cannot be read.
+        Raises `TargetDamaged` for a manifest or a file that cannot be read.
         """
         with nothing_changing(self._files, self.working_directory):
             return self._schema()
@@ -166,19 +205,19 @@ class ParquetTarget:
         """The same; no compaction may move the files meanwhile."""
         common = os.path.join(self.path, COMMON_SCHEMA_NAME)
         if self._committed and self._files.exists(common):
-            return written_schema(pa.BufferReader(self._files.read_bytes(common)))
+            return shown_schema(common)
         tree = read_tree(self._files, self.path, self.working_directory)
         for file in tree.files:
-            return written_schema(self._visible(file.checkpoint, file.path))
+            return shown_schema(self._visible(file.checkpoint, file.path))
         for checkpoint in reversed(self._committed):
             for committable in self._manifest(checkpoint)[1]:
-                return written_schema(self._visible(checkpoint, committable.visible_path))
+                return shown_schema(self._visible(checkpoint, committable.visible_path))
         return None
 
     def partition_columns(self) -> list[str] | None:
         """The columns that the visible files are partitioned by; none if nothing is visible.
 
-        Raises `CommittableDamaged` for a manifest that cannot be read.
+        Raises `TargetDamaged` for a manifest that cannot be read.
         """
         for checkpoint in reversed(self._committed):
             for committable in self._manifest(checkpoint)[1]:
@@ -222,7 +261,10 @@ class ParquetTarget:
         and its files are all still there.
         """
         wanted = sorted(committables)
-        with self._translating(), nothing_changing(self._files, self.working_directory):
+        with (
+            translating(self.path, self.working_directory),
+            nothing_changing(self._files, self.working_directory),
+        ):
             self._ownership.require_owner()
             if self._is_known(checkpoint) or self._files.exists(self._visible(checkpoint)):
                 return self._require_same(checkpoint, wanted)
@@ -238,17 +280,42 @@ class ParquetTarget:
             self._committed.append(checkpoint)
         return result_of_commit(checkpoint, wanted, already_committed=False)
 
-    def discard_prepared(self, checkpoint: int) -> None:
-        """Remove what an interrupted commit of this checkpoint had gathered, where its rows were
-        staged again, in other files; for use after `claim`, if it is not visible.
+    def replace(self, checkpoint: int, committables: Iterable[Committable]) -> None:
+        """Make these files visible in the place of everything that is, all at once.
+
+        Raises `CommitConflict` and whatever else `commit` and `replace_all` raise; the old files
+        are then visible as before.
         """
-        self._files.remove_tree(self._prepared(checkpoint))
+        wanted = sorted(committables)
+        with (
+            translating(self.path, self.working_directory),
+            nothing_changing(self._files, self.working_directory),
+        ):
+            self._ownership.require_owner()
+            prepared = self._prepare(checkpoint, wanted) if wanted else None
+            self._ownership.require_owner()
+            self._tree = replace_all(
+                self._files, self.path, self.working_directory, checkpoint, prepared
+            )
+            for old in self._committed:
+                self._files.remove(manifest_path(self.working_directory, old))
+            self._committed = [checkpoint] if wanted else []
+
+    def discard_prepared(self, checkpoint: int, committables: Iterable[Committable]) -> None:
+        """Remove what an interrupted commit of this checkpoint had gathered, where its rows were
+        staged again, in files other than these; for use after `claim`, if it is not visible.
+        """
+        prepared = self._prepared(checkpoint)
+        if self._files.exists(prepared):
+            names = {committable.visible_path for committable in committables}
+            if not names.issuperset(walk(self._files, prepared)):
+                self._files.remove_tree(prepared)
 
     def committed(self) -> list[CommitResult]:
         """Every visible checkpoint of this target, oldest first, from the manifests; those that a
         compaction had brought together before the claim, under the newest of them.
 
-        Raises `CommittableDamaged` for one that cannot be read.
+        Raises `TargetDamaged` for one that cannot be read.
         """
         covered, together = self._tree.covered, self._tree.files
         rows, size_bytes = sum(f.rows for f in together), sum(f.size_bytes for f in together)
@@ -296,17 +363,6 @@ class ParquetTarget:
         self._files.rename(earlier, self._visible(checkpoint))
         self._files.fsync_directory(self.path)
 
-    def _move_earlier_manifests(self) -> None:
-        manifests = os.path.join(self.working_directory, "manifests")
-        self._files.make_directory(manifests)
-        there = set(self._files.list_directory(manifests))
-        for checkpoint in self._committed:
-            earlier = self._visible(checkpoint, EARLIER_MANIFEST_NAME)
-            path = manifest_path(self.working_directory, checkpoint)
-            if os.path.basename(path) not in there and self._files.exists(earlier):
-                self._files.rename(earlier, path)
-                self._files.fsync_directory(manifests)
-
     def _visible(self, checkpoint: int, *names: str) -> str:
         return os.path.join(self.path, checkpoint_name(checkpoint), *names)
 
@@ -329,14 +385,15 @@ class ParquetTarget:
         self._files.make_directory(prepared)
         names = {committable.visible_path for committable in wanted}
         directories = {prepared}
-        for name in self._files_in(prepared):
+        for name in walk(self._files, prepared):
             # An earlier version that was interrupted has left its manifest here.
             if name.endswith(TEMPORARY_SUFFIX) or name == EARLIER_MANIFEST_NAME:
                 self._files.remove(os.path.join(prepared, name))
             elif name not in names:
                 raise CommitConflict(checkpoint, "(unfinished)", f"{name} was to be part of it")
         if (grown := self.require_one_schema(wanted, checkpoint)) is not None:
-            self._note_schema(grown)
+            note_schema(self._files, self.path, grown)
+            self._agreed = grown
         for committable in wanted:
             gathered = self._prepared(checkpoint, committable.visible_path)
             self._files.make_directory(os.path.dirname(gathered))
@@ -351,24 +408,6 @@ class ParquetTarget:
         for directory in sorted(directories):
             self._files.fsync_directory(directory)
         return prepared
-
-    def _files_in(self, directory: str, below: str = "") -> Iterator[str]:
-        """The paths of the files below `directory`, relative to it."""
-        for name in self._files.list_directory(os.path.join(directory, below)):
-            path = os.path.join(below, name)
-            if self._files.is_directory(os.path.join(directory, path)):
-                yield from self._files_in(directory, path)
-            else:
-                yield path
-
-    def _note_schema(self, schema: pa.Schema) -> None:
-        """Let readers know a schema that holds all files, before those with more are visible."""
-        common = schema.with_metadata(with_written_schema(schema))
-        sink = pa.BufferOutputStream()
-        pq.write_metadata(common, sink)
-        path = os.path.join(self.path, COMMON_SCHEMA_NAME)
-        self._files.write_bytes_durably(path, sink.getvalue().to_pybytes())
-        self._agreed = schema
 
     def _require_same(self, checkpoint: int, wanted: list[Committable]) -> CommitResult:
         run, found = self._manifest(checkpoint)
@@ -399,44 +438,4 @@ class ParquetTarget:
 
     def _remove_staged(self, is_orphan: Callable[[str], bool]) -> list[str]:
         self._ownership.require_owner()
-        removed: list[str] = []
-        for area in ("staged", "prepared"):
-            parent = os.path.join(self.working_directory, area)
-            if not self._files.exists(parent):
-                continue
-            for directory in self._files.list_directory(parent):
-                directory_path = os.path.join(parent, directory)
-                for relative in list(self._files_in(directory_path)):
-                    path = os.path.join(directory_path, relative)
-                    name = os.path.basename(relative).removesuffix(STAGED_SUFFIX)
-                    if is_orphan(name) and self._files.remove(path):
-                        removed.append(path)
-                # A directory of this run may be in use by a writer that has just made it.
-                is_left = not any(self._files_in(directory_path))
-                if directory != self._run_id and is_left:
-                    self._files.remove_tree(directory_path)
-        return removed
-
-    @contextlib.contextmanager
-    def _translating(self, *, claims: bool = False) -> Iterator[None]:
-        """Raise what an error of the operating system means; while claiming, each refuses."""
-        try:
-            yield
-        except OSError as error:
-            if error.errno in FULL:
-                raise DiskFull(error.filename or self.path, error.strerror) from error
-            if error.errno == errno.EXDEV:
-                raise OtherFileSystem(self.working_directory, self.path) from error
-            if claims and error.errno in (errno.EEXIST, errno.ENOTDIR):
-                reason = _in_the_way(error.filename or self.path)
-                raise TargetNotWritable(self.path, reason) from error
-            if claims or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-                raise TargetNotWritable(error.filename or self.path, error.strerror) from error
-            raise
-
-
-def _in_the_way(path: str) -> str:
-    """Which of the directories above is none."""
-    while not os.path.lexists(path):
-        path = os.path.dirname(path)
-    return f"{path!r} is no directory"
+        return remove_staged(self._files, self.working_directory, self._run_id, is_orphan)

@@ -13,7 +13,6 @@ Leaves making and exchanging trees to `epochgate.spark.compaction`. Used on the 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from epochgate.runtime.filesystem import FileSystem
-from epochgate.spark.parquet_sink.errors import CommittableDamaged
+from epochgate.spark.parquet_sink.checked_json import checked, read_checked
+from epochgate.spark.parquet_sink.errors import TargetDamaged
 from epochgate.spark.parquet_sink.ownership import MARKED_DIRECTORY
 
 VISIBLE_LOCK: Final = "visible.lock"
@@ -99,15 +99,23 @@ def tree_number(files: FileSystem, target: str) -> int:
 
 
 def read_tree(files: FileSystem, target: str, working_directory: str) -> Tree:
-    """The tree that readers see now. Raises CommittableDamaged for a record that is lost."""
+    """The tree that readers see now. Raises TargetDamaged for a record that is lost."""
     number = tree_number(files, target)
     if number == 0:
         return Tree()
-    path = record_path(working_directory, number)
+    path, what = record_path(working_directory, number), "the record of a compaction"
+    values = read_checked(files, path, what)
     try:
-        return Tree.from_json(json.loads(files.read_bytes(path)))
-    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
-        raise CommittableDamaged(path, "the record of a compaction", repr(error)) from error
+        return Tree.from_json(values)
+    except (ValueError, KeyError, TypeError) as error:
+        raise TargetDamaged(path, what, repr(error), "") from error
+
+
+def write_tree(files: FileSystem, working_directory: str, tree: Tree) -> None:
+    """Say durably what is in a tree, before readers see it."""
+    path = record_path(working_directory, tree.number)
+    files.make_directory(os.path.dirname(path))
+    files.write_bytes_durably(path, checked(tree.to_json()))
 
 
 @contextlib.contextmanager
@@ -118,3 +126,13 @@ def nothing_changing(files: FileSystem, working_directory: str) -> Iterator[None
         yield
     finally:
         lock.release()
+
+
+def walk(files: FileSystem, directory: str, below: str = "") -> Iterator[str]:
+    """The paths of the files below `directory`, relative to it."""
+    for name in files.list_directory(os.path.join(directory, below)):
+        path = os.path.join(below, name)
+        if files.is_directory(os.path.join(directory, path)):
+            yield from walk(files, directory, path)
+        else:
+            yield path

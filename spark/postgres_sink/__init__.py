@@ -6,7 +6,9 @@ Needs the extra `postgres` on the driver and in the tasks, once one of its conne
 from __future__ import annotations
 
 from epochgate.spark.postgres_sink.errors import (
+    ColumnReserved,
     DatabaseUnreachable,
+    DsnUnreadable,
     RelationAhead,
     RelationBehind,
     RelationTakenOver,
@@ -18,7 +20,9 @@ from epochgate.spark.postgres_sink.errors import (
 from epochgate.spark.postgres_sink.sink import PostgresCommitter, PostgresSink
 
 __all__ = [
+    "ColumnReserved",
     "DatabaseUnreachable",
+    "DsnUnreadable",
     "PostgresCommitter",
     "PostgresSink",
     "RelationAhead",

@@ -1,43 +1,100 @@
 """Names and connections: a table of PostgreSQL, and what lies beside it for this sink.
 
-Decides what the ledger and the staging table are called, and that they are in the table's schema.
-Runs in tasks and on the driver; needs psycopg.
+Decides what the ledger and the staging table are called, that they are in the table's schema, how
+names get into statements, and which parts of a connection string a message may show. Runs in tasks
+and on the driver; needs psycopg.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 import psycopg.conninfo
-from psycopg import sql
+from psycopg import pq, sql
+
+from epochgate.spark.postgres_sink.errors import DsnUnreadable
 
 Connect = Callable[[str], psycopg.Connection[Any]]
 LEDGER = "epochgate_ledger"
 NAME_MAX = 63
 
 
+_URL_WITH_TWO_ENDS = re.compile(r"postgres(ql)?://([^/?]*@[^/?]*@|[^@/?]*/[^?]*@).*", re.DOTALL)
+"""A user and password that an `@` or `/` of the password ends too early."""
+_QUOTED = re.compile(r'(?:(?P<schema>.+)\.)?(?P<name>"(?:[^"]|"")+")', re.DOTALL)
+
+
 def connect(dsn: str) -> psycopg.Connection[Any]:
-    """A connection whose transactions are ended explicitly. Raises what psycopg raises."""
+    """A connection whose transactions are ended explicitly. Raises DsnUnreadable, and what psycopg
+    raises.
+    """
+    conninfo(dsn)
     return psycopg.connect(dsn, application_name="epochgate", connect_timeout=30)
 
 
-def shown(dsn: str) -> str:
-    """A connection string without its password.
+def conninfo(dsn: str) -> dict[str, Any]:
+    """The parts of a connection string, with its secrets. Raises DsnUnreadable."""
+    try:
+        values = dict(psycopg.conninfo.conninfo_to_dict(dsn))
+    except psycopg.Error:
+        # The library's message shows the text at which it stopped, which may be the password.
+        raise DsnUnreadable from None
+    if _URL_WITH_TWO_ENDS.fullmatch(dsn):
+        raise DsnUnreadable
+    return values
 
-    >>> shown("postgresql://me:secret@db/sales")
+
+def shown(dsn: str) -> str:
+    """A connection string without its secrets. Raises DsnUnreadable.
+
+    >>> shown("postgresql://me:secret@db/sales?sslpassword=secret")
     'user=me dbname=sales host=db'
     """
-    values = psycopg.conninfo.conninfo_to_dict(dsn)
-    return " ".join(f"{key}={value}" for key, value in values.items() if key != "password")
+    secret = _secret_options()
+    return " ".join(f"{key}={value}" for key, value in conninfo(dsn).items() if key not in secret)
+
+
+@functools.cache
+def _secret_options() -> frozenset[str]:
+    """The options that libpq itself shows as stars, and keys that stand for a password."""
+    return frozenset(
+        option.keyword.decode()
+        for option in pq.Conninfo.get_defaults()
+        if option.dispchar == b"*" or option.keyword.startswith(b"scram_")
+    )
+
+
+def with_names(text: str, **names: sql.Composable) -> sql.SQL:
+    """A statement for `execute` with parameters, with names in it: each `%` of a name is doubled,
+    since psycopg looks for placeholders in the whole text.
+
+    >>> with_names("select {x} from t where y = %s", x=sql.Identifier("a%")).as_string(None)
+    'select "a%%" from t where y = %s'
+    """
+    written = {key: _doubled(name) for key, name in names.items()}
+    return sql.SQL(sql.SQL(text).format(**written).as_string(None))
+
+
+def _doubled(name: sql.Composable) -> sql.SQL:
+    return sql.SQL(name.as_string(None).replace("%", "%%"))
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A table, `schema.name` or `name` in the first schema of the search path."""
+    """A table, `schema.name` or `name` in the first schema of the search path. A part in double
+    quotes is read as SQL reads it, so that it may hold dots; any other part is taken as it is.
+
+    >>> Relation("sales.events").table.as_string(None)
+    '"sales"."events"'
+    >>> Relation('"a.b"."c""d"').table.as_string(None)
+    '"a.b"."c""d"'
+    """
 
     name: str
 
@@ -47,31 +104,35 @@ class Relation:
     @property
     def table(self) -> sql.Identifier:
         """The table itself."""
-        return self._beside(self._last)
+        return self.beside(self._parts[1])
 
     @property
     def staged(self) -> sql.Identifier:
         """The table in which rows wait for their commit."""
-        return self._beside(shortened(f"epochgate_staged_{self._last}"))
+        return self.beside(shortened(f"epochgate_staged_{self._parts[1]}"))
 
     @property
     def ledger(self) -> sql.Identifier:
         """The table in which commits are recorded."""
-        return self._beside(LEDGER)
+        return self.beside(LEDGER)
 
-    @property
-    def ledger_name(self) -> str:
-        """The same as a text, for `to_regclass`."""
-        schema = self.name.rpartition(".")[0]
-        return f'"{schema}".{LEDGER}' if schema else LEDGER
-
-    @property
-    def _last(self) -> str:
-        return self.name.rpartition(".")[2]
-
-    def _beside(self, name: str) -> sql.Identifier:
-        schema = self.name.rpartition(".")[0]
+    def beside(self, name: str) -> sql.Identifier:
+        """A table in the same schema."""
+        schema = self._parts[0]
         return sql.Identifier(*([schema] if schema else []), name)
+
+    @property
+    def _parts(self) -> tuple[str, str]:
+        """Schema, or nothing, and name."""
+        quoted = _QUOTED.fullmatch(self.name)
+        schema, _, name = self.name.rpartition(".")
+        if quoted is not None:
+            schema, name = quoted["schema"] or "", quoted["name"]
+        return _unquoted(schema), _unquoted(name)
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace('""', '"') if re.fullmatch(r'"(?:[^"]|"")+"', part) else part
 
 
 def shortened(name: str) -> str:

@@ -10,6 +10,32 @@ from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime import AheadOfCheckpoint, CommitImpossible
 
 
+class DsnUnreadable(UsageError):
+    """The connection string cannot be taken apart. It is not shown, since it may hold a password:
+    the place at which reading ends is often within it.
+    """
+
+    def __str__(self) -> str:
+        return (
+            "the connection string of the PostgreSQL database cannot be read, and is not shown "
+            "here, because it may hold a password. In a URL, write a '%' of a password as %25, a "
+            "blank as %20, '@' as %40, '/' as %2F; in the form key=value, put a value with blanks "
+            "between single quotes. A passfile=... instead of a password needs none of that."
+        )
+
+
+class ColumnReserved(EpochgateError):
+    """A column of the rows is one that the sink writes itself: table, where, column."""
+
+    def __str__(self) -> str:
+        table, where, column = self.args
+        return (
+            f"the rows of {where} for the PostgreSQL table {table} have a column {column!r}, which "
+            "this sink fills in itself. Leave it out in the transform, or give it another name. "
+            "Nothing of them has become visible."
+        )
+
+
 class DatabaseUnreachable(UsageError):
     """No connection at the start of a job: the database, the driver's reason."""
 

@@ -24,6 +24,8 @@ class Part:
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> Part:
-        """Inverse of `to_list`."""
+        """Inverse of `to_list`; TypeError or ValueError for anything else."""
         name, rows, columns = values
+        if not isinstance(columns, list):
+            raise TypeError(f"not a list of columns: {columns!r}")
         return cls(str(name), int(rows), tuple(str(column) for column in columns))

@@ -7,14 +7,15 @@ tasks and on the driver.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from epochgate.errors import UsageError
-from epochgate.runtime import Committables, OperatorContext, SinkStart, SinkWriter
-from epochgate.spark.counting_sink import CountingCommitter, CountingSink
+from epochgate.runtime import Committables, OperatorContext, RetryLater, SinkStart, SinkWriter
+from epochgate.spark.counting_sink import CountingCommitter, CountingSink, read_committables
 from epochgate.spark.extras import library
 from epochgate.spark.postgres_sink.part import Part
 
@@ -51,6 +52,13 @@ class PostgresCommitter(CountingCommitter):
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
         """Remove what dead attempts have staged and no checkpoint refers to."""
         self.target.remove_orphans([one for part in restored.values() for one in _parsed(part)])
+
+    def check(self, committables: Committables) -> None:
+        """Refuse, before their checkpoint is stored, rows that the database could never move."""
+        parts = _parsed(committables)
+        # Where the connection breaks, the database is asked again for the next checkpoint.
+        with contextlib.suppress(RetryLater):
+            self.target.require_accepted(parts)
 
     def commit(self, checkpoint_id: int, committables: Committables) -> bool:
         """Show the checkpoint's rows, all at once; False if that was done. Raises RetryLater when
@@ -106,7 +114,7 @@ class PostgresSink(CountingSink):
             rows_per_statement=self.rows_per_statement,
             open_connection=self.open_connection or connect,
         )
-        target.claim(start.restored_checkpoint, may_withdraw=start.may_withdraw)
+        target.claim(start.restored_checkpoint, may_withdraw=start.may_withdraw, start=start)
         return PostgresCommitter(target)
 
 
@@ -115,4 +123,4 @@ def _require_library() -> None:
 
 
 def _parsed(committables: Committables) -> list[Part]:
-    return [Part.from_list(value) for items in committables.values() for value in items]
+    return read_committables(committables, Part.from_list)

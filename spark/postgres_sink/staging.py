@@ -12,9 +12,9 @@ import pyarrow as pa
 from psycopg import sql
 
 from epochgate.spark.postgres_sink.database import Relation, connect
-from epochgate.spark.postgres_sink.errors import RowsRefused
+from epochgate.spark.postgres_sink.errors import ColumnReserved, RowsRefused
 from epochgate.spark.postgres_sink.part import Part
-from epochgate.spark.postgres_sink.rows import PART, as_csv, slices
+from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART, as_csv, slices
 
 COPY_BYTES = 32 << 20
 
@@ -33,7 +33,12 @@ class Staging:
         self._finished: list[Part] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. Raises RowsRefused, and what psycopg raises when the connection breaks."""
+        """Add a batch. Raises RowsRefused, ColumnReserved, and what psycopg raises when the
+        connection breaks.
+        """
+        for name in (PART, CHECKPOINT):
+            if name in batch.schema.names:
+                raise ColumnReserved(self._relation.name, self._where, name)
         for piece in slices(batch, self._rows_max):
             rows = sum(one.num_rows for one in self._gathered) + piece.num_rows
             is_other = bool(self._gathered) and piece.schema != self._gathered[0].schema

@@ -20,8 +20,14 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from epochgate.runtime import RetryLater
-from epochgate.spark.postgres_sink.database import Connect, Relation, connect, shown
+from epochgate.runtime import RetryLater, SinkStart
+from epochgate.spark.postgres_sink.database import (
+    Connect,
+    Relation,
+    connect,
+    shown,
+    with_names,
+)
 from epochgate.spark.postgres_sink.errors import (
     DatabaseUnreachable,
     RelationAhead,
@@ -64,18 +70,28 @@ class PostgresTarget:
         self._key: dict[str, Any] = {"job": job_id, "target": table, "run": run_id}
         self.rows_visible = 0
         self._is_told = False
+        self._accepted: set[tuple[str, ...]] = set()
 
-    def claim(self, restored_checkpoint: int | None, *, may_withdraw: bool = False) -> None:
+    def claim(
+        self,
+        restored_checkpoint: int | None,
+        *,
+        may_withdraw: bool = False,
+        start: SinkStart | None = None,
+    ) -> None:
         """Take the table for this run, which starts from `restored_checkpoint` (none: afresh).
 
         With `may_withdraw`, rows of newer checkpoints are deleted from a table that says which they
-        are, and that no other job writes. Makes ledger and staging table where they are missing.
-        Raises DatabaseUnreachable, RelationUnusable, RelationAhead or RelationBehind; nothing is
-        changed then.
+        are, and that no other job writes. `start`: says what the table has to hold.
+        Makes ledger and staging table where they are missing.
+        Raises DatabaseUnreachable, RelationUnusable, RelationAhead, RelationBehind or
+        BehindCheckpoint; nothing is changed then.
         """
         with self._entering() as connection:
             self._prepare(connection)
-            self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
+            last = self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
+            if start is not None:
+                start.require_held(f"the PostgreSQL table {self._relation.name}", last)
 
     def prepare(self) -> None:
         """Make ledger and staging table where they are missing, for tasks that stage rows before
@@ -90,7 +106,7 @@ class PostgresTarget:
         """
         with self._transaction() as run:
             if not run(
-                "select to_regclass(%(ledger)s)", ledger=self._relation.ledger_name
+                "select to_regclass(%(ledger)s)", ledger=self._relation.ledger.as_string(None)
             ).fetchone()[0]:
                 return None
             found = run(
@@ -116,12 +132,13 @@ class PostgresTarget:
                 yield connection
         except psycopg.OperationalError as error:
             raise DatabaseUnreachable(shown(self._dsn), str(error)) from error
-        except psycopg.errors.InsufficientPrivilege as error:
+        except psycopg.Error as error:
             raise RelationUnusable(
                 self._relation.name,
                 str(error).strip(),
                 "The user of the connection has to write to the table, and to make tables in its "
-                "schema: a ledger and a staging table.",
+                "schema: a ledger, and a staging table with the table's columns and one more, "
+                f"{PART}.",
             ) from error
 
     def remove_orphans(self, keep: Sequence[Part]) -> int:
@@ -137,6 +154,17 @@ class PostgresTarget:
                 keep=[part.name for part in keep],
             ).rowcount
         return removed
+
+    def require_accepted(self, parts: Sequence[Part]) -> None:
+        """RowsRefused if the database would not take the statements with which these are moved:
+        their columns, or the user's rights. It plans the statements, once for each set of columns,
+        and does not carry them out. RetryLater when the connection breaks.
+        """
+        for columns in {part.columns for part in parts} - self._accepted:
+            names = sql.SQL(", ").join(map(sql.Identifier, columns))
+            with self._transaction("staged rows") as run:
+                run(f"explain {self._insertion()}", names, keys=[""], checkpoint=0)
+            self._accepted.add(columns)
 
     def commit(self, checkpoint: int, parts: Sequence[Part], *, replaces: bool = False) -> bool:
         """Move a completed checkpoint's rows into the table, all at once; false if that was done.
@@ -202,11 +230,12 @@ class PostgresTarget:
     def _columns(
         self, connection: psycopg.Connection[Any], table: sql.Identifier
     ) -> list[tuple[str, str]]:
-        return connection.execute(_COLUMNS, [table.as_string(connection), PART]).fetchall()
+        return connection.execute(_COLUMNS, [table.as_string(None), PART]).fetchall()
 
     def _enter(
         self, connection: psycopg.Connection[Any], restored: int | None, *, may_withdraw: bool
-    ) -> None:
+    ) -> int | None:
+        """Become the driver; the last checkpoint that the ledger has by then."""
         run = self._runner(connection)
         claimed = run(
             "insert into {ledger} as known (job, target, rows, driver, runs)"
@@ -223,9 +252,11 @@ class PostgresTarget:
             if not (may_withdraw and self._can_withdraw(run, restored)):
                 raise RelationAhead(self._relation.name, last, restored)
             rows -= self._withdraw(run, restored)
+            last = restored
         if driver == 1 and restored is not None:
             raise RelationBehind(self._relation.name, restored)
         self._key["driver"], self.rows_visible = driver, rows
+        return last  # type: ignore[no-any-return]  # a column of the ledger
 
     def _can_withdraw(self, run: Run, restored: int | None) -> bool:
         """Whether the rows say of which checkpoint of this job they are: since an older one, or
@@ -276,22 +307,26 @@ class PostgresTarget:
     def _move(self, run: Run, parts: list[Part], checkpoint: int) -> int:
         names = sql.SQL(", ").join(map(sql.Identifier, parts[0].columns))
         keys = [part.name for part in parts]
-        also, value = (", {told}", ", %(checkpoint)s") if self._is_told else ("", "")
-        moved: int = run(
-            f"insert into {{table}} ({{names}}{also}) select {{names}}{value} from {{staged}}"
-            " where {part} = any(%(keys)s)",
-            names,
-            keys=keys,
-            checkpoint=checkpoint,
-        ).rowcount
+        moved: int = run(self._insertion(), names, keys=keys, checkpoint=checkpoint).rowcount
         run("delete from {staged} where {part} = any(%(keys)s)", keys=keys)
         return moved
+
+    def _insertion(self) -> str:
+        """The statement that moves rows. As COPY does, it takes values of columns that the table
+        numbers itself.
+        """
+        also, value = (", {told}", ", %(checkpoint)s") if self._is_told else ("", "")
+        return (
+            f"insert into {{table}} ({{names}}{also}) overriding system value"
+            f" select {{names}}{value} from {{staged}} where {{part}} = any(%(keys)s)"
+        )
 
     def _runner(self, connection: psycopg.Connection[Any]) -> Run:
         relation = self._relation
 
         def run(text: str, names: sql.Composable = _NOTHING, **values: Any) -> Any:
-            statement = sql.SQL(text).format(
+            statement = with_names(
+                text,
                 table=relation.table,
                 staged=relation.staged,
                 ledger=relation.ledger,

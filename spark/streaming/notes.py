@@ -8,15 +8,16 @@ where a batch is committed. Notes are few: one for each query that has written t
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from epochgate.runtime import RetryLater
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore
+from epochgate.spark.parquet_sink.checked_json import checked, parsed_json
+from epochgate.spark.parquet_sink.errors import TargetDamaged
 
 BATCHES_NOTED: Final = 2
 """The next batch, and the one before: it may be the last that took effect."""
@@ -80,15 +81,18 @@ class Notes:
     def to_bytes(self) -> bytes:
         """As JSON."""
         queries = {query: asdict(note) for query, note in self.queries.items()}
-        return json.dumps({"version": self.version, "queries": queries}, indent=1).encode()
+        return checked({"version": self.version, "queries": queries})
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Notes:
-        """Inverse of `to_bytes`."""
-        values: dict[str, Any] = json.loads(data)
-        return cls(
-            values["version"], {query: Note(**note) for query, note in values["queries"].items()}
-        )
+    def from_bytes(cls, data: bytes, place: str) -> Notes:
+        """Inverse of `to_bytes`; `place`: where they lie. Raises TargetDamaged."""
+        what = "the notes of the queries"
+        values = parsed_json(data, place, what)
+        try:
+            queries = {query: Note(**note) for query, note in values["queries"].items()}
+            return cls(int(values["version"]), queries)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise TargetDamaged(place, what, repr(error), "") from error
 
 
 class NoteStore(Protocol):
@@ -114,9 +118,11 @@ class DirectoryNotes:
     def read(self) -> Notes:
         """The newest state."""
         try:
-            return Notes.from_bytes(self._files.read_bytes(self._path))
+            return Notes.from_bytes(self._files.read_bytes(self._path), self._path)
         except FileNotFoundError:
             return Notes()
+        except OSError as error:
+            raise TargetDamaged(self._path, "the notes of the queries", repr(error), "") from error
 
     def exchange(self, read: Notes, queries: Mapping[str, Note]) -> None:
         """Write the next state, under the lock."""
@@ -142,7 +148,10 @@ class ObjectNotes:
     def read(self) -> Notes:
         """The newest state."""
         keys = self._objects.list(self._folder)
-        return Notes.from_bytes(self._objects.get(keys[-1])) if keys else Notes()
+        if not keys:
+            return Notes()
+        place = f"{self._objects.url}/{keys[-1]}"
+        return Notes.from_bytes(self._objects.get(keys[-1]), place)
 
     def exchange(self, read: Notes, queries: Mapping[str, Note]) -> None:
         """Create the object of the next number, and remove old ones."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
-from epochgate.spark.tables.errors import TypeNotInTable, ValueDoesNotFit, ValueMissing
+from epochgate.spark.tables.errors import NameTwice, TypeNotInTable, ValueDoesNotFit, ValueMissing
 from epochgate.spark.tables.fitting import IsKind, fitted, may_hold
 
 _SAME: tuple[IsKind, ...] = (
@@ -43,17 +43,21 @@ _OTHER: tuple[tuple[IsKind, pa.DataType], ...] = (
 
 @dataclass(frozen=True)
 class TableTypes:
-    """The types of a format, by its name: `same` are its own, `other` become one of these."""
+    """The types of a format, by its name: `same` are its own, `other` become one of these.
+    `tells_capitals`: whether names that differ in capitals alone are two columns.
+    """
 
     format: str
     same: tuple[IsKind, ...] = ()
     other: tuple[tuple[IsKind, pa.DataType], ...] = ()
+    tells_capitals: bool = True
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """The schema of a table for such batches, in which every value may be missing.
 
-        Raises TypeNotInTable.
+        Raises TypeNotInTable or NameTwice.
         """
+        self._require_apart(schema.names)
         return pa.schema([pa.field(one.name, self.type(one.name, one.type)) for one in schema])
 
     def type(self, name: str, kind: pa.DataType) -> pa.DataType:
@@ -74,6 +78,7 @@ class TableTypes:
             return pa.map_(self.type(name, kind.key_type), self.type(name, kind.item_type))
         if pa.types.is_struct(kind):
             fields = [kind.field(number) for number in range(kind.num_fields)]
+            self._require_apart([f"{name}.{field.name}" for field in fields])
             inner = [pa.field(f.name, self.type(f"{name}.{f.name}", f.type)) for f in fields]
             return pa.struct(inner)
         if (
@@ -83,6 +88,14 @@ class TableTypes:
         ):
             return pa.list_(pa.field("element", self.type(name, kind.value_type)))
         raise TypeNotInTable(self.format, name, str(kind))
+
+    def _require_apart(self, names: list[str]) -> None:
+        first: dict[str, str] = {}
+        for name in names:
+            key = name if self.tells_capitals else name.lower()
+            if key in first:
+                raise NameTwice(self.format, first[key], name)
+            first[key] = name
 
 
 def conformed(batch: pa.RecordBatch, agreed: pa.Schema, where: str) -> pa.RecordBatch:

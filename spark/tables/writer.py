@@ -48,7 +48,7 @@ class TableSinkWriter(SinkWriter):
         """Whether a schema is agreed that holds `batch`; if not, ask for one that does: the answer
         is an event.
 
-        Raises TypeNotInTable before one is asked for that no table can have.
+        Raises TypeNotInTable or NameTwice before one is asked for that no table can have.
         """
         if self._agreed is not None and self._is_held(self._agreed, batch.schema):
             return True

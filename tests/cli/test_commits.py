@@ -16,7 +16,7 @@ from epochgate.runtime.store import (
     DirectoryCheckpointStore,
     ObjectCheckpointStore,
 )
-from epochgate.runtime.store.checkpoint import debts_of
+from epochgate.runtime.store.checkpoint import committed_of, debts_of
 from tests.runtime.objects.stores import Memory
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, visible, write_source
 
@@ -145,6 +145,31 @@ def test_what_is_given_up_is_recorded_and_no_start_commits_it(
     assert cli.main(["commits", "commit", str(directory), "--sink", SHELF]) == 0
     assert list(Shelf.committed.items()) == [(6, {}), (7, {1: ["late"]}), (8, {})]
     assert [number for number, *_ in given_up_in(newest(directory))] == [5]
+
+
+def test_what_a_target_lacks_is_given_up_without_what_is_in_doubt(
+    directory: Path, capsys: Capture
+) -> None:
+    assert cli.main(["commits", "give-up", str(directory), "--after", "7"]) == 2
+    assert "newest checkpoint in" in capsys.readouterr().err
+    for words in (["5"], ["--all"]):
+        assert cli.main(["commits", "give-up", str(directory), *words, "--after", "3"]) == 2
+        assert "in a command of its own" in capsys.readouterr().err
+    assert cli.main(["commits", "commit", str(directory), "--sink", SHELF, "--after", "3"]) == 2
+    capsys.readouterr()
+    assert cli.main(["commits", "give-up", str(directory), "--after", "3"]) == 0
+    assert "what the target lacks of the checkpoints after 3, up to 7" in capsys.readouterr().out
+    assert list(in_doubt(newest(directory))) == [5, 7]
+    assert cli.main(["commits", "list", str(directory)]) == 0
+    assert "what the target lacks after 3, up to 7" in capsys.readouterr().out
+    assert cli.main(["commits", "commit", str(directory), "--sink", SHELF]) == 0
+    assert [one.given_up for one in Shelf.starts] == [((3, 7),)]
+    assert committed_of(newest(directory)) == {"": 7}
+    assert cli.main(["commits", "give-up", str(directory), "--after", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["missing"] == {
+        "after": 4,
+        "upto": 9,
+    }
 
 
 def test_both_take_the_lock_of_a_driver(directory: Path, capsys: Capture) -> None:

@@ -82,19 +82,21 @@ class ParquetBatches(BatchTarget):
         # Without `may_begin_late`, a new target would remove what this batch has staged.
         target.claim(own, may_begin_late=own == 0)
         try:
-            target.discard_prepared(staged.checkpoint)
+            target.discard_prepared(staged.checkpoint, committables)
             target.commit(staged.checkpoint, committables)
         finally:
             target.release()
         return True
 
     def commit_write(self, staged: Staged, *, replaces: bool) -> None:
-        """Rename a directory; what is replaced is taken out before."""
-        own = self.number(DATAFRAMES)
+        """Rename a directory; what is replaced goes in one step, an exchange of directories."""
+        own, committables = self.number(DATAFRAMES), parsed(staged.committables)
         target = ParquetTarget(self.path, DATAFRAMES, staged.run, files=self.files)
-        target.claim(0 if replaces else own, may_begin_late=own == 0, withdraw_newer=replaces)
+        target.claim(own, may_begin_late=own == 0)
         try:
-            target.commit(own + 1, parsed(staged.committables))
+            target.discard_prepared(own + 1, committables)
+            show = target.replace if replaces else target.commit
+            show(own + 1, committables)
         finally:
             target.release()
 
@@ -162,17 +164,12 @@ class ObjectBatches(BatchTarget):
         return True
 
     def commit_write(self, staged: Staged, *, replaces: bool) -> None:
-        """Append to the log; what is replaced is taken out by an entry before."""
+        """Append to the log, also what replaces all: one entry."""
         own = self.number(DATAFRAMES)
         target = ObjectTarget(self.open_objects(self.url), DATAFRAMES, staged.run)
-        target.claim(
-            0 if replaces else own,
-            may_begin_late=own == 0,
-            withdraw_newer=replaces,
-            staged_by=prefix_of(staged.query),
-        )
+        target.claim(own, may_begin_late=own == 0, staged_by=prefix_of(staged.query))
         try:
-            target.commit(own + 1, parsed(staged.committables))
+            target.commit(own + 1, parsed(staged.committables), replaces=replaces)
         finally:
             target.release()
 

@@ -12,10 +12,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import psycopg
-from psycopg import sql
 
 from epochgate.runtime import RetryLater
-from epochgate.spark.postgres_sink.database import Connect, connect, shown
+from epochgate.spark.postgres_sink.database import Connect, Relation, connect, shown, with_names
 from epochgate.spark.postgres_sink.part import Part
 from epochgate.spark.postgres_sink.sink import ROWS_PER_STATEMENT, PostgresSink
 from epochgate.spark.postgres_sink.target import PostgresTarget
@@ -100,8 +99,7 @@ class PostgresNotes:
 
     def __init__(self, dsn: str, table: str, open_connection: Connect = connect) -> None:
         self._dsn, self._table, self._open = dsn, table, open_connection
-        schema = table.rpartition(".")[0]
-        self._notes = sql.Identifier(*([schema] if schema else []), NOTES)
+        self._notes = Relation(table).beside(NOTES)
 
     def read(self) -> Notes:
         """The newest state; makes the table of notes if there is none."""
@@ -111,7 +109,11 @@ class PostgresNotes:
                 "create table if not exists {notes} (target text primary key, state jsonb not null)"
             )
             found = run("select state from {notes} where target = %(target)s").fetchone()
-        return Notes() if found is None else Notes.from_bytes(json.dumps(found[0]).encode())
+        return (
+            Notes()
+            if found is None
+            else Notes.from_bytes(json.dumps(found[0]).encode(), f"the table {NOTES} of PostgreSQL")
+        )
 
     def exchange(self, read: Notes, queries: Mapping[str, Note]) -> None:
         """Write the next state, if the row is as it was read."""
@@ -133,7 +135,7 @@ class PostgresNotes:
     @contextmanager
     def _running(self) -> Iterator[Any]:
         def run(text: str, **values: Any) -> Any:
-            statement = sql.SQL(text).format(notes=self._notes)
+            statement = with_names(text, notes=self._notes)
             return connection.execute(statement, {"target": self._table, **values})
 
         try:

@@ -13,7 +13,7 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from epochgate.runtime import RetryLater, SinkStart
+from epochgate.runtime import BehindCheckpoint, RetryLater, SinkStart
 from epochgate.spark.delta_sink import (
     DeltaLog,
     DeltaSink,
@@ -212,6 +212,20 @@ def test_the_job_goes_on_while_the_table_is_compacted_by_its_own_tools(table: Pa
     again.commit(5, stage(table, "r2", [5]))
     again.release()
     assert rows(table) == [1, 2, 3, 4, 5, 11, 12, 13, 14]
+
+
+def test_a_table_that_is_set_back_while_the_job_runs_takes_no_further_commit(
+    target: DeltaTarget, table: Path
+) -> None:
+    for number in (1, 2):
+        target.commit(number, stage(table, "r1", [number]))
+    deltalake.DeltaTable(table).restore(0)
+    with pytest.raises(BehindCheckpoint, match="after 1, up to 2"):
+        target.commit(3, stage(table, "r1", [3]))
+    assert rows(table) == [1]
+    deltalake.DeltaTable(table).restore(1)
+    assert target.commit(3, stage(table, "r1", [3]))
+    assert rows(table) == [1, 2, 3]
 
 
 def test_a_second_process_is_refused_while_the_first_lives(

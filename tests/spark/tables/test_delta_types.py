@@ -10,7 +10,7 @@ import pytest
 
 from epochgate.spark.delta_sink.types import DELTA
 from epochgate.spark.parquet_sink import OutputSchemaChanged
-from epochgate.spark.tables.errors import TypeNotInTable, ValueDoesNotFit, ValueMissing
+from epochgate.spark.tables.errors import NameTwice, TypeNotInTable, ValueDoesNotFit, ValueMissing
 from epochgate.spark.tables.types import conformed
 
 deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
@@ -53,6 +53,19 @@ def test_a_value_is_the_same_in_the_table(
 def test_a_type_that_delta_does_not_have_is_named(kind: pa.DataType) -> None:
     with pytest.raises(TypeNotInTable, match=r"column 'c\.inner'"):
         DELTA.schema(pa.schema([("c", pa.struct([("inner", kind)]))]))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pa.schema([("x", pa.int64()), ("X", pa.int64())]),
+        pa.schema([("x", pa.int64()), ("x", pa.string())]),
+        pa.schema([("c", pa.struct([("x", pa.int64()), ("X", pa.int64())]))]),
+    ],
+)
+def test_names_that_are_one_to_delta_are_refused_before_they_are_written(schema: pa.Schema) -> None:
+    with pytest.raises(NameTwice, match="the same column to Delta Lake"):
+        DELTA.schema(schema)
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,16 @@ def rows(dsn: str, column: str = "x") -> list[Any]:
 
 def attempt(sink: PostgresSink, run: str, values: list[Any], number: int = 0) -> list[Any]:
     """What a writer of one attempt hands over."""
+    return staged(sink, run, {"x": values}, number)
+
+
+def staged(
+    sink: PostgresSink, run: str, columns: dict[str, list[Any]], number: int = 0
+) -> list[Any]:
+    """The same, of rows with these columns."""
     context = OperatorContext("sink", 0, number, 1, run, lambda event: None)
     with contextlib.closing(sink.create_writer(context, None)) as writer:
-        writer.write(pa.RecordBatch.from_pydict({"x": values}))
+        writer.write(pa.RecordBatch.from_pydict(columns))
         return writer.prepare_commit(1)
 
 

@@ -1,0 +1,37 @@
+"""What no checkpoint refers to below the working directory of a target, and its removal.
+
+Decides where such files lie: staged by writers, or gathered by a commit that was interrupted. Lives
+on the driver, on the thread that claims and commits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from epochgate.runtime.filesystem import FileSystem
+from epochgate.spark.parquet_sink.committable import STAGED_SUFFIX
+from epochgate.spark.parquet_sink.tree import walk
+
+
+def remove_staged(
+    files: FileSystem, working: str, run_id: str, is_orphan: Callable[[str], bool]
+) -> list[str]:
+    """Remove the files whose names `is_orphan` says to be; returns their paths. Raises OSError."""
+    removed: list[str] = []
+    for area in ("staged", "prepared"):
+        parent = os.path.join(working, area)
+        if not files.exists(parent):
+            continue
+        for directory in files.list_directory(parent):
+            directory_path = os.path.join(parent, directory)
+            for relative in list(walk(files, directory_path)):
+                path = os.path.join(directory_path, relative)
+                name = os.path.basename(relative).removesuffix(STAGED_SUFFIX)
+                if is_orphan(name) and files.remove(path):
+                    removed.append(path)
+            # A directory of this run may be in use by a writer that has just made it.
+            is_left = not any(walk(files, directory_path))
+            if directory != run_id and is_left:
+                files.remove_tree(directory_path)
+    return removed
