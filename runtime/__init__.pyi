@@ -43,6 +43,7 @@ from epochgate.runtime.api.job_events import (
     SubtasksUp as SubtasksUp,
     Warned as Warned,
 )
+from epochgate.runtime.api.malformed_event import MalformedEvent as MalformedEvent
 from epochgate.runtime.api.operator import (
     FatalTaskError as FatalTaskError,
     Operator as Operator,

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from epochgate.errors import UsageError
 from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.api.coordinator_store import CoordinatorStore
+from epochgate.runtime.api.malformed_event import MalformedEvent
 from epochgate.runtime.api.rescaling import keep_nothing
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.api.state_versions import StateNotUpgraded
@@ -256,9 +257,10 @@ class OperatorCoordinator(ABC):
 
         If the operator requested a receipt, it is sent when this method returns, or when the future
         that it returns is done. From then on the event must be part of the coordinator's state. An
-        exception, or a failed future, fails the job. Raises TypeError unless it is overridden.
+        exception, or a failed future, fails the job; MalformedEvent fails only the attempt that
+        sent the event. Raises MalformedEvent unless it is overridden.
         """
-        raise TypeError(
+        raise MalformedEvent(
             f"{type(self).__name__} got an event from subtask {subtask} but handles none; "
             f"override handle_event_from_operator"
         )
