@@ -38,7 +38,7 @@ from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 from epochgate.spark.slots import task_slots, why_none_came
 from epochgate.spark.wire import (
     DETECTION,
-    FRAME_BYTES_MAX,
+    MESSAGE_BYTES_MAX,
     Connection,
     Detection,
     TaskServer,
@@ -101,7 +101,7 @@ class SparkTransport(Transport):
         heartbeat_timeout_s: float = 10.0,
         detection: Detection = DETECTION,
         process_timeout_s: float = 60.0,
-        frame_bytes_max: int = FRAME_BYTES_MAX,
+        message_bytes_max: int = MESSAGE_BYTES_MAX,
         tracing: Tracing | None = None,
     ) -> None:
         self.on_broken: Callable[[str], None] = _log.error
@@ -118,7 +118,7 @@ class SparkTransport(Transport):
             host=bind_host,
             port=port,
             listener=self,
-            frame_bytes_max=frame_bytes_max,
+            message_bytes_max=message_bytes_max,
             heartbeat_interval_s=heartbeat_interval_s,
             heartbeat_timeout_s=heartbeat_timeout_s,
             detection=detection,
@@ -133,7 +133,7 @@ class SparkTransport(Transport):
             "heartbeat_interval_s": heartbeat_interval_s,
             "silence_timeout_s": max(5.0, 3 * heartbeat_timeout_s),
             "detection": asdict(detection),
-            "frame_bytes_max": frame_bytes_max,
+            "message_bytes_max": message_bytes_max,
             "tracing": None if tracing is None else asdict(tracing),
             "carried": CARRIED,
             "carried_folder": CARRIED_FOLDER,

@@ -21,13 +21,14 @@ from epochgate.spark.wire.errors import (
     WireError,
     WireSettingInvalid,
 )
-from epochgate.spark.wire.frames import FRAME_BYTES_MAX
+from epochgate.spark.wire.frames import FRAME_BYTES_MAX, MESSAGE_BYTES_MAX
 from epochgate.spark.wire.handshake import new_key
 from epochgate.spark.wire.server import Listener, TaskServer
 
 __all__ = [
     "DETECTION",
     "FRAME_BYTES_MAX",
+    "MESSAGE_BYTES_MAX",
     "AuthenticationFailed",
     "CannotBind",
     "CannotConnect",

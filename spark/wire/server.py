@@ -30,7 +30,12 @@ from epochgate.spark.wire.arrivals import Admission, Arrival
 from epochgate.spark.wire.connection import Connection
 from epochgate.spark.wire.detector import DETECTION, Detection
 from epochgate.spark.wire.errors import WireError, WireSettingInvalid
-from epochgate.spark.wire.frames import FRAME_BYTES_MAX, FRAME_BYTES_MIN, LENGTH
+from epochgate.spark.wire.frames import (
+    FRAME_BYTES_MAX,
+    FRAME_BYTES_MIN,
+    LENGTH,
+    MESSAGE_BYTES_MAX,
+)
 from epochgate.spark.wire.handshake import checked_key
 from epochgate.spark.wire.incoming import IncomingFrames
 from epochgate.spark.wire.listening import bound_sockets
@@ -87,6 +92,7 @@ class TaskServer:
         port: int = 0,
         listener: Listener,
         frame_bytes_max: int = FRAME_BYTES_MAX,
+        message_bytes_max: int = MESSAGE_BYTES_MAX,
         outgoing_bytes_max: int = OUTGOING_BYTES_MAX,
         incoming_bytes_max: int = INCOMING_BYTES_MAX,
         handshake_timeout_s: float = 5.0,
@@ -97,6 +103,7 @@ class TaskServer:
         on_refused: Callable[[str, WireError], None] | None = None,
     ) -> None:
         _check("frame_bytes_max", frame_bytes_max, FRAME_BYTES_MIN, 2**32 - 1)
+        _check("message_bytes_max", message_bytes_max, FRAME_BYTES_MIN, 2**32 - 1)
         _check("outgoing_bytes_max", outgoing_bytes_max, frame_bytes_max, 2**63)
         _check("incoming_bytes_max", incoming_bytes_max, frame_bytes_max, 2**63)
         _check("handshake_timeout_s", handshake_timeout_s, 0.01, 3600)
@@ -108,7 +115,7 @@ class TaskServer:
         self._key, self._credentials = checked_key(key), credentials
         self._host, self._port = host, port
         self._listener = listener
-        self._frame_bytes_max = frame_bytes_max
+        self._frame_bytes_max, self._message_bytes_max = frame_bytes_max, message_bytes_max
         self._outgoing_bytes_max = outgoing_bytes_max
         self._handshake_timeout_s = handshake_timeout_s
         self._heartbeat_timeout_s = heartbeat_timeout_s
@@ -173,6 +180,7 @@ class TaskServer:
                 key=self._key,
                 credentials=self._credentials,
                 frame_bytes_max=self._frame_bytes_max,
+                message_bytes_max=self._message_bytes_max,
                 handshake_timeout_s=self._handshake_timeout_s,
                 arrivals_max=self._arrivals_max,
                 on_refused=self._on_refused,
@@ -296,7 +304,7 @@ class TaskServer:
             hello=admission.hello,
             decoder=admission.decoder,
             outgoing=admission.outgoing,
-            frame_bytes_max=self._frame_bytes_max,
+            message_bytes_max=self._message_bytes_max,
             outgoing_bytes_max=self._outgoing_bytes_max,
             attend=self._attend,
             process=self._silence.of_process(admission.hello, now_s),
@@ -357,7 +365,7 @@ class TaskServer:
             self._blame_listener(connection, error)
         if decoder.farewell is not None:
             self._dismiss(connection, f"the task closed: {decoder.farewell}")
-        elif decoder.held_bytes or self._incoming.has_place(connection):
+        elif decoder.awaited_bytes or self._incoming.has_place(connection):
             self._find_place(connection, has_batch=has_batch)
 
     def _find_place(self, connection: Connection, *, has_batch: bool) -> None:
@@ -399,10 +407,11 @@ class TaskServer:
         """Look for peers that are silent for too long, and be heard by the others."""
         now_s = time.monotonic()
         self._reception.watch(now_s)
-        for connection in self._incoming.overdue(now_s - self._heartbeat_timeout_s):
+        for connection in self._incoming.overdue(now_s, self._heartbeat_timeout_s):
             connection.close(
                 f"a frame of {connection.decoder.awaited_bytes} bytes has not arrived whole within "
-                f"{self._heartbeat_timeout_s} s (heartbeat_timeout_s), and others wait for the "
+                f"{self._heartbeat_timeout_s} s (heartbeat_timeout_s) for each "
+                f"{FRAME_BYTES_MAX} bytes, and others wait for the "
                 "memory that it takes: the network is slow, or the task is stopped"
             )
         for connection in list(self._connections):
