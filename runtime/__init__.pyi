@@ -97,3 +97,4 @@ from epochgate.runtime.shell.concurrent_attempts import (
 from epochgate.runtime.shell.fenced_context import CoordinatorReplaced as CoordinatorReplaced
 from epochgate.runtime.shell.job_master import JobMaster as JobMaster
 from epochgate.runtime.shell.queue_thread import JobLoop as JobLoop
+from epochgate.runtime.shell.send_window import GatewayFull as GatewayFull

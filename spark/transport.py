@@ -33,6 +33,7 @@ from epochgate.spark.endings import CLOSE_AFTER_KILL_S, KILL_PATIENCE_S, Endings
 from epochgate.spark.hellos import Hellos
 from epochgate.spark.identities import task_attempt_of
 from epochgate.spark.placing import Placing, SparkCluster
+from epochgate.spark.receive_window import ReceiveWindow
 from epochgate.spark.resident_job import ResidentJob
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 from epochgate.spark.slots import task_slots, why_none_came
@@ -142,6 +143,7 @@ class SparkTransport(Transport):
         # Written on the wire's thread, looked into by the others.
         self._connections: dict[int, Connection] = {}
         self._processes: dict[Connection, TaskProcess] = {}
+        self._windows: dict[Connection, ReceiveWindow] = {}
         self._newest: dict[int, int] = {}
         self._hellos = Hellos(run_id, parallelism, self._connections, self._launched)
         self._left: set[int] = set()  # identities that said that they leave, as they were told to
@@ -283,6 +285,7 @@ class SparkTransport(Transport):
     def _take_in(self, connection: Connection, process: TaskProcess) -> None:
         self._connections[process.identity] = connection
         self._processes[connection] = process
+        self._windows[connection] = ReceiveWindow(self._server, connection)
         if self._placing is not None:
             self._placing.note_hello(task_attempt_of(process.identity))
         self._newest[process.subtask] = max(self._newest.get(process.subtask, 0), process.identity)
@@ -304,6 +307,7 @@ class SparkTransport(Transport):
             *messages, leaving = messages
             self._replace(process, shortened(" ".join(map(str, leaving[1:]))))
         self._inbox.received(process.subtask, process.identity, messages)
+        self._windows[connection].received(self._inbox, len(messages))
 
     def _replace(self, process: TaskProcess, reason: str) -> None:
         """Have Spark start another process: one that leaves by itself would count as a failure."""
@@ -317,6 +321,7 @@ class SparkTransport(Transport):
     def lost(self, connection: Connection, reason: str) -> None:
         """Report that a process is gone."""
         process = self._processes.pop(connection, None)
+        self._windows.pop(connection, None)
         if process is None:
             return
         del self._connections[process.identity]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from epochgate.errors import EpochgateError
 
@@ -21,6 +21,13 @@ class EventLost(EpochgateError):
 
 
 _PENDING = object()
+
+
+class Window(Protocol):
+    """What counts events until they are done."""
+
+    def give_back(self, event_bytes: int, /) -> None:
+        """Count no longer an event of so many bytes."""
 
 
 class Together(tuple[Any, ...]):
@@ -38,10 +45,12 @@ class SendFuture:
     Completes exactly once: with None, or with EventLost. Callbacks run on the queue's thread.
     """
 
-    __slots__ = ("_callbacks", "_outcome", "_waiter", "event")
+    __slots__ = ("_bytes", "_callbacks", "_outcome", "_waiter", "_window", "event")
 
-    def __init__(self, event: Any) -> None:
+    def __init__(self, event: Any, window: Window | None = None, event_bytes: int = 0) -> None:
+        """Make one that is counted in `window` until it is done."""
         self.event = event
+        self._window, self._bytes = window, event_bytes
         self._outcome: object = _PENDING
         self._callbacks: list[Callable[[SendFuture], None]] | None = None
         self._waiter: threading.Event | None = None
@@ -81,6 +90,8 @@ class SendFuture:
         if self._outcome is not _PENDING:
             return
         self._outcome = error
+        if self._window is not None:
+            self._window.give_back(self._bytes)
         if self._waiter is not None:
             self._waiter.set()
         if self._callbacks is not None:

@@ -48,6 +48,8 @@ from epochgate.spark.wire.sealing import FrameSeal
 from epochgate.spark.wire.stream import Stream
 
 _READ_BYTES: Final = 256 * 1024
+_READS_MAX: Final = 64
+"""In one call of `receive`, so that a task which computes for long between two calls keeps up."""
 _FAREWELL_TIMEOUT_S: Final = 0.2
 _log = logging.getLogger("epochgate.spark.wire")
 
@@ -230,19 +232,31 @@ class TaskChannel:
         with self._read_lock:
             if self._closed_reason is not None and self._sock.fileno() < 0:
                 raise ChannelClosed(self._closed_reason)
-            if self._undelivered:
-                messages, self._undelivered = self._undelivered, []
+            messages, self._undelivered = self._undelivered, []
+            if messages:
                 return messages
-            try:
-                read_bytes = self._sock.recv_into(self._read_buffer)
-            except BlockingIOError:
-                self._check_silence()
-                return []
-            except OSError as error:
-                self._fail(f"the connection to the driver at {self._driver} broke: {error}")
-            return self._take(read_bytes)
+            for _ in range(_READS_MAX):
+                read_bytes = self._read_once(messages)
+                if read_bytes < _READ_BYTES:
+                    break
+            return messages
 
-    def _take(self, read_bytes: int) -> list[list[Any]]:
+    def _read_once(self, messages: list[list[Any]]) -> int:
+        """Add the messages that the next bytes complete; how many bytes there were."""
+        try:
+            read_bytes = self._sock.recv_into(self._read_buffer)
+        except BlockingIOError:
+            if not messages:
+                self._check_silence()
+            return 0
+        except OSError as error:
+            if not messages:
+                self._fail(f"the connection to the driver at {self._driver} broke: {error}")
+            return 0  # the next read says so again, when these messages have been returned
+        messages += self._take(read_bytes, has_messages=bool(messages))
+        return read_bytes
+
+    def _take(self, read_bytes: int, *, has_messages: bool) -> list[list[Any]]:
         if read_bytes:
             self._heard_at_s = time.monotonic()
             self._decoder.feed(self._read_view[:read_bytes])
@@ -252,9 +266,9 @@ class TaskChannel:
                 messages = messages + batch if messages else batch
         except WireError as error:
             # Raised again by the decoder at the next call, when these messages have been returned.
-            if not messages:
+            if not (messages or has_messages):
                 self._fail(str(error))
-        if messages:
+        if messages or has_messages:
             return messages
         if self._decoder.farewell is not None:
             self._fail(f"the driver closed the connection: {self._decoder.farewell}")
@@ -286,14 +300,14 @@ class TaskChannel:
 
     def _write(self) -> None:
         """Write all that waits, with the send lock held."""
-        waiting_bytes = self._outgoing.waiting_bytes
-        deadline_s = time.monotonic() + self._silence_timeout_s
+        waiting_bytes, taken_at_s = self._outgoing.waiting_bytes, time.monotonic()
         try:
             while not self._outgoing.write_to(self._sock):
-                if self._outgoing.waiting_bytes != waiting_bytes or self._hears_driver():
-                    waiting_bytes = self._outgoing.waiting_bytes
-                    deadline_s = time.monotonic() + self._silence_timeout_s
-                remaining_s = deadline_s - time.monotonic()
+                if self._outgoing.waiting_bytes != waiting_bytes:
+                    waiting_bytes, taken_at_s = self._outgoing.waiting_bytes, time.monotonic()
+                self._hear_driver()
+                silent_s = time.monotonic() - max(taken_at_s, self._heard_at_s)
+                remaining_s = self._silence_timeout_s - silent_s
                 if remaining_s <= 0:
                     self._fail(
                         f"the driver at {self._driver} has neither taken a byte nor said one for "
@@ -309,20 +323,19 @@ class TaskChannel:
                 or f"the connection to the driver at {self._driver} broke: {error}"
             )
 
-    def _hears_driver(self) -> bool:
-        """Keep what the driver has said meanwhile; False when that is nothing."""
+    def _hear_driver(self) -> None:
+        """Keep what the driver has said meanwhile, unless another thread reads."""
         if not self._read_lock.acquire(blocking=False):
-            return False
+            return
         try:
             read_bytes = self._sock.recv_into(self._read_buffer)
-            self._keep(read_bytes)
+            if read_bytes:
+                self._heard_at_s = time.monotonic()
+                self._keep(read_bytes)
         except (BlockingIOError, WireError):
-            return False  # what the decoder refuses it refuses again when it is asked to deliver
+            pass  # what the decoder refuses it refuses again when it is to deliver
         finally:
             self._read_lock.release()
-        if read_bytes:
-            self._heard_at_s = time.monotonic()
-        return read_bytes > 0
 
     def _last_words(self) -> str | None:
         """The reason the driver gave before it closed, when a write is the first to notice.

@@ -22,7 +22,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from epochgate.spark.wire.detector import PhiDetector
 from epochgate.spark.wire.frames import FrameDecoder, Message, pack_message, pack_messages
@@ -210,3 +210,21 @@ class Connection:
                 self._reason = reason
             self._sock.close()
             return self._reason
+
+
+class Listener(Protocol):
+    """What the driver does with its tasks' messages; all three are called on the server's thread.
+
+    A call that raises is logged and closes that connection. None of them may block.
+    """
+
+    def connected(self, connection: Connection, hello: dict[str, Any]) -> None:
+        """A task has authenticated itself and said hello."""
+
+    def received(self, connection: Connection, messages: list[list[Any]]) -> None:
+        """A task's messages, in the order sent: one whole frame of them."""
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """The connection has ended; exactly once for each call of `connected`, also one that
+        raised.
+        """

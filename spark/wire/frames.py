@@ -190,6 +190,8 @@ class FrameDecoder:
         self._buffer = bytearray()
         self._start = 0
         self._parts = bytearray()
+        self.delivered_bytes = 0
+        """Of all frames so far whose values were taken."""
         self._announced_bytes = 0
         """Of the batch whose parts arrive; 0 when none does."""
         self.failure: WireError | None = None
@@ -270,6 +272,7 @@ class FrameDecoder:
             buffer.clear()
             end = 0
         self._start = end
+        self.delivered_bytes += frame_bytes
         return value
 
     def _part(self, payload: memoryview) -> Any:

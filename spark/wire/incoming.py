@@ -26,10 +26,19 @@ class IncomingFrames(Generic[C]):
         self._places: dict[C, tuple[int, float]] = {}
         """Connection -> the bytes of its frame and since when it has the place, oldest first."""
         self._waiting: dict[C, int] = {}
+        self._paused: set[C] = set()
 
     def is_waiting(self, connection: C) -> bool:
         """Whether the connection must not be read from."""
-        return connection in self._waiting
+        return connection in self._waiting or connection in self._paused
+
+    def pause(self, connection: C) -> None:
+        """Let the connection not be read from, whatever its frames are."""
+        self._paused.add(connection)
+
+    def resume(self, connection: C) -> None:
+        """Take back `pause`."""
+        self._paused.discard(connection)
 
     def has_place(self, connection: C) -> bool:
         """Whether a large frame of the connection is under way."""

@@ -24,10 +24,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from epochgate.spark.wire.arrivals import Admission, Arrival
-from epochgate.spark.wire.connection import Connection
+from epochgate.spark.wire.connection import Connection, Listener
 from epochgate.spark.wire.detector import DETECTION, Detection
 from epochgate.spark.wire.errors import WireError, WireSettingInvalid
 from epochgate.spark.wire.frames import (
@@ -49,24 +49,6 @@ OUTGOING_BYTES_MAX: Final = 256 * 1024 * 1024
 INCOMING_BYTES_MAX: Final = 256 * 1024 * 1024
 _READ_BYTES: Final = 256 * 1024
 _log = logging.getLogger("epochgate.spark.wire")
-
-
-class Listener(Protocol):
-    """What the driver does with its tasks' messages; all three are called on the server's thread.
-
-    A call that raises is logged and closes that connection. None of them may block.
-    """
-
-    def connected(self, connection: Connection, hello: dict[str, Any]) -> None:
-        """A task has authenticated itself and said hello."""
-
-    def received(self, connection: Connection, messages: list[list[Any]]) -> None:
-        """A task's messages, in the order sent: one whole frame of them."""
-
-    def lost(self, connection: Connection, reason: str) -> None:
-        """The connection has ended; exactly once for each call of `connected`, also one that
-        raised.
-        """
 
 
 class TaskServer:
@@ -379,6 +361,17 @@ class TaskServer:
         if self._incoming.is_waiting(connection):
             self._listen_to(connection)
 
+    def pause(self, connection: Connection) -> None:
+        """Read no more from the connection until `resume`; on the server's thread, as `resume`."""
+        self._incoming.pause(connection)
+        self._listen_to(connection)
+
+    def resume(self, connection: Connection) -> None:
+        """Read from the connection again."""
+        self._incoming.resume(connection)
+        if connection in self._connections:
+            self._read_again([connection])
+
     def _read_again(self, connections: list[Connection]) -> None:
         for connection in connections:
             connection.process.excuse(connection.process.silence_s(time.monotonic()))
@@ -396,6 +389,7 @@ class TaskServer:
         del self._connections[connection]
         if connection.sock in self._selector.get_map():
             self._selector.unregister(connection.sock)
+        self._incoming.resume(connection)
         self._read_again(self._incoming.leave(connection, time.monotonic()))
         reason = connection.dispose(reason)
         try:

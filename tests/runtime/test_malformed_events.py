@@ -81,7 +81,7 @@ def after(provider: CoordinatorProvider, event: Any) -> SimulatedJob:
         lambda _: ScriptedProgram({"op": ScriptedOperator(script)}, script),
     )
     job.settle()
-    script.operators["op", 0].send(event)  # type: ignore[attr-defined]
+    script.operators["op", 0].send(event)
     job.settle()
     return job
 

@@ -12,7 +12,7 @@ from epochgate.runtime import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.store import DirectoryCheckpointStore
 from epochgate.spark.job import run_job
-from epochgate.spark.wire import FRAME_BYTES_MAX
+from epochgate.spark.wire import FRAME_BYTES_MAX, Detection
 from tests.spark import large_states_program
 from tests.spark.large_states_program import LargeProgram
 
@@ -61,7 +61,15 @@ def test_a_state_over_the_limit_ends_the_job_with_the_option_that_raises_it(
 def test_a_state_of_a_gigabyte_is_checkpointed_and_restored(
     spark: Any, tmp_path: Path, wire: str
 ) -> None:
-    result = run_with(spark, tmp_path, GIGABYTE, wire=wire)
+    # To pack or copy a gigabyte holds the interpreter for seconds where memory is slow.
+    result = run_with(
+        spark,
+        tmp_path,
+        GIGABYTE,
+        wire=wire,
+        heartbeat_timeout_s=120.0,
+        detection=Detection(pause_s=60.0),
+    )
     assert result.state == "finished", result.reason
     assert 1 <= result.report.regional_restarts <= 2
     assert result.report.metrics[0]["peak_kb"] * 1024 < 5 * GIGABYTE
