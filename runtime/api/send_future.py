@@ -26,8 +26,13 @@ _PENDING = object()
 class Window(Protocol):
     """What counts events until they are done."""
 
-    def give_back(self, event_bytes: int, /) -> None:
-        """Count no longer an event of so many bytes."""
+    over: int
+    """The bytes of those that are done."""
+    waiting: list[SendFuture]
+    """Futures of senders that wait for room."""
+
+    def wake(self) -> None:
+        """Complete the futures that wait, if there is room."""
 
 
 class Together(tuple[Any, ...]):
@@ -90,8 +95,10 @@ class SendFuture:
         if self._outcome is not _PENDING:
             return
         self._outcome = error
-        if self._window is not None:
-            self._window.give_back(self._bytes)
+        if (window := self._window) is not None:
+            window.over += self._bytes
+            if window.waiting:
+                window.wake()
         if self._waiter is not None:
             self._waiter.set()
         if self._callbacks is not None:

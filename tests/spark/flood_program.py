@@ -19,7 +19,7 @@ from epochgate.runtime import (
     Work,
 )
 
-EVENT = bytes(1_000_000)
+EVENT_BYTES = 1_000_000
 
 
 class FloodCoordinator(OperatorCoordinator):
@@ -39,7 +39,7 @@ class FloodCoordinator(OperatorCoordinator):
     def _flood(self, gateway: SubtaskGateway) -> None:
         try:
             while True:
-                gateway.send_event(EVENT)
+                gateway.send_event(bytes(EVENT_BYTES))
         except GatewayFull:
             self.refused.add(1)
             gateway.when_room().add_done_callback(
@@ -92,7 +92,7 @@ class FloodProgram(Program):
     def work(self) -> Work:
         time.sleep(self._work_s)
         if self._sends:
-            self._operator.context.send_to_coordinator(EVENT)
+            self._operator.context.send_to_coordinator(bytes(EVENT_BYTES))
         return Work.DONE
 
     def metrics(self) -> dict[str, Any]:

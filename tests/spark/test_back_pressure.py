@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from typing import Any
@@ -64,8 +65,18 @@ def test_a_flood_is_held_up_while_checkpoints_complete_and_a_cancel_is_quick(
         assert job.wait(30).state == "canceled"
         took_s = time.monotonic() - canceled_s
     figures = dict(report.coordinator_metrics["flood"])
+    tasks_mb = [m["peak_kb"] // 1000 for m in report.metrics.values()]
+    logging.getLogger(__name__).info(
+        "%g s: driver +%d MB, tasks %s MB, %d checkpoints, %s, canceled in %.1f s",
+        FOR_S,
+        (peak_bytes - at_rest_bytes) // MEGABYTE,
+        tasks_mb,
+        completed[-1],
+        figures,
+        took_s,
+    )
     assert peak_bytes - at_rest_bytes < DRIVER_BYTES
-    assert all(m["peak_kb"] * 1000 < TASK_BYTES for m in report.metrics.values())
+    assert max(tasks_mb) * MEGABYTE < TASK_BYTES
     assert completed[-1] >= FOR_S / 5
     assert took_s < 5.0
     assert figures["refused"] + figures["heard"] > 0
