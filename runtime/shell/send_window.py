@@ -50,7 +50,7 @@ class SendWindow:
     def __init__(self, subtask: int, bytes_max: int) -> None:
         self._subtask, self._bytes_max = subtask, bytes_max
         self._lock = threading.Lock()
-        self._kind: type = type(None)
+        self._kind: Any = type(None)
         self._is_sized = False
         self._length = self._event_bytes = self._unweighed = 0
         """Of the event that was weighed last, and how many more may count as much as it did."""
