@@ -143,7 +143,6 @@ class SparkTransport(Transport):
         # Written on the wire's thread, looked into by the others.
         self._connections: dict[int, Connection] = {}
         self._processes: dict[Connection, TaskProcess] = {}
-        self._windows: dict[Connection, ReceiveWindow] = {}
         self._newest: dict[int, int] = {}
         self._hellos = Hellos(run_id, parallelism, self._connections, self._launched)
         self._left: set[int] = set()  # identities that said that they leave, as they were told to
@@ -160,6 +159,7 @@ class SparkTransport(Transport):
     def open(self, inbox: TaskInbox) -> None:
         """Bind, and submit the Spark job. Raises `CannotBind`."""
         self._inbox = inbox
+        self._windows: dict[Connection, ReceiveWindow] = {}
         self._server.start()
         self._settings["host"] = self._advertised_host
         self._settings["port"] = self._server.address[1]

@@ -7,7 +7,7 @@ larger than the bound.
 
 An event counts for its bytes in msgpack and `EVENT_BYTES`. To weigh each would take as long as to
 send it: one of the same type and length as the event before counts as much, and each sixteenth is
-weighed again. Leaves to the gateway what becomes of an event that was sent. Any thread
+weighed again. Leaves to the gateway where a sent event goes. Any thread
 sends; what is over is given back on the queue's thread.
 """
 
