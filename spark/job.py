@@ -235,12 +235,11 @@ def run_job(
     with the user's own modules; packages must be installed on the executors, or be in `by_value`.
     store, committer: closed at the end of the job, and if it is refused. after_commit: called for
     visible checkpoints. batch_states: operator id -> `JobHandle.request_batch_snapshot` of an
-    earlier job, from which its coordinator starts without a checkpoint. from_savepoint: for an empty
-    `store` or one begun with it. port: at spark.driver.bindAddress, 0 for any. wire: see
+    earlier job, from which its coordinator starts if no checkpoint is restored. from_savepoint: for
+    an empty `store` or one begun with it. port: at spark.driver.bindAddress, 0 for any. wire: see
     docs/security.md. heartbeat_timeout_s, detection: docs/hosts.md. process_timeout_s: a subtask
     without a worker for this time has failed. message_bytes_max: docs/savepoints.md. listeners,
-    has_history: receive the job's events. journal: docs/traces.md. metrics_port: for Prometheus.
-    in_front: for tests.
+    has_history: receive the job's events. metrics_port: 0 for any. journal: docs/traces.md.
 
     Raises the errors of `validate_session`, `begin_from`, MetricsPage and `committer.open`,
     ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind, WireSettingInvalid.
