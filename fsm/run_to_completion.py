@@ -244,6 +244,12 @@ class EventQueue:
         if self.wake is not None:
             self.wake()
 
+    def post_first(self, trigger: Callable[..., Any], *arguments: Any) -> None:
+        """Enqueue a trigger in front of what waits; any thread."""
+        self._events.appendleft((trigger, arguments))
+        if self.wake is not None:
+            self.wake()
+
     def post_later(self, delay_s: float, trigger: Callable[..., Any], *arguments: Any) -> Timer:
         """Enqueue a trigger once `delay_s` seconds have passed; queue thread only."""
         timer = Timer(self.clock.now_s() + delay_s, trigger, arguments)

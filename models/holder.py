@@ -117,8 +117,11 @@ class UserPort(Port):
     def subtask_reset(self, subtask: int, checkpoint: int) -> None:
         """Take back what `subtask` was told after `checkpoint`; 0 means all of it."""
 
-    @fallible("fail_job", in_event=True)
-    def event(self, subtask: int, attempt: int, event: Opaque) -> None: ...
+    @fallible("fail_job, event_malformed", in_event=True)
+    def event(self, subtask: int, attempt: int, event: Opaque) -> None:
+        """Hand an operator's event to the coordinator; answer with `event_malformed` if it is none
+        that the coordinator can handle.
+        """
 
 
 class Holder(Machine):
@@ -153,6 +156,7 @@ class Holder(Machine):
     client_request: Trigger
     batch_snapshot: Trigger
     event: Trigger
+    event_malformed: Trigger
     handled: Trigger
     attempt_ready: Trigger
     attempt_failed: Trigger
@@ -261,6 +265,13 @@ class Holder(Machine):
                                                             "the event is from an attempt that is gone"),
         Ignore("event", (CREATED, BROKEN, CLOSED),       None,
                                                             "no coordinator is up to handle the event"),
+
+        Row("event_malformed",    UP,                        STAY, "is_from_current",
+            "fail_attempt",                                 "only the attempt that sent the event is to blame"),
+        Ignore("event_malformed", UP,                              "not is_from_current",
+                                                            "the attempt that sent the event is gone"),
+        Ignore("event_malformed", (CREATED, BROKEN, CLOSED),       None,
+                                                            "all attempts go down already, or the job is over"),
 
         Row("handled",    UP,                        STAY, None,
             "send_receipt",                                 "the coordinator has made the event part of its state"),
@@ -402,6 +413,9 @@ class Holder(Machine):
 
     def call_event(self, subtask: int, attempt: int, event: Opaque) -> None:
         self.user.event(subtask, attempt, event)
+
+    def fail_attempt(self, subtask: int, attempt: int, reason: Opaque) -> None:
+        self.system.attempt[subtask].fault(reason)
 
     def send_receipt(self, subtask: int, attempt: int, receipt: Opaque) -> None:
         self.system.gateway[self.coordinator, subtask].send(attempt, receipt)

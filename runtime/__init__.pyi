@@ -43,6 +43,7 @@ from epochgate.runtime.api.job_events import (
     SubtasksUp as SubtasksUp,
     Warned as Warned,
 )
+from epochgate.runtime.api.malformed_event import MalformedEvent as MalformedEvent
 from epochgate.runtime.api.operator import (
     FatalTaskError as FatalTaskError,
     Operator as Operator,
@@ -97,3 +98,4 @@ from epochgate.runtime.shell.concurrent_attempts import (
 from epochgate.runtime.shell.fenced_context import CoordinatorReplaced as CoordinatorReplaced
 from epochgate.runtime.shell.job_master import JobMaster as JobMaster
 from epochgate.runtime.shell.queue_thread import JobLoop as JobLoop
+from epochgate.runtime.shell.send_window import GatewayFull as GatewayFull

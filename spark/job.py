@@ -45,7 +45,7 @@ from epochgate.spark.program_pickling import pickled
 from epochgate.spark.session import validate_session
 from epochgate.spark.slots import task_slots, too_few_slots
 from epochgate.spark.transport import SparkTransport
-from epochgate.spark.wire import DETECTION, Detection
+from epochgate.spark.wire import DETECTION, MESSAGE_BYTES_MAX, Detection
 
 LEAVE_PATIENCE_S: Final = 60.0
 SLOTS_PATIENCE_S: Final = 30.0
@@ -222,6 +222,7 @@ def run_job(
     heartbeat_timeout_s: float = 10.0,
     detection: Detection = DETECTION,
     process_timeout_s: float = 60.0,
+    message_bytes_max: int = MESSAGE_BYTES_MAX,
     listeners: Sequence[JobListener] = (),
     has_history: bool = True,
     metrics_port: int | None = None,
@@ -234,13 +235,11 @@ def run_job(
     with the user's own modules; packages must be installed on the executors, or be in `by_value`.
     store, committer: closed at the end of the job, and if it is refused. after_commit: called for
     visible checkpoints. batch_states: operator id -> `JobHandle.request_batch_snapshot` of an
-    earlier job, from which its coordinator starts if no checkpoint is restored. from_savepoint: a
-    savepoint of this job, for an empty `store` or one begun with it. port: of the driver at
-    spark.driver.bindAddress, 0 for any; tasks connect to spark.driver.host (of a local master both
-    are loopback). wire: see docs/security.md. heartbeat_timeout_s, detection: see docs/hosts.md.
-    process_timeout_s: a subtask without a worker for this time has failed. listeners, has_history:
-    receive the job's events; the history lies beside the checkpoints. metrics_port: for Prometheus,
-    0 for any. journal: for traces (docs/traces.md). in_front: a transport, for tests.
+    earlier job, from which its coordinator starts if no checkpoint is restored. from_savepoint: for
+    an empty `store` or one begun with it. port: at spark.driver.bindAddress, 0 for any. wire: see
+    docs/security.md. heartbeat_timeout_s, detection: docs/hosts.md. process_timeout_s: a subtask
+    without a worker for this time has failed. message_bytes_max: docs/savepoints.md. listeners,
+    has_history: receive the job's events. metrics_port: 0 for any. journal: docs/traces.md.
 
     Raises the errors of `validate_session`, `begin_from`, MetricsPage and `committer.open`,
     ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind, WireSettingInvalid.
@@ -256,6 +255,7 @@ def run_job(
             (heartbeat_interval_s, heartbeat_timeout_s),
             detection=detection,
             process_timeout_s=process_timeout_s,
+            message_bytes_max=message_bytes_max,
             tracing=tracing,
         )
         _begin(store, from_savepoint)

@@ -62,6 +62,7 @@ RUN_OPTIONS = (
     "in_front",
     "journal",
     "listeners",
+    "message_bytes_max",
     "metrics_port",
     "port",
     "wire",

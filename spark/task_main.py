@@ -55,7 +55,7 @@ def run_task(
     `settings`: "host", "port", "key", "certificate" (of a private wire, or None), "run_id",
     "parallelism", "coordinators" (operator ids), "program" (a pickled callable from the subtask to
     its `Program`; it came with Spark's own task, never over our socket), "heartbeat_interval_s",
-    "silence_timeout_s", "detection" (the fields of a `Detection`), "frame_bytes_max", and perhaps
+    "silence_timeout_s", "detection" (the fields of a `Detection`), "message_bytes_max", and perhaps
     "tracing" (the fields of a `Tracing`, where the trace is written). Raises AttemptOver, and what
     `TaskChannel.connect` raises.
     """
@@ -197,7 +197,7 @@ class ResidentProcess:
                     heartbeat_interval_s=self._settings["heartbeat_interval_s"],
                     silence_timeout_s=self._settings["silence_timeout_s"],
                     detection=Detection(**self._settings["detection"]),
-                    frame_bytes_max=self._settings["frame_bytes_max"],
+                    message_bytes_max=self._settings["message_bytes_max"],
                 )
             except (CannotConnect, HandshakeTimedOut):
                 if tries == CONNECTION_TRIES_MAX:

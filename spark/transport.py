@@ -33,12 +33,13 @@ from epochgate.spark.endings import CLOSE_AFTER_KILL_S, KILL_PATIENCE_S, Endings
 from epochgate.spark.hellos import Hellos
 from epochgate.spark.identities import task_attempt_of
 from epochgate.spark.placing import Placing, SparkCluster
+from epochgate.spark.receive_window import ReceiveWindow
 from epochgate.spark.resident_job import ResidentJob
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 from epochgate.spark.slots import task_slots, why_none_came
 from epochgate.spark.wire import (
     DETECTION,
-    FRAME_BYTES_MAX,
+    MESSAGE_BYTES_MAX,
     Connection,
     Detection,
     TaskServer,
@@ -101,7 +102,7 @@ class SparkTransport(Transport):
         heartbeat_timeout_s: float = 10.0,
         detection: Detection = DETECTION,
         process_timeout_s: float = 60.0,
-        frame_bytes_max: int = FRAME_BYTES_MAX,
+        message_bytes_max: int = MESSAGE_BYTES_MAX,
         tracing: Tracing | None = None,
     ) -> None:
         self.on_broken: Callable[[str], None] = _log.error
@@ -118,7 +119,7 @@ class SparkTransport(Transport):
             host=bind_host,
             port=port,
             listener=self,
-            frame_bytes_max=frame_bytes_max,
+            message_bytes_max=message_bytes_max,
             heartbeat_interval_s=heartbeat_interval_s,
             heartbeat_timeout_s=heartbeat_timeout_s,
             detection=detection,
@@ -133,7 +134,7 @@ class SparkTransport(Transport):
             "heartbeat_interval_s": heartbeat_interval_s,
             "silence_timeout_s": max(5.0, 3 * heartbeat_timeout_s),
             "detection": asdict(detection),
-            "frame_bytes_max": frame_bytes_max,
+            "message_bytes_max": message_bytes_max,
             "tracing": None if tracing is None else asdict(tracing),
             "carried": CARRIED,
             "carried_folder": CARRIED_FOLDER,
@@ -158,6 +159,7 @@ class SparkTransport(Transport):
     def open(self, inbox: TaskInbox) -> None:
         """Bind, and submit the Spark job. Raises `CannotBind`."""
         self._inbox = inbox
+        self._windows: dict[Connection, ReceiveWindow] = {}
         self._server.start()
         self._settings["host"] = self._advertised_host
         self._settings["port"] = self._server.address[1]
@@ -283,6 +285,7 @@ class SparkTransport(Transport):
     def _take_in(self, connection: Connection, process: TaskProcess) -> None:
         self._connections[process.identity] = connection
         self._processes[connection] = process
+        self._windows[connection] = ReceiveWindow(self._server, connection)
         if self._placing is not None:
             self._placing.note_hello(task_attempt_of(process.identity))
         self._newest[process.subtask] = max(self._newest.get(process.subtask, 0), process.identity)
@@ -304,6 +307,7 @@ class SparkTransport(Transport):
             *messages, leaving = messages
             self._replace(process, shortened(" ".join(map(str, leaving[1:]))))
         self._inbox.received(process.subtask, process.identity, messages)
+        self._windows[connection].received(self._inbox, len(messages))
 
     def _replace(self, process: TaskProcess, reason: str) -> None:
         """Have Spark start another process: one that leaves by itself would count as a failure."""
@@ -317,6 +321,7 @@ class SparkTransport(Transport):
     def lost(self, connection: Connection, reason: str) -> None:
         """Report that a process is gone."""
         process = self._processes.pop(connection, None)
+        self._windows.pop(connection, None)
         if process is None:
             return
         del self._connections[process.identity]

@@ -22,7 +22,7 @@ from epochgate.runtime import Program, TaskInbox, Transport
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.tracing.file_journal import Tracing
 from epochgate.spark.task_main import run_task
-from epochgate.spark.wire import DETECTION, FRAME_BYTES_MAX, Connection, TaskServer, new_key
+from epochgate.spark.wire import DETECTION, MESSAGE_BYTES_MAX, Connection, TaskServer, new_key
 from epochgate.spark.wire.certificate import new_credentials
 
 HOST = "127.0.0.1"
@@ -57,7 +57,7 @@ class LoopbackTransport(Transport):
             "heartbeat_interval_s": 1.0,
             "silence_timeout_s": 30.0,
             "detection": asdict(DETECTION),
-            "frame_bytes_max": FRAME_BYTES_MAX,
+            "message_bytes_max": MESSAGE_BYTES_MAX,
             "tracing": None if tracing is None else asdict(tracing),
         }
         self._inbox: TaskInbox | None = None

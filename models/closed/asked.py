@@ -79,7 +79,7 @@ class AskedJob(ClosedJob):
             "user.break_restore_for_good",
         ),
         **untaken.LEFT_TO_TWO,
-        **untaken.left_to("talking", "holder.event", "holder.handled"),
+        **untaken.left_to("talking", "holder.event", "holder.event_malformed", "holder.handled"),
         **untaken.left_to("endings", "person.stop", "person.give_up"),
         **untaken.left_to(
             "epochgate",

@@ -37,6 +37,7 @@ class TalkingJob(ClosedJob):
         Step("process", "fail_to_restore", is_fair=False),
         Step("process", "lose_event", is_fair=False),
         Step("process", "expire_start", is_fair=False),
+        Step("sender", "refuse_event", is_fair=False),
         Step("user", "get_ready"),
         Step("user", "fail_to_start", is_fair=False),
         Step("requester", "ask", is_fair=False),

@@ -15,6 +15,9 @@ NOWHERE: dict[str, str] = {
         "a process leaves when it is told to"
     ),
     "holder.fail_job: the error is fatal: rebuilding would not help": "that takes two failures",
+    "holder.event_malformed: all attempts go down already, or the job is over": (
+        "that takes two failures"
+    ),
     "holder.attempt_ready: the coordinator must be rebuilt first": "nothing runs while it is built",
     "holder.subtask_reset: the coordinator must be rebuilt first": "nothing runs while it is built",
     "checkpoint.trigger_next: a request was chosen; there is no coordinator to ask": (
@@ -54,6 +57,7 @@ LEFT_TO_TALKING = left_to(
     "holder.checkpoint_aborted",
     "holder.checkpoint_complete",
     "holder.event",
+    "holder.event_malformed",
     "holder.fail_job",
     "holder.handled",
     "holder.reset",
@@ -74,6 +78,7 @@ LEFT_TO_TALKING = left_to(
     "task.fail",
     "task.finish",
     "task.restore",
+    "sender.refuse_event",
     "user.fail_to_start",
     "user.get_ready",
 )

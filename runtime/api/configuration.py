@@ -59,6 +59,10 @@ class JobConfiguration:
     """The ids of the operators in the tasks, if they are known. State of any other operator is
     then refused before the job begins, and otherwise by the tasks.
     """
+    unconfirmed_bytes_max: int = 64 * 1024 * 1024
+    """Bytes of events that a coordinator has sent to an attempt and that it has not confirmed; a
+    send beyond it raises GatewayFull.
+    """
     coordinator_call_warn_s: float | None = 1.0
     """The job warns of a coordinator's call that takes longer; None: never."""
     coordinator_call_timeout_s: float = 600.0
@@ -114,6 +118,11 @@ class JobConfiguration:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise JobMisconfigured(f"{name} is {value}; it must be more than 0 seconds")
+
+        if self.unconfirmed_bytes_max < 1:
+            raise JobMisconfigured(
+                f"unconfirmed_bytes_max is {self.unconfirmed_bytes_max}; it must be at least 1 byte"
+            )
 
     def _check_concurrent_attempts(self) -> None:
         if self.concurrent_attempts_max < 1:

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from epochgate.errors import UsageError
 from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.api.coordinator_store import CoordinatorStore
+from epochgate.runtime.api.malformed_event import MalformedEvent
 from epochgate.runtime.api.rescaling import keep_nothing
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.api.state_versions import StateNotUpgraded
@@ -53,8 +54,9 @@ class SubtaskGateway(Protocol):
         subtask's state of that checkpoint; a later event does not. May be called from any thread;
         events of one thread keep their order. The returned future completes when the task has
         confirmed the event. It fails if the attempt does not run; nothing else fails then. Raises
-        ValueNotPlain if `event` is of another type. A value inside it of another type fails the
-        job when the event is packed.
+        GatewayFull if more than the job's `unconfirmed_bytes_max` would wait for the task: nothing
+        is sent, and `when_room` says when to try again. Raises ValueNotPlain if `event` is of
+        another type. A value inside it of another type fails the job when the event is packed.
         """
         ...
 
@@ -64,8 +66,14 @@ class SubtaskGateway(Protocol):
         handled all. If the operator raises in one of them, the attempt fails and the future fails.
 
         A hundred events cost little more than one, but form one message: together they must fit
-        into a frame of the wire. Without events the future is done at once. Otherwise as
+        into one message of the wire. Without events the future is done at once. Otherwise as
         `send_event`.
+        """
+        ...
+
+    def when_room(self) -> SendFuture:
+        """Return a future that is done when at most half of `unconfirmed_bytes_max` waits for the
+        attempt. Any thread; the future's callbacks run on the queue's thread.
         """
         ...
 
@@ -256,9 +264,10 @@ class OperatorCoordinator(ABC):
 
         If the operator requested a receipt, it is sent when this method returns, or when the future
         that it returns is done. From then on the event must be part of the coordinator's state. An
-        exception, or a failed future, fails the job. Raises TypeError unless it is overridden.
+        exception, or a failed future, fails the job; MalformedEvent fails only the attempt that
+        sent the event. Raises MalformedEvent unless it is overridden.
         """
-        raise TypeError(
+        raise MalformedEvent(
             f"{type(self).__name__} got an event from subtask {subtask} but handles none; "
             f"override handle_event_from_operator"
         )

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 
 import msgpack
 
+COPIED_BYTES_MAX: Final = 256 * 1024
 PACK_ERRORS: Final = (TypeError, ValueError, OverflowError, RecursionError)
 """What `PACKERS.packer.pack` raises for what msgpack does not express."""
 
@@ -23,16 +24,35 @@ class Packers(threading.local):
 
     def __init__(self) -> None:
         self.packer: Any = msgpack.Packer(use_bin_type=True, buf_size=16 * 1024)
+        self.gathering: Any = _gathering()
+
+
+def _gathering() -> Any:
+    return msgpack.Packer(use_bin_type=True, buf_size=16 * 1024, autoreset=False)
 
 
 PACKERS: Final = Packers()
+
+
+def packed(value: Any) -> bytes | memoryview:
+    """`value` in msgpack; what is large is not copied out of the packer, which it keeps. Raises
+    PACK_ERRORS.
+    """
+    packer = PACKERS.gathering
+    packer.reset()
+    packer.pack(value)
+    data = packer.getbuffer()
+    if len(data) <= COPIED_BYTES_MAX:
+        return bytes(data)
+    PACKERS.gathering = _gathering()
+    return memoryview(data)
 
 
 class PayloadNotPlain(ValueError):
     """Bytes that arrived are no plain value; the message says why, and what is accepted."""
 
 
-def unpacked(payload: bytes | memoryview) -> Any:
+def unpacked(payload: bytes | bytearray | memoryview) -> Any:
     """The plain value in `payload`. Raises PayloadNotPlain, for extension types as well.
 
     >>> unpacked(PACKERS.packer.pack(["event", 0, ("a", {"b": 1})]))

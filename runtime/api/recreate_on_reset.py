@@ -25,6 +25,7 @@ from epochgate.runtime.api.coordinator import (
     OperatorCoordinator,
     SubtaskGateway,
 )
+from epochgate.runtime.api.malformed_event import MalformedEvent
 from epochgate.runtime.shell.fenced_context import CoordinatorReplaced, QuiescableContext
 from epochgate.runtime.shell.futures import follow, reject, resolve
 
@@ -131,7 +132,8 @@ class Call:
         try:
             self._value = self._make(inner)
         except Exception as error:
-            if self._promise is None or not self._is_asked:
+            is_answered = self._is_asked or isinstance(error, MalformedEvent)
+            if self._promise is None or not is_answered:
                 raise
             reject(self._promise, error)
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from epochgate.errors import EpochgateError
 
@@ -21,6 +21,18 @@ class EventLost(EpochgateError):
 
 
 _PENDING = object()
+
+
+class Window(Protocol):
+    """What counts events until they are done."""
+
+    over: int
+    """The bytes of those that are done."""
+    waiting: list[SendFuture]
+    """Futures of senders that wait for room."""
+
+    def wake(self) -> None:
+        """Complete the futures that wait, if there is room."""
 
 
 class Together(tuple[Any, ...]):
@@ -38,10 +50,12 @@ class SendFuture:
     Completes exactly once: with None, or with EventLost. Callbacks run on the queue's thread.
     """
 
-    __slots__ = ("_callbacks", "_outcome", "_waiter", "event")
+    __slots__ = ("_bytes", "_callbacks", "_outcome", "_waiter", "_window", "event")
 
-    def __init__(self, event: Any) -> None:
+    def __init__(self, event: Any, window: Window | None = None, event_bytes: int = 0) -> None:
+        """Make one that is counted in `window` until it is done."""
         self.event = event
+        self._window, self._bytes = window, event_bytes
         self._outcome: object = _PENDING
         self._callbacks: list[Callable[[SendFuture], None]] | None = None
         self._waiter: threading.Event | None = None
@@ -81,6 +95,10 @@ class SendFuture:
         if self._outcome is not _PENDING:
             return
         self._outcome = error
+        if (window := self._window) is not None:
+            window.over += self._bytes
+            if window.waiting:
+                window.wake()
         if self._waiter is not None:
             self._waiter.set()
         if self._callbacks is not None:

@@ -41,6 +41,7 @@ metrics, counters                                         for the display only
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Protocol
 
 Message = list[Any]
@@ -55,6 +56,10 @@ class TaskInbox(Protocol):
 
     def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
         """It has said these, in this order."""
+        ...
+
+    def when_handled(self, call: Callable[[], None]) -> None:
+        """Call `call` on the queue's thread once all that was received so far is handled."""
         ...
 
     def lost(self, subtask: int, identity: int, reason: str) -> None:

@@ -12,7 +12,7 @@ next: the checkpoint knows only what was consumed when it was taken.
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from epochgate.runtime.api.coordinator import (
     CoordinatorContext,
@@ -20,6 +20,7 @@ from epochgate.runtime.api.coordinator import (
     OperatorCoordinator,
     SubtaskGateway,
 )
+from epochgate.runtime.api.malformed_event import EventForms, MalformedEvent, insist_on_form
 from epochgate.runtime.collect.errors import (
     AlreadyCollected,
     CollectMisconfigured,
@@ -29,6 +30,13 @@ from epochgate.runtime.collect.rows import CollectedRows
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
+
+FROM_OPERATOR: Final[EventForms] = {
+    "opened": ((int,), (int,)),
+    "rows": ((int,), (list,)),
+    "snapshot": ((int,), (int,)),
+    "waiting": (),
+}
 
 
 class CollectSinkCoordinator(OperatorCoordinator):
@@ -62,10 +70,15 @@ class CollectSinkCoordinator(OperatorCoordinator):
         self._forget(subtask)
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        """Rows, or news of where the subtask is."""
+        """Rows, or news of where the subtask is. Raises MalformedEvent for what no sink's operator
+        says.
+        """
+        insist_on_form(subtask, event, FROM_OPERATOR)
         kind = event[0]
+        if kind != "opened" and subtask not in self._told:
+            raise MalformedEvent(f"subtask {subtask} sent {kind!r} before it opened")
         if kind == "rows":
-            self._rows.receive(subtask, event[1], event[2])
+            self._receive(subtask, event[1], event[2])
             self._ask_for_more()
         elif kind == "snapshot":
             self._ends.setdefault(event[1], {})[subtask] = event[2]
@@ -75,6 +88,15 @@ class CollectSinkCoordinator(OperatorCoordinator):
         else:
             begun = self._rows.begin(subtask, event[1], event[2])
             self._tell(subtask, begun.consumed, ["begin", begun.end])
+
+    def _receive(self, subtask: int, first: int, rows: list[Any]) -> None:
+        expected = self._rows.expected(subtask)
+        if first != expected or not {type(row) for row in rows} <= {bytes}:
+            raise MalformedEvent(
+                f"subtask {subtask} sent rows from number {first} on, expected rows of bytes from "
+                f"{expected} on"
+            )
+        self._rows.receive(subtask, first, rows)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """What the subtasks had at their snapshots is final."""

@@ -211,6 +211,11 @@ class CollectedRows(Iterator[Any]):
         with self._changed:
             return self._subtasks[number].consumed
 
+    def expected(self, number: int) -> int:
+        """The number of the next row of a subtask that has begun."""
+        with self._changed:
+            return self._subtasks[number].end
+
     def end(self, result: Future[JobResult]) -> None:
         """The job is over."""
         with self._changed:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgpack
 
@@ -23,9 +23,13 @@ from epochgate.runtime.api.coordinator import (
     CoordinatorProvider,
     OperatorCoordinator,
 )
+from epochgate.runtime.api.malformed_event import EventForms, MalformedEvent, insist_on_form
+from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
 from epochgate.runtime.filtering.data import FilteringData, event_of
 from epochgate.runtime.filtering.errors import FilteringDataChanged, FilteringMisconfigured
 from epochgate.runtime.filtering.operator import VALUES_MAX
+
+FROM_OPERATOR: Final[EventForms] = {"report": ((list, type(None)),)}
 
 
 @runtime_checkable
@@ -52,7 +56,12 @@ class DynamicFilteringCoordinator(OperatorCoordinator):
         """Nothing to do: a restore has arranged for what it found."""
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        """A subtask reports. Raises FilteringDataChanged, which takes the job back."""
+        """A subtask reports. Raises FilteringDataChanged, which takes the job back, and
+        MalformedEvent for what no build side reports.
+        """
+        insist_on_form(subtask, event, FROM_OPERATOR)
+        if event[1] is not None:
+            insist_on_packed(subtask, event[1])
         data = FilteringData.from_plain(event[1])
         before = self._reports.setdefault(subtask, data)
         if before != data:
@@ -101,6 +110,17 @@ class DynamicFilteringCoordinator(OperatorCoordinator):
             f"yet, and {there!r} waits for it already. Give each listener one build side, or name "
             "the listener before the build sides in the configuration's providers"
         )
+
+
+def insist_on_packed(subtask: int, values: list[Any]) -> None:
+    """Raise MalformedEvent unless each is one plain value in msgpack."""
+    try:
+        for value in values:
+            insist_on_plain("a value to filter by", msgpack.unpackb(value))
+    except (TypeError, ValueError, msgpack.UnpackException, ValueNotPlain) as error:
+        raise MalformedEvent(
+            f"subtask {subtask} reported values to filter by that are not packed: {error}"
+        ) from error
 
 
 class DynamicFilteringProvider(CoordinatorProvider):

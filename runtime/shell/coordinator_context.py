@@ -15,6 +15,7 @@ from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.api.plain_values import PLAIN_TYPES, insist_on_plain_type
 from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.user_code import load
+from epochgate.runtime.shell.send_window import SendWindow
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.coordinators import Coordinators
@@ -26,12 +27,13 @@ Then = Callable[[Any, BaseException | None], None]
 class BoundGateway:
     """The SubtaskGateway of one attempt, whose methods enqueue the gateway machine's `send`."""
 
-    __slots__ = ("_post", "_send", "attempt", "subtask")
+    __slots__ = ("_post", "_send", "_window", "attempt", "subtask")
 
     def __init__(self, master: JobMaster, coordinator: int, place: int, attempt: int) -> None:
         self.subtask, self.attempt = master.subtask_of[place], attempt
         self._post = master.queue.post
         self._send = master.job.gateway[coordinator, place].send
+        self._window = SendWindow(self.subtask, master.configuration.unconfirmed_bytes_max)
 
     def send_event(self, event: Any) -> SendFuture:
         """Enqueue the event; any thread. Looks at its own type only: looking at everything in it
@@ -39,7 +41,7 @@ class BoundGateway:
         """
         if type(event) not in PLAIN_TYPES:
             insist_on_plain_type(f"the event for subtask {self.subtask}", event)
-        future = SendFuture(event)
+        future = self._window.future_of(event)
         self._post(self._send, self.attempt, future)
         return future
 
@@ -49,12 +51,17 @@ class BoundGateway:
         for event in together:
             if type(event) not in PLAIN_TYPES:
                 insist_on_plain_type(f"an event for subtask {self.subtask}", event)
-        future = SendFuture(together)
-        if together:
-            self._post(self._send, self.attempt, future)
-        else:
+        if not together:
+            future = SendFuture(together)
             future.complete()
+            return future
+        future = self._window.future_of(together)
+        self._post(self._send, self.attempt, future)
         return future
+
+    def when_room(self) -> SendFuture:
+        """Say when there is room for more; any thread."""
+        return self._window.when_room()
 
 
 class BoundCheckpoints:

@@ -20,9 +20,11 @@ from epochgate.runtime.api.coordinator import (
     SubtaskGateway,
 )
 from epochgate.runtime.api.coordinator_store import CoordinatorStore
+from epochgate.runtime.api.malformed_event import MalformedEvent
 from epochgate.runtime.api.operator import FatalTaskError
 from epochgate.runtime.api.raised import let_pass, quoted
 from epochgate.runtime.api.receipts import Receipt, RegisteredEvent
+from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.send_future import EventLost, SendFuture
 from epochgate.runtime.api.snapshot_future import SnapshotFuture
 from epochgate.runtime.api.state_versions import upgraded
@@ -46,6 +48,21 @@ Request = ClientRequest | BatchSnapshotRequest
 
 RAISED = object()
 """What a guarded call returns when user code has raised."""
+
+
+class MalformedPassed:
+    """A call whose MalformedEvent is its outcome; warnings name what is inside."""
+
+    __slots__ = ("func",)
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.func = call
+
+    def __call__(self, *arguments: Any) -> Any:
+        try:
+            return self.func(*arguments)
+        except MalformedEvent as error:
+            return error
 
 
 class Coordinators:
@@ -316,24 +333,35 @@ class Coordinators:
             self._coordinators[number].handle_event_from_operator,
             self._subtask_of[place],
         )
-        if not isinstance(event, RegisteredEvent):
-            self.guarded(number, handle, subtask, attempt, event)
-            return
-        handled = partial(self._handled, number, place, attempt, event.number)
-        outcome = self.guarded(number, handle, subtask, attempt, event.value)
+        value = event.value if isinstance(event, RegisteredEvent) else event
+        outcome = self.guarded(number, MalformedPassed(handle), subtask, attempt, value)
         if isinstance(outcome, Future):
-            outcome.add_done_callback(handled)
-        elif outcome is not RAISED:
-            handled(None)
+            outcome.add_done_callback(partial(self._handled, number, place, attempt, event))
+        elif isinstance(outcome, MalformedEvent):
+            self._blame(number, place, attempt, outcome)
+        elif outcome is not RAISED and isinstance(event, RegisteredEvent):
+            self._send_receipt(number, place, attempt, event)
 
     def _handled(
-        self, number: int, place: int, attempt: int, event: int, done: Future[Any] | None
+        self, number: int, place: int, attempt: int, event: Any, done: Future[Any]
     ) -> None:
-        if done is not None and (done.cancelled() or done.exception() is not None):
-            cause = None if done.cancelled() else done.exception()
-            self._contexts[number].fail_job(cause or "it has canceled the handling of an event")
+        cause = None if done.cancelled() else done.exception()
+        if isinstance(cause, MalformedEvent):
+            self._blame(number, place, attempt, cause)
+        elif not isinstance(event, RegisteredEvent):
             return
-        receipt = SendFuture(Receipt(event))
+        elif done.cancelled() or cause is not None:
+            self._contexts[number].fail_job(cause or "it has canceled the handling of an event")
+        else:
+            self._send_receipt(number, place, attempt, event)
+
+    def _blame(self, number: int, place: int, attempt: int, error: MalformedEvent) -> None:
+        reason = f"coordinator {self.operator_id(number)!r} has refused its event: {error}"
+        malformed = self._master.job.holder[number].event_malformed
+        self._master.queue.post(malformed, place, attempt, shortened(reason))
+
+    def _send_receipt(self, number: int, place: int, attempt: int, event: RegisteredEvent) -> None:
+        receipt = SendFuture(Receipt(event.number))
         self._master.queue.post(self._master.job.holder[number].handled, place, attempt, receipt)
 
     # port `results`

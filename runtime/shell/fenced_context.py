@@ -150,6 +150,10 @@ class _FencedGateway:
             return self._gateway.send_events(events)
         return self._unsent(Together(events))
 
+    def when_room(self) -> SendFuture:
+        """Say when there is room for more, as the gateway inside does."""
+        return self._gateway.when_room()
+
     def _unsent(self, event: Any) -> SendFuture:
         future = SendFuture(event)
         future.complete(

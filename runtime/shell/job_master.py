@@ -202,9 +202,9 @@ class JobMaster:
         self.queue.post(self.job.lifecycle.stop)
 
     def cancel(self, reason: str = "it was canceled") -> None:
-        """End now, without another checkpoint."""
+        """End now, without another checkpoint; what waits in the queue waits for this."""
         self.is_end_wanted = True
-        self.queue.post(self.job.lifecycle.cancel, reason)
+        self.queue.post_first(self.job.lifecycle.cancel, reason)
 
     def fail(self, reason: str) -> None:
         """End as failed: trying again would not help, or is not allowed."""

@@ -15,7 +15,9 @@ from epochgate.runtime.api.reports import JobResult
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.watchdog import Watchdog
 
-EVENTS_PER_BURST = 512
+EVENTS_PER_SLICE, SLICES_PER_BURST = 32, 16
+BURST_S = 0.05
+"""After so long, what was said goes to the tasks, however many events wait for coordinators."""
 logger = logging.getLogger(__name__)
 
 
@@ -81,7 +83,10 @@ class JobLoop:
     def _burst(self) -> None:
         queue, transport = self.master.queue, self.master.transport
         queue.post_due()
-        queue.drain(EVENTS_PER_BURST)
+        until_s = queue.clock.now_s() + BURST_S
+        for _ in range(SLICES_PER_BURST):
+            if queue.drain(EVENTS_PER_SLICE) < EVENTS_PER_SLICE or queue.clock.now_s() > until_s:
+                break
         transport.flush()
         if queue.is_empty:
             self._sleep()

@@ -7,6 +7,7 @@ nothing; a message that it cannot read fails the attempt that sent it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from epochgate.runtime.api.receipts import Receipt
@@ -132,3 +133,7 @@ class Tasks:
                 post(attempt.fail, identity, f"it sent a malformed message: {error}", False)
             else:
                 post(getattr(attempt, trigger), identity, *arguments)
+
+    def when_handled(self, call: Callable[[], None]) -> None:
+        """Enqueue the call behind what was received."""
+        self._post(call)

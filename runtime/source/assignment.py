@@ -15,6 +15,7 @@ from typing import Any
 from epochgate.fsm import TransitionRefused
 from epochgate.models.split_assignment import SplitAssignment, SplitAssignments
 from epochgate.runtime.api.coordinator import CoordinatorContext, SubtaskGateway
+from epochgate.runtime.api.malformed_event import MalformedEvent
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.source import events
 from epochgate.runtime.source.enumerator import ReaderInfo, SplitEnumerator
@@ -83,32 +84,32 @@ class Assignments:
         self._gateways.pop((subtask, attempt), None)
 
     def register(self, subtask: int, attempt: int, host: str) -> None:
-        """A reader says that it is there. Raises ReaderNotRegistered when it cannot be."""
+        """A reader says that it is there. Raises MalformedEvent when it cannot be."""
         self._hosts[subtask, attempt] = host
         try:
             self._fire(self._of(subtask).register, attempt)
         except TransitionRefused as error:
-            raise ReaderNotRegistered(
+            raise MalformedEvent(
                 f"reader {subtask} of {self._operator_id!r} registered from attempt {attempt}, "
                 "which cannot be sent events; an attempt must be ready before its reader speaks"
             ) from error
 
     def request(self, subtask: int, attempt: int) -> None:
-        """A reader could read another split. Raises ReaderNotRegistered."""
+        """A reader could read another split. Raises MalformedEvent."""
         try:
             self._fire(self._of(subtask).request, attempt)
         except TransitionRefused as error:
             raise self._not_registered(subtask, events.REQUEST) from error
 
     def speak(self, subtask: int, attempt: int, event: Any) -> None:
-        """A reader says something else. Raises ReaderNotRegistered."""
+        """A reader says something else. Raises MalformedEvent."""
         try:
             self._fire(self._of(subtask).speak, attempt, event)
         except TransitionRefused as error:
             raise self._not_registered(subtask, event[0]) from error
 
-    def _not_registered(self, subtask: int, what: str) -> ReaderNotRegistered:
-        return ReaderNotRegistered(
+    def _not_registered(self, subtask: int, what: str) -> MalformedEvent:
+        return MalformedEvent(
             f"reader {subtask} of {self._operator_id!r} sent {what!r} before it registered; it "
             "was made with another version of epochgate"
         )

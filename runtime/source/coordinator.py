@@ -21,6 +21,7 @@ from epochgate.runtime.api.coordinator import (
     OperatorCoordinator,
     SubtaskGateway,
 )
+from epochgate.runtime.api.malformed_event import insist_on_form
 from epochgate.runtime.source import events
 from epochgate.runtime.source.alignment import Aligner, WatermarkAlignment
 from epochgate.runtime.source.assignment import Assignments
@@ -151,9 +152,8 @@ class SourceCoordinator(OperatorCoordinator):
     # what happens meanwhile
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
-        """A reader speaks. Raises ReaderNotRegistered when that is not the first that it says, and
-        ValueError for what no reader says.
-        """
+        """A reader speaks. Raises MalformedEvent for what no reader says, or none says then."""
+        insist_on_form(subtask, event, events.FROM_READER)
         if self._running(f"take {event!r} from reader {subtask}") is None:
             return
         if event[0] == events.REGISTER:
@@ -169,11 +169,8 @@ class SourceCoordinator(OperatorCoordinator):
                 self._present().handle_attempt_source_event(subtask, attempt, event[1])
             else:
                 self._present().handle_source_event(subtask, event[1])
-        elif event[0] == events.WATERMARK:
-            if self._aligner is not None:
-                self._aligner.report(subtask, event[1], event[2])
-        else:
-            raise ValueError(f"reader {subtask} sent {event!r}, which no source's reader sends")
+        elif self._aligner is not None:
+            self._aligner.report(subtask, event[1], event[2])
 
     def handle_coordinator_event(self, event: Any) -> None:
         """Another coordinator of the job speaks; the enumerator hears of it in its turn, and what

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from epochgate.runtime.api.malformed_event import EventForms
+
 SPLITS: Final = "splits"
 NO_MORE: Final = "no more"
 SOURCE_EVENT: Final = "source event"
@@ -32,3 +34,10 @@ ALIGN: Final = "align"
 REGISTER: Final = "register"
 REQUEST: Final = "request"
 WATERMARK: Final = "watermark"
+
+FROM_READER: Final[EventForms] = {
+    REGISTER: ((str,),),
+    REQUEST: (),
+    SOURCE_EVENT: ((),),
+    WATERMARK: ((int, type(None)), (bool,)),
+}

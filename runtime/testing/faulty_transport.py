@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -185,6 +185,10 @@ class FaultyTransport(Transport):
     def lost(self, subtask: int, identity: int, reason: str) -> None:
         """Pass it on."""
         self._inbox.lost(subtask, identity, reason)
+
+    def when_handled(self, call: Callable[[], None]) -> None:
+        """Pass it on."""
+        self._inbox.when_handled(call)
 
     def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
         """Report what a process says, unless a fault says otherwise; any thread."""

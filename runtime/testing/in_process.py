@@ -33,6 +33,8 @@ from epochgate.runtime.shell.worker import Worker
 from epochgate.runtime.tracing.file_journal import Tracing
 
 PIECES_PER_WAKE_UP = 50
+UNHEARD_MAX = 1024
+"""Messages on their way to the driver from which on a process does no work, as on Spark's wire."""
 
 
 @dataclass
@@ -66,7 +68,7 @@ class Process:
         if self.is_alive and self.is_connected:
             if self.to_task:
                 kinds.append("tell")
-            if not self.worker.is_over:
+            if not self.worker.is_over and len(self.to_driver) < UNHEARD_MAX:
                 kinds.append("work")
         return kinds
 

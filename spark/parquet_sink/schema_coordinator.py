@@ -13,7 +13,7 @@ Arrow schema], its wish; both serialized by Arrow.
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Final
 
 import msgpack
 import pyarrow as pa
@@ -22,13 +22,16 @@ from epochgate.runtime import (
     CoordinatorContext,
     CoordinatorProvider,
     FatalTaskError,
+    MalformedEvent,
     OperatorCoordinator,
     SubtaskGateway,
 )
+from epochgate.runtime.api.malformed_event import EventForms, insist_on_form
 from epochgate.spark.files.errors import IncompatibleState
 from epochgate.spark.files.evolution import EvolutionRefused, SchemaEvolution, evolved
 
 STATE_VERSION = 1
+FROM_SINK: Final[EventForms] = {"schema": ((bytes,),)}
 
 
 class SchemaCoordinator(OperatorCoordinator):
@@ -54,13 +57,14 @@ class SchemaCoordinator(OperatorCoordinator):
         """The first wish counts, for everybody; who comes later has been told or is told next.
 
         A later wish is part of the next schema, if the schema may evolve to it; if not, the job
-        ends.
+        ends. Raises MalformedEvent for a wish that is none.
         """
+        wish = _wish(subtask, event)
         if self._agreed is None:
-            self._agreed = event[1]
+            self._agreed = wish
             self._tell_all()
         elif self._evolution != "none":
-            self._grow(self._agreed, event[1])
+            self._grow(self._agreed, wish)
 
     def _grow(self, agreed: bytes, wish: bytes) -> None:
         before = self._next or agreed
@@ -128,6 +132,16 @@ class SchemaProvider(CoordinatorProvider):
     def create(self, context: CoordinatorContext) -> SchemaCoordinator:
         """Make the coordinator."""
         return SchemaCoordinator(context, self._visible, self._evolution, self._told)
+
+
+def _wish(subtask: int, event: Any) -> bytes:
+    insist_on_form(subtask, event, FROM_SINK)
+    wish: bytes = event[1]
+    try:
+        _schema(wish)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise MalformedEvent(f"subtask {subtask} wishes for no Arrow schema: {error}") from error
+    return wish
 
 
 def _schema(packed: bytes) -> pa.Schema:

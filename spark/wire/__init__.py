@@ -3,7 +3,7 @@ about them.
 """
 
 from epochgate.spark.wire.client import TaskChannel
-from epochgate.spark.wire.connection import Connection
+from epochgate.spark.wire.connection import Connection, Listener
 from epochgate.spark.wire.detector import DETECTION, Detection, PhiDetector
 from epochgate.spark.wire.errors import (
     AuthenticationFailed,
@@ -21,13 +21,14 @@ from epochgate.spark.wire.errors import (
     WireError,
     WireSettingInvalid,
 )
-from epochgate.spark.wire.frames import FRAME_BYTES_MAX
+from epochgate.spark.wire.frames import FRAME_BYTES_MAX, MESSAGE_BYTES_MAX
 from epochgate.spark.wire.handshake import new_key
-from epochgate.spark.wire.server import Listener, TaskServer
+from epochgate.spark.wire.server import TaskServer
 
 __all__ = [
     "DETECTION",
     "FRAME_BYTES_MAX",
+    "MESSAGE_BYTES_MAX",
     "AuthenticationFailed",
     "CannotBind",
     "CannotConnect",

@@ -36,14 +36,20 @@ class Arrival:
     """A peer that still has to prove itself, until `deadline_s` on the monotonic clock."""
 
     def __init__(
-        self, sock: Stream, peer: str, key: bytes, frame_bytes_max: int, deadline_s: float
+        self,
+        sock: Stream,
+        peer: str,
+        key: bytes,
+        frame_bytes_max: int,
+        message_bytes_max: int,
+        deadline_s: float,
     ) -> None:
         self.sock = sock
         self.peer = peer
         self.deadline_s = deadline_s
         self._handshake = DriverHandshake(key)
         self.is_greeted = False
-        self._frame_bytes_max = frame_bytes_max
+        self._frame_bytes_max, self._message_bytes_max = frame_bytes_max, message_bytes_max
         self._decoder: FrameDecoder | None = None
         self._outgoing: Outgoing | None = None
 
@@ -86,6 +92,7 @@ class Arrival:
         if messages is None:
             return None
         self._decoder.frame_bytes_max = self._frame_bytes_max
+        self._decoder.message_bytes_max = self._message_bytes_max
         return Admission(_hello_of(messages), messages[1:], self._decoder, self._outgoing)
 
     def _authenticate(self, data: memoryview) -> bytes:
@@ -99,7 +106,8 @@ class Arrival:
         if session is not None:
             self.sock.send(self._handshake.verdict)
             hello_bytes_max = min(HELLO_BYTES_MAX, self._frame_bytes_max)
-            self._decoder = FrameDecoder(FrameSeal(session.from_task), hello_bytes_max)
+            seal = FrameSeal(session.from_task)
+            self._decoder = FrameDecoder(seal, hello_bytes_max, hello_bytes_max)
             self._outgoing = Outgoing(FrameSeal(session.from_driver), self._frame_bytes_max)
         return remainder
 

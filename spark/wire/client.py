@@ -13,8 +13,8 @@ tasks. What has already arrived is always read first, so a task that computed fo
 does not take its own absence for the driver's. After `ChannelClosed` the channel is of no more use;
 what to do then is left to the task loop.
 
-A send waits while the driver does not take the bytes (back pressure), at most `silence_timeout_s`
-without progress.
+A send waits while the driver does not take the bytes (back pressure), for as long as the driver is
+heard; what it says meanwhile is kept for `receive`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from epochgate.spark.wire.errors import ChannelClosed, WireError, WireSettingInv
 from epochgate.spark.wire.frames import (
     FRAME_BYTES_MAX,
     FRAME_BYTES_MIN,
+    MESSAGE_BYTES_MAX,
     FrameDecoder,
     Message,
     pack_message,
@@ -47,6 +48,8 @@ from epochgate.spark.wire.sealing import FrameSeal
 from epochgate.spark.wire.stream import Stream
 
 _READ_BYTES: Final = 256 * 1024
+_READS_MAX: Final = 64
+"""In one call of `receive`, so that a task which computes for long between two calls keeps up."""
 _FAREWELL_TIMEOUT_S: Final = 0.2
 _log = logging.getLogger("epochgate.spark.wire")
 
@@ -63,6 +66,7 @@ class TaskChannel:
         *,
         driver: str,
         frame_bytes_max: int,
+        message_bytes_max: int,
         heartbeat_interval_s: float,
         heartbeat_value: Callable[[], Any] | None,
         silence_timeout_s: float,
@@ -70,13 +74,15 @@ class TaskChannel:
     ) -> None:
         self._sock = sock
         self._driver = driver
-        self._frame_bytes_max = frame_bytes_max
+        self._message_bytes_max = message_bytes_max
         self._silence_timeout_s = silence_timeout_s
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
         self._writable = select.poll()
         self._writable.register(sock, select.POLLOUT)
-        self._decoder = FrameDecoder(FrameSeal(session.from_driver), frame_bytes_max)
+        self._decoder = FrameDecoder(
+            FrameSeal(session.from_driver), frame_bytes_max, message_bytes_max
+        )
         self._read_buffer = bytearray(_READ_BYTES)
         self._read_view = memoryview(self._read_buffer)
         self._read_lock = threading.Lock()
@@ -109,6 +115,7 @@ class TaskChannel:
         certificate: bytes | None = None,
         timeout_s: float = 10.0,
         frame_bytes_max: int = FRAME_BYTES_MAX,
+        message_bytes_max: int = MESSAGE_BYTES_MAX,
         heartbeat_interval_s: float = 1.0,
         heartbeat_value: Callable[[], Any] | None = None,
         silence_timeout_s: float = 30.0,
@@ -137,13 +144,14 @@ class TaskChannel:
                 f"timeout_s, heartbeat_interval_s and silence_timeout_s are {timeout_s}, "
                 f"{heartbeat_interval_s} and {silence_timeout_s}; all must be above 0."
             )
-        packed_hello = pack_message(["hello", hello], frame_bytes_max)
+        packed_hello = pack_message(["hello", hello], message_bytes_max)
         with joined(address, key, certificate, timeout_s) as (sock, session):
             channel = cls(
                 sock,
                 session,
                 driver=peer_name(address),
                 frame_bytes_max=frame_bytes_max,
+                message_bytes_max=message_bytes_max,
                 heartbeat_interval_s=heartbeat_interval_s,
                 heartbeat_value=heartbeat_value,
                 silence_timeout_s=silence_timeout_s,
@@ -190,13 +198,13 @@ class TaskChannel:
 
     def send(self, message: Message) -> None:
         """Write a message. Raises `ChannelClosed`, `MessageNotPlain`, `MessageTooLarge`."""
-        self._send_pieces([(pack_message(message, self._frame_bytes_max), 1)])
+        self._send_pieces([(pack_message(message, self._message_bytes_max), 1)])
 
     def send_many(self, messages: Iterable[Message]) -> None:
         """Write messages, in order, in as few frames as possible. Raises what `send` raises, with
         none of them sent: `MessageNotPlain`, `MessageTooLarge`, `ChannelClosed`.
         """
-        pieces = pack_messages(list(messages), self._frame_bytes_max)
+        pieces = pack_messages(list(messages), self._message_bytes_max)
         if pieces:
             self._send_pieces([(piece.data, piece.count) for piece in pieces])
 
@@ -224,19 +232,31 @@ class TaskChannel:
         with self._read_lock:
             if self._closed_reason is not None and self._sock.fileno() < 0:
                 raise ChannelClosed(self._closed_reason)
-            if self._undelivered:
-                messages, self._undelivered = self._undelivered, []
+            messages, self._undelivered = self._undelivered, []
+            if messages:
                 return messages
-            try:
-                read_bytes = self._sock.recv_into(self._read_buffer)
-            except BlockingIOError:
-                self._check_silence()
-                return []
-            except OSError as error:
-                self._fail(f"the connection to the driver at {self._driver} broke: {error}")
-            return self._take(read_bytes)
+            for _ in range(_READS_MAX):
+                read_bytes = self._read_once(messages)
+                if read_bytes < _READ_BYTES:
+                    break
+            return messages
 
-    def _take(self, read_bytes: int) -> list[list[Any]]:
+    def _read_once(self, messages: list[list[Any]]) -> int:
+        """Add the messages that the next bytes complete; how many bytes there were."""
+        try:
+            read_bytes = self._sock.recv_into(self._read_buffer)
+        except BlockingIOError:
+            if not messages:
+                self._check_silence()
+            return 0
+        except OSError as error:
+            if not messages:
+                self._fail(f"the connection to the driver at {self._driver} broke: {error}")
+            return 0  # the next read says so again, when these messages have been returned
+        messages += self._take(read_bytes, has_messages=bool(messages))
+        return read_bytes
+
+    def _take(self, read_bytes: int, *, has_messages: bool) -> list[list[Any]]:
         if read_bytes:
             self._heard_at_s = time.monotonic()
             self._decoder.feed(self._read_view[:read_bytes])
@@ -246,9 +266,9 @@ class TaskChannel:
                 messages = messages + batch if messages else batch
         except WireError as error:
             # Raised again by the decoder at the next call, when these messages have been returned.
-            if not messages:
+            if not (messages or has_messages):
                 self._fail(str(error))
-        if messages:
+        if messages or has_messages:
             return messages
         if self._decoder.farewell is not None:
             self._fail(f"the driver closed the connection: {self._decoder.farewell}")
@@ -280,26 +300,42 @@ class TaskChannel:
 
     def _write(self) -> None:
         """Write all that waits, with the send lock held."""
-        waiting_bytes = self._outgoing.waiting_bytes
-        deadline_s = time.monotonic() + self._silence_timeout_s
+        waiting_bytes, taken_at_s = self._outgoing.waiting_bytes, time.monotonic()
         try:
             while not self._outgoing.write_to(self._sock):
                 if self._outgoing.waiting_bytes != waiting_bytes:
-                    waiting_bytes = self._outgoing.waiting_bytes
-                    deadline_s = time.monotonic() + self._silence_timeout_s
-                remaining_s = deadline_s - time.monotonic()
+                    waiting_bytes, taken_at_s = self._outgoing.waiting_bytes, time.monotonic()
+                self._hear_driver()
+                silent_s = time.monotonic() - max(taken_at_s, self._heard_at_s)
+                remaining_s = self._silence_timeout_s - silent_s
                 if remaining_s <= 0:
                     self._fail(
-                        f"the driver at {self._driver} has not taken a byte for "
+                        f"the driver at {self._driver} has neither taken a byte nor said one for "
                         f"{self._silence_timeout_s} s (silence_timeout_s): it is stopped or "
                         "overloaded."
                     )
-                self._writable.poll(max(1, int(remaining_s * 1000)))
+                # In slices, so that the driver is heard in the midst of a long wait.
+                wait_s = min(remaining_s, self._silence_timeout_s / 4)
+                self._writable.poll(max(1, int(wait_s * 1000)))
         except OSError as error:
             self._fail(
                 self._last_words()
                 or f"the connection to the driver at {self._driver} broke: {error}"
             )
+
+    def _hear_driver(self) -> None:
+        """Keep what the driver has said meanwhile, unless another thread reads."""
+        if not self._read_lock.acquire(blocking=False):
+            return
+        try:
+            read_bytes = self._sock.recv_into(self._read_buffer)
+            if read_bytes:
+                self._heard_at_s = time.monotonic()
+                self._keep(read_bytes)
+        except (BlockingIOError, WireError):
+            pass  # what the decoder refuses it refuses again when it is to deliver
+        finally:
+            self._read_lock.release()
 
     def _last_words(self) -> str | None:
         """The reason the driver gave before it closed, when a write is the first to notice.
@@ -310,15 +346,18 @@ class TaskChannel:
             return None
         try:
             while (read_bytes := self._sock.recv_into(self._read_buffer)) > 0:
-                self._decoder.feed(self._read_view[:read_bytes])
-                while (batch := self._decoder.next_batch()) is not None:
-                    self._undelivered += batch
+                self._keep(read_bytes)
         except (OSError, WireError):
             pass  # the connection is known to be broken; what had arrived is read
         finally:
             self._read_lock.release()
         farewell = self._decoder.farewell
         return None if farewell is None else f"the driver closed the connection: {farewell}"
+
+    def _keep(self, read_bytes: int) -> None:
+        self._decoder.feed(self._read_view[:read_bytes])
+        while (batch := self._decoder.next_batch()) is not None:
+            self._undelivered += batch
 
     def _fail(self, reason: str) -> NoReturn:
         self._end(reason)
@@ -359,7 +398,7 @@ class TaskChannel:
     def _send_heartbeat(self) -> None:
         packed = None
         if self._heartbeat_value is not None:
-            packed = pack_message(["heartbeat", self._heartbeat_value()], self._frame_bytes_max)
+            packed = pack_message(["heartbeat", self._heartbeat_value()], self._message_bytes_max)
         if not self._send_lock.acquire(blocking=False):
             return  # Another thread is sending, which tells the driver as much.
         try:

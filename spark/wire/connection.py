@@ -10,10 +10,10 @@ Decides when bytes are written and how many may wait. Order is kept per sending 
 thread put before another is sent before it. Delivery is not promised by any return value: a task
 confirms by a message.
 
-When a task does not read, messages gather here. Beyond `outgoing_bytes_max` waiting bytes the
-connection is closed with a reason that says so: the driver's memory stays bounded, no caller is
-ever blocked, and the attempt fails over like one that was lost. Who sends much at once can watch
-`waiting_bytes`.
+When a task does not read, messages gather here. Beyond `outgoing_bytes_max` bytes that wait before
+the newest message the connection is closed with a reason that says so: the driver's memory stays
+bounded, no caller is ever blocked, and the attempt fails over like one that was lost. Who sends
+much at once can watch `waiting_bytes`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from epochgate.spark.wire.detector import PhiDetector
 from epochgate.spark.wire.frames import FrameDecoder, Message, pack_message, pack_messages
@@ -45,7 +45,7 @@ class Connection:
         hello: dict[str, Any],
         decoder: FrameDecoder,
         outgoing: Outgoing,
-        frame_bytes_max: int,
+        message_bytes_max: int,
         outgoing_bytes_max: int,
         attend: Callable[[Connection], None],
         process: PhiDetector,
@@ -56,7 +56,7 @@ class Connection:
         self._sock = sock
         self._outgoing = outgoing
         self._add_outgoing = outgoing.add
-        self._frame_bytes_max = frame_bytes_max
+        self._message_bytes_max = message_bytes_max
         self._outgoing_bytes_max = outgoing_bytes_max
         self._attend = attend
         self._lock = threading.Lock()
@@ -97,11 +97,11 @@ class Connection:
         Returns False when the connection is closed: the message is dropped, and `lost` reports the
         reason. Raises `MessageNotPlain` and `MessageTooLarge`; then the connection stays as it was.
         """
-        return self._add(pack_message(message, self._frame_bytes_max), 1)
+        return self._add(pack_message(message, self._message_bytes_max), 1)
 
     def put_many(self, messages: Iterable[Message]) -> bool:
         """Add messages, in order, all or none of them; otherwise like `put`."""
-        for piece in pack_messages(list(messages), self._frame_bytes_max):
+        for piece in pack_messages(list(messages), self._message_bytes_max):
             if not self._add(piece.data, piece.count):
                 return False
         return self._reason is None
@@ -156,7 +156,8 @@ class Connection:
             if not self._blocked:
                 self._write()
             waiting_bytes = self._outgoing.waiting_bytes
-            if waiting_bytes <= self._outgoing_bytes_max:
+            # A message that is larger than the bound by itself may be sent when nothing else waits.
+            if waiting_bytes - len(data) <= self._outgoing_bytes_max:
                 return self._reason is None
         self.close(
             f"{waiting_bytes} bytes wait for a task that does not read them fast enough; "
@@ -209,3 +210,21 @@ class Connection:
                 self._reason = reason
             self._sock.close()
             return self._reason
+
+
+class Listener(Protocol):
+    """What the driver does with its tasks' messages; all three are called on the server's thread.
+
+    A call that raises is logged and closes that connection. None of them may block.
+    """
+
+    def connected(self, connection: Connection, hello: dict[str, Any]) -> None:
+        """A task has authenticated itself and said hello."""
+
+    def received(self, connection: Connection, messages: list[list[Any]]) -> None:
+        """A task's messages, in the order sent: one whole frame of them."""
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """The connection has ended; exactly once for each call of `connected`, also one that
+        raised.
+        """

@@ -40,14 +40,14 @@ _SIZED: Final = {
 _HOLDING: Final = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
 
 
-def may_be_many(payload: bytes | memoryview) -> bool:
+def may_be_many(payload: bytes | bytearray | memoryview) -> bool:
     """Whether a frame's payload has to be counted; looks behind the header of its batch."""
     if len(payload) > UNCOUNTED_BYTES_MAX or payload[0] != 0xDD:
         return True
     return _LONG_HEADER.search(payload, _ARRAY_32_BYTES) is not None
 
 
-def holds_more_than(payload: bytes | memoryview, values_max: int) -> bool:
+def holds_more_than(payload: bytes | bytearray | memoryview, values_max: int) -> bool:
     """Whether the msgpack in `payload` announces more than `values_max` values.
 
     Stops at what is no msgpack, and where the payload ends too early: both are msgpack's to refuse.

@@ -49,13 +49,15 @@ class Reception:
         key: bytes,
         credentials: Credentials | None,
         frame_bytes_max: int,
+        message_bytes_max: int,
         handshake_timeout_s: float,
         arrivals_max: int,
         on_refused: Callable[[str, WireError], None] | None,
         admit: Callable[[Arrival, Admission], None],
     ) -> None:
         self._listening, self._selector = listening, selector
-        self._key, self._credentials, self._frame_bytes_max = key, credentials, frame_bytes_max
+        self._key, self._credentials = key, credentials
+        self._bytes_max = frame_bytes_max, message_bytes_max
         self._handshake_timeout_s, self._arrivals_max = handshake_timeout_s, arrivals_max
         self._on_refused, self._admit = on_refused, admit
         self._arrivals: dict[Arrival, None] = {}
@@ -115,7 +117,7 @@ class Reception:
         try:
             tune(sock)
             stream: Stream = sock if self._credentials is None else self._credentials.private(sock)
-            arrival = Arrival(stream, peer, self._key, self._frame_bytes_max, deadline_s)
+            arrival = Arrival(stream, peer, self._key, *self._bytes_max, deadline_s)
             if self._credentials is None:
                 arrival.greet()
         except OSError:

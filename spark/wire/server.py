@@ -24,13 +24,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from epochgate.spark.wire.arrivals import Admission, Arrival
-from epochgate.spark.wire.connection import Connection
+from epochgate.spark.wire.connection import Connection, Listener
 from epochgate.spark.wire.detector import DETECTION, Detection
 from epochgate.spark.wire.errors import WireError, WireSettingInvalid
-from epochgate.spark.wire.frames import FRAME_BYTES_MAX, FRAME_BYTES_MIN, LENGTH
+from epochgate.spark.wire.frames import (
+    FRAME_BYTES_MAX,
+    FRAME_BYTES_MIN,
+    LENGTH,
+    MESSAGE_BYTES_MAX,
+)
 from epochgate.spark.wire.handshake import checked_key
 from epochgate.spark.wire.incoming import IncomingFrames
 from epochgate.spark.wire.listening import bound_sockets
@@ -44,24 +49,6 @@ OUTGOING_BYTES_MAX: Final = 256 * 1024 * 1024
 INCOMING_BYTES_MAX: Final = 256 * 1024 * 1024
 _READ_BYTES: Final = 256 * 1024
 _log = logging.getLogger("epochgate.spark.wire")
-
-
-class Listener(Protocol):
-    """What the driver does with its tasks' messages; all three are called on the server's thread.
-
-    A call that raises is logged and closes that connection. None of them may block.
-    """
-
-    def connected(self, connection: Connection, hello: dict[str, Any]) -> None:
-        """A task has authenticated itself and said hello."""
-
-    def received(self, connection: Connection, messages: list[list[Any]]) -> None:
-        """A task's messages, in the order sent: one whole frame of them."""
-
-    def lost(self, connection: Connection, reason: str) -> None:
-        """The connection has ended; exactly once for each call of `connected`, also one that
-        raised.
-        """
 
 
 class TaskServer:
@@ -87,6 +74,7 @@ class TaskServer:
         port: int = 0,
         listener: Listener,
         frame_bytes_max: int = FRAME_BYTES_MAX,
+        message_bytes_max: int = MESSAGE_BYTES_MAX,
         outgoing_bytes_max: int = OUTGOING_BYTES_MAX,
         incoming_bytes_max: int = INCOMING_BYTES_MAX,
         handshake_timeout_s: float = 5.0,
@@ -97,6 +85,7 @@ class TaskServer:
         on_refused: Callable[[str, WireError], None] | None = None,
     ) -> None:
         _check("frame_bytes_max", frame_bytes_max, FRAME_BYTES_MIN, 2**32 - 1)
+        _check("message_bytes_max", message_bytes_max, FRAME_BYTES_MIN, 2**32 - 1)
         _check("outgoing_bytes_max", outgoing_bytes_max, frame_bytes_max, 2**63)
         _check("incoming_bytes_max", incoming_bytes_max, frame_bytes_max, 2**63)
         _check("handshake_timeout_s", handshake_timeout_s, 0.01, 3600)
@@ -108,7 +97,7 @@ class TaskServer:
         self._key, self._credentials = checked_key(key), credentials
         self._host, self._port = host, port
         self._listener = listener
-        self._frame_bytes_max = frame_bytes_max
+        self._frame_bytes_max, self._message_bytes_max = frame_bytes_max, message_bytes_max
         self._outgoing_bytes_max = outgoing_bytes_max
         self._handshake_timeout_s = handshake_timeout_s
         self._heartbeat_timeout_s = heartbeat_timeout_s
@@ -173,6 +162,7 @@ class TaskServer:
                 key=self._key,
                 credentials=self._credentials,
                 frame_bytes_max=self._frame_bytes_max,
+                message_bytes_max=self._message_bytes_max,
                 handshake_timeout_s=self._handshake_timeout_s,
                 arrivals_max=self._arrivals_max,
                 on_refused=self._on_refused,
@@ -296,7 +286,7 @@ class TaskServer:
             hello=admission.hello,
             decoder=admission.decoder,
             outgoing=admission.outgoing,
-            frame_bytes_max=self._frame_bytes_max,
+            message_bytes_max=self._message_bytes_max,
             outgoing_bytes_max=self._outgoing_bytes_max,
             attend=self._attend,
             process=self._silence.of_process(admission.hello, now_s),
@@ -357,7 +347,7 @@ class TaskServer:
             self._blame_listener(connection, error)
         if decoder.farewell is not None:
             self._dismiss(connection, f"the task closed: {decoder.farewell}")
-        elif decoder.held_bytes or self._incoming.has_place(connection):
+        elif decoder.awaited_bytes or self._incoming.has_place(connection):
             self._find_place(connection, has_batch=has_batch)
 
     def _find_place(self, connection: Connection, *, has_batch: bool) -> None:
@@ -370,6 +360,17 @@ class TaskServer:
         self._incoming.enter(connection, connection.decoder.awaited_bytes, now_s)
         if self._incoming.is_waiting(connection):
             self._listen_to(connection)
+
+    def pause(self, connection: Connection) -> None:
+        """Read no more from the connection until `resume`; on the server's thread, as `resume`."""
+        self._incoming.pause(connection)
+        self._listen_to(connection)
+
+    def resume(self, connection: Connection) -> None:
+        """Read from the connection again."""
+        self._incoming.resume(connection)
+        if connection in self._connections:
+            self._read_again([connection])
 
     def _read_again(self, connections: list[Connection]) -> None:
         for connection in connections:
@@ -388,6 +389,7 @@ class TaskServer:
         del self._connections[connection]
         if connection.sock in self._selector.get_map():
             self._selector.unregister(connection.sock)
+        self._incoming.resume(connection)
         self._read_again(self._incoming.leave(connection, time.monotonic()))
         reason = connection.dispose(reason)
         try:
@@ -399,10 +401,11 @@ class TaskServer:
         """Look for peers that are silent for too long, and be heard by the others."""
         now_s = time.monotonic()
         self._reception.watch(now_s)
-        for connection in self._incoming.overdue(now_s - self._heartbeat_timeout_s):
+        for connection in self._incoming.overdue(now_s, self._heartbeat_timeout_s):
             connection.close(
                 f"a frame of {connection.decoder.awaited_bytes} bytes has not arrived whole within "
-                f"{self._heartbeat_timeout_s} s (heartbeat_timeout_s), and others wait for the "
+                f"{self._heartbeat_timeout_s} s (heartbeat_timeout_s) for each "
+                f"{FRAME_BYTES_MAX} bytes, and others wait for the "
                 "memory that it takes: the network is slow, or the task is stopped"
             )
         for connection in list(self._connections):

@@ -221,6 +221,7 @@ EXPECTED: dict[type, dict[str, Callable[[Replaced], Any]]] = {
         "attempt": lambda it: it.gateway and it.gateway.attempt,
         "send_event": _send,
         "send_events": _send_several,
+        "when_room": lambda it: it.gateway and it.gateway.when_room().done(),
     },
 }
 """What a member comes to for a coordinator that was replaced, beside reaching nothing."""

@@ -36,6 +36,9 @@ class RecordingInbox:
     def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
         self.messages.setdefault(identity, []).extend(messages)
 
+    def when_handled(self, call: Callable[[], None]) -> None:
+        call()
+
     def lost(self, subtask: int, identity: int, reason: str) -> None:
         self.losses.append((subtask, identity, reason))
 

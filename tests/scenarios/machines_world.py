@@ -102,6 +102,7 @@ DEFAULTS: dict[str, str | bool] = {
     "gateway.disconnect": "the connection is cut",
     "gateway.lose": "the call has failed",
     "holder.attempt_failed": "its process is gone",
+    "holder.event_malformed": "the event is malformed",
     "holder.fail_job": "the coordinator has failed the job",
     "holder.restore_failed": "the coordinator could not be restored",
     "holder.start_failed": "the coordinator could not start",

@@ -16,7 +16,7 @@ from epochgate.runtime.api.operator import OperatorContext
 from epochgate.spark.attempt_loop import AttemptOver
 from epochgate.spark.identities import identity_of
 from epochgate.spark.task_main import run_task
-from epochgate.spark.wire import FRAME_BYTES_MAX, Connection, TaskServer, new_key
+from epochgate.spark.wire import MESSAGE_BYTES_MAX, Connection, TaskServer, new_key
 from tests.runtime.transport_contract import EchoOperator, EchoProgram
 
 Message = list[Any]
@@ -85,7 +85,7 @@ def run(
             "heartbeat_interval_s": 1.0,
             "silence_timeout_s": 30.0,
             "detection": {},
-            "frame_bytes_max": FRAME_BYTES_MAX,
+            "message_bytes_max": MESSAGE_BYTES_MAX,
         }
         try:
             run_task(settings, subtask=0, task_attempt_id=TASK, attempts_max=ATTEMPTS_MAX)

@@ -89,6 +89,9 @@ class SilentInbox(TaskInbox):
     def received(self, subtask: int, identity: int, messages: list[Message]) -> None:
         raise AssertionError(f"process {identity} has said {messages}")
 
+    def when_handled(self, call: Callable[[], None]) -> None:
+        raise AssertionError("a process has said much")
+
     def lost(self, subtask: int, identity: int, reason: str) -> None:
         raise AssertionError(f"process {identity} is lost: {reason}")
 

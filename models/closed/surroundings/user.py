@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import STAY, Bool, Ignore, Int, Row, Trigger
+from epochgate.fsm import ANY, STAY, Bool, Ignore, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.closed.surroundings.sends import Sends
 from epochgate.models.closed.surroundings.unasked import Unasked
@@ -37,6 +37,7 @@ class Sender(Sends):
     ready: Trigger
     failed: Trigger
     rewind: Trigger
+    refuse_event: Trigger
 
     # fmt: off
     ROWS = (
@@ -48,10 +49,23 @@ class Sender(Sends):
             "forget",      "the attempt has failed"),
         Ignore("failed", "unable",           None,
                            "it failed before it was ready"),
+        Row("refuse_event", ANY, STAY,   "may_refuse",
+            "spend_failure, blame", "the coordinator finds an event malformed, perhaps late"),
         Row("rewind",    "unable", STAY,     None,
             "go_back",     "the subtask goes back to the last checkpoint"),
     )
     # fmt: on
+
+    def may_refuse(self) -> bool:
+        return self.heard > 0 and self.system.budget.has_failures()
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def blame(self) -> None:
+        self.system.holder[self.coordinator].event_malformed(
+            self.subtask, self.system.attempt[self.subtask].number, "its event is malformed"
+        )
 
     def forget(self) -> None:
         self.sent = 0

@@ -40,6 +40,9 @@ class HandGateway:
         self.sent += together
         return SendFuture(together)
 
+    def when_room(self) -> SendFuture:
+        return SendFuture(None)
+
     @property
     def splits(self) -> list[str]:
         """The ids of all splits that were sent."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from epochgate.runtime import MalformedEvent
 from epochgate.runtime.api.coordinator import NO_CHECKPOINT
 from epochgate.runtime.source import ReaderNotRegistered, SourceSplit
 from tests.runtime.source.by_hand import HandContext, HandEnumerator, HandJob, HandSource
@@ -64,7 +65,7 @@ def test_an_attempt_that_is_ready_must_register_before_it_says_anything_else() -
     job.ready(0, 1)
     for _ in range(2):
         for event in (["request"], ["source event", 1]):
-            with pytest.raises(ReaderNotRegistered, match="before it registered"):
+            with pytest.raises(MalformedEvent, match="before it registered"):
                 job.say(0, *event, attempt=1)
         job.enumerator.context.signal_no_more_splits(0)
 

@@ -167,12 +167,12 @@ def test_messages_of_eight_megabytes_pass_both_ways() -> None:
 
 def test_a_message_over_the_limit_is_refused_at_the_sender_and_harms_nothing() -> None:
     with (
-        running_wire(frame_bytes_max=4096) as wire,
-        wire.pair(frame_bytes_max=4096) as (connection, channel),
+        running_wire(message_bytes_max=4096) as wire,
+        wire.pair(message_bytes_max=4096) as (connection, channel),
     ):
         for send in (channel.send, connection.send, connection.put):
             with pytest.raises(
-                MessageTooLarge, match=r"'state' has 5\d\d\d bytes.*frame_bytes_max"
+                MessageTooLarge, match=r"'state' has 5\d\d\d bytes.*message_bytes_max"
             ):
                 send(["state", bytes(5000)])
         for send_many in (channel.send_many, connection.send_many):

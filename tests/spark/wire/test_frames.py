@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import socket
 import struct
-from typing import Any
+import tracemalloc
+from typing import Any, cast
 
 import msgpack
 import pytest
@@ -22,7 +23,9 @@ from epochgate.spark.wire import (
 from epochgate.spark.wire.frames import (
     ENVELOPE_BYTES,
     FRAME_BYTES_MAX,
+    MESSAGE_BYTES_MAX,
     FrameDecoder,
+    farewell_payload,
     pack_message,
     pack_messages,
     sealed_frame,
@@ -53,7 +56,7 @@ def seal() -> FrameSeal:
 
 
 def decoder(frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameDecoder:
-    return FrameDecoder(seal(), frame_bytes_max)
+    return FrameDecoder(seal(), frame_bytes_max, MESSAGE_BYTES_MAX)
 
 
 def stream_of(payloads: list[bytes]) -> bytes:
@@ -189,7 +192,7 @@ def test_a_frame_of_exactly_the_limit_passes() -> None:
     outgoing.add(pack_message(fitting, frame_bytes_max), 1)
     assert everything_written(outgoing) == [[fitting]]
     with pytest.raises(
-        MessageTooLarge, match=r"message 'm' has 2028 bytes.*frame_bytes_max = 2048"
+        MessageTooLarge, match=r"message 'm' has 2028 bytes.*message_bytes_max = 2048"
     ):
         pack_message(["m", bytes(frame_bytes_max - ENVELOPE_BYTES - 5)], frame_bytes_max)
 
@@ -276,3 +279,112 @@ def test_a_farewell_ends_the_stream() -> None:
     assert one.next_batch() is None
     assert one.farewell == "why"
     assert one.next_batch() is None
+
+
+@given(st.lists(st.integers(0, 9000), min_size=1, max_size=8), st.integers(1, 5000))
+def test_messages_larger_than_a_part_arrive_whole_in_whatever_pieces(
+    sizes: list[int], piece_bytes: int
+) -> None:
+    outgoing, messages = Outgoing(seal(), 2048), [["state", bytes(size)] for size in sizes]
+    for message in messages:
+        outgoing.add(pack_message(message, MESSAGE_BYTES_MAX), 1)
+    waiting_bytes = outgoing.waiting_bytes
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        assert outgoing.write_to(ours)
+        arrived = theirs.recv(1 << 20)
+    assert outgoing.waiting_bytes == 0
+    assert len(arrived) <= waiting_bytes + 2048 * len(sizes)
+    one, found = decoder(2048), []
+    for start in range(0, len(arrived), piece_bytes):
+        one.feed(arrived[start : start + piece_bytes])
+        while (batch := one.next_batch()) is not None:
+            found += batch
+    assert found == messages
+    assert (one.held_bytes, one.awaited_bytes) == (0, 0)
+
+
+def part(data: bytes) -> bytes:
+    return b"\xc6" + len(data).to_bytes(4, "big") + data
+
+
+WHOLE = msgpack.packb([["m", 1]])
+
+
+@pytest.mark.parametrize(
+    "payloads",
+    [
+        [msgpack.packb({"parts": 0})],
+        [msgpack.packb({"parts": -1})],
+        [msgpack.packb({"parts": True})],
+        [msgpack.packb({"parts": 5, "more": 1})],
+        [part(WHOLE)],
+        [msgpack.packb({"parts": len(WHOLE)}), part(b"")],
+        [msgpack.packb({"parts": len(WHOLE)}), part(WHOLE + b"x")],
+        [msgpack.packb({"parts": len(WHOLE)}), part(WHOLE)[:-1]],
+        [msgpack.packb({"parts": len(WHOLE)}), WHOLE],
+        [msgpack.packb({"parts": 9}), msgpack.packb({"parts": 9})],
+        [msgpack.packb({"parts": 3}), part(b"\xc1\xc1\xc1")],
+    ],
+    ids=repr,
+)
+def test_parts_that_do_not_fit_together_are_corrupt(payloads: list[bytes]) -> None:
+    one = decoder()
+    one.feed(stream_of(payloads))
+    with pytest.raises(FrameCorrupt):
+        one.next_batch()
+
+
+def test_a_side_may_close_among_the_parts_of_a_message() -> None:
+    one = decoder()
+    payloads = [msgpack.packb({"parts": len(WHOLE)}), part(WHOLE[:1]), farewell_payload("gone")]
+    one.feed(stream_of(payloads))
+    assert one.next_batch() is None
+    assert one.farewell == "gone"
+
+
+def test_a_message_that_is_announced_too_large_is_refused_before_it_arrives() -> None:
+    one = FrameDecoder(seal(), FRAME_BYTES_MAX, message_bytes_max=5000)
+    one.feed(stream_of([msgpack.packb({"parts": 5001})]))
+    with pytest.raises(FrameTooLarge, match="5001 bytes; message_bytes_max is 5000"):
+        one.next_batch()
+
+
+def test_a_large_message_is_copied_by_parts_on_its_way() -> None:
+    state_bytes = 64 << 20
+    message = ["state", bytes(state_bytes)]
+    tracemalloc.start()
+    try:
+        outgoing, one = Outgoing(seal(), FRAME_BYTES_MAX), decoder()
+        (piece,) = pack_messages([["metrics", {}], message], MESSAGE_BYTES_MAX)
+        outgoing.add(piece.data, piece.count)
+        found = None
+        while found is None:
+            one.feed(next_frame(outgoing))
+            found = one.next_batch()
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found[1] == message
+    # Packed (in a packer that grows by doubling), arrived, and what it has become.
+    assert peak_bytes < 4.5 * state_bytes
+
+
+class OneFrame:
+    """A socket that takes one frame, and then no more."""
+
+    def __init__(self) -> None:
+        self.taken: list[bytes] = []
+
+    def send(self, data: bytes | memoryview) -> int:
+        if self.taken:
+            raise BlockingIOError
+        self.taken.append(bytes(data))
+        return len(data)
+
+
+def next_frame(outgoing: Outgoing) -> bytes:
+    sock = OneFrame()
+    outgoing.write_to(cast(Any, sock))
+    return sock.taken[0]

@@ -256,11 +256,11 @@ def test_places_are_given_in_order_and_freed_with_their_connection() -> None:
     assert [frames.is_waiting(name) for name in ("small", "a", "b", "c")] == [
         *(False, False, True, True)
     ]
-    assert frames.overdue(1.0) == []
-    assert frames.overdue(1.5) == ["a"]
+    assert frames.overdue(1.0, 0.0) == []
+    assert frames.overdue(1.5, 0.0) == ["a"]
     assert frames.leave("small", 4.0) == []
     assert frames.leave("a", 4.0) == ["b", "c"]
-    assert frames.overdue(100.0) == []
+    assert frames.overdue(100.0, 0.0) == []
     frames.enter("a", 6 * MIB, 5.0)
     assert frames.is_waiting("a")
     assert frames.leave("a", 6.0) == []
@@ -268,3 +268,15 @@ def test_places_are_given_in_order_and_freed_with_their_connection() -> None:
     assert frames.leave("b", 7.0) == []
     frames.enter("a", 9 * MIB, 8.0)
     assert frames.has_place("a")
+
+
+def test_what_is_larger_than_all_places_is_let_in_alone_and_has_time_for_its_size() -> None:
+    frames: IncomingFrames[str] = IncomingFrames(10 * MIB)
+    frames.enter("a", 1 * MIB, 0.0)
+    frames.enter("huge", 320 * MIB, 0.0)
+    frames.enter("b", 1 * MIB, 0.0)
+    assert [frames.is_waiting(name) for name in ("a", "huge", "b")] == [False, True, True]
+    assert frames.leave("a", 1.0) == ["huge"]
+    assert frames.overdue(100.0, 10.0) == []
+    assert frames.overdue(102.0, 10.0) == ["huge"]
+    assert frames.leave("huge", 102.0) == ["b"]

@@ -96,7 +96,7 @@ def connection_of(watch: SilenceWatch, now_s: float) -> Connection:
         hello=hello,
         decoder=FrameDecoder(seal, FRAME_BYTES_MAX),
         outgoing=Outgoing(seal, FRAME_BYTES_MAX),
-        frame_bytes_max=FRAME_BYTES_MAX,
+        message_bytes_max=FRAME_BYTES_MAX,
         outgoing_bytes_max=FRAME_BYTES_MAX,
         attend=lambda connection: None,
         process=watch.of_process(hello, now_s),

@@ -1,0 +1,114 @@
+"""A coordinator that sends faster than its task takes is refused, and told when there is room."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from epochgate.runtime import GatewayFull, JobConfiguration, JobMisconfigured, SendFuture
+from epochgate.runtime.api.restart_strategies import NoRestart
+from epochgate.runtime.shell.send_window import EVENT_BYTES
+from epochgate.runtime.testing.simulation import SimulatedJob
+from tests.runtime.scripted import Script, simulated
+
+KILOBYTE = bytes(1000)
+ROOM_FOR = 8
+BYTES_MAX = ROOM_FOR * (1000 + EVENT_BYTES)
+
+
+def up(script: Script, **settings: Any) -> SimulatedJob:
+    job = simulated(script, unconfirmed_bytes_max=BYTES_MAX, **settings)
+    job.settle()
+    return job
+
+
+def filled(script: Script) -> list[SendFuture]:
+    """Send until the gateway is full; the futures of what was sent."""
+    gateway = script.coordinator.gateways[0]
+    sent = [gateway.send_event(KILOBYTE) for _ in range(ROOM_FOR)]
+    with pytest.raises(GatewayFull, match=f"unconfirmed_bytes_max is {BYTES_MAX}"):
+        gateway.send_event(KILOBYTE)
+    return sent
+
+
+def test_what_is_over_the_bound_is_refused_where_it_is_sent_and_what_was_sent_arrives() -> None:
+    script = Script()
+    job = up(script)
+    sent = filled(script)
+    job.settle()
+    assert [future.exception() for future in sent] == [None] * ROOM_FOR
+    assert script.operators["op", 0].handled == [KILOBYTE] * ROOM_FOR
+    filled(script)
+
+
+def test_several_events_that_are_sent_as_one_count_together() -> None:
+    script = Script()
+    job = up(script)
+    gateway = script.coordinator.gateways[0]
+    gateway.send_events([KILOBYTE] * (ROOM_FOR - 1))
+    with pytest.raises(GatewayFull):
+        gateway.send_events([KILOBYTE] * (ROOM_FOR - 1))
+    job.settle()
+    assert len(script.operators["op", 0].handled) == ROOM_FOR - 1
+
+
+def test_an_event_that_is_larger_than_the_bound_is_sent_alone() -> None:
+    script = Script()
+    job = up(script)
+    gateway = script.coordinator.gateways[0]
+    large = gateway.send_event(bytes(10 * BYTES_MAX))
+    with pytest.raises(GatewayFull):
+        gateway.send_event(KILOBYTE)
+    job.settle()
+    assert large.done()
+    gateway.send_event(KILOBYTE)
+
+
+def test_a_future_says_when_there_is_room_again() -> None:
+    script = Script()
+    job = up(script)
+    gateway, told = script.coordinator.gateways[0], []
+    assert gateway.when_room().done()
+    filled(script)
+    room = gateway.when_room()
+    room.add_done_callback(lambda _: told.append(len(script.operators["op", 0].handled)))
+    assert not room.done()
+    job.settle()
+    assert room.done()
+    assert told
+    filled(script)
+
+
+def test_events_that_are_held_and_events_that_are_lost_are_counted_until_they_are_over() -> None:
+    script = Script()
+    job = up(script)
+    held = job.master.request_checkpoint()
+    job.settle(lambda: job.master.job.gateway[0, 0].state == "closed")
+    sent, old = filled(script), script.coordinator.gateways[0]
+    job.transport.kill(job.transport.living()[0])
+    job.settle()
+    assert all(future.done() for future in sent)
+    assert held.done()
+    assert old.when_room().done()
+    filled(script)
+
+
+def test_a_coordinator_that_does_not_mind_the_bound_fails_the_job_with_the_option() -> None:
+    script = Script()
+    job = up(script, restarts=NoRestart)
+
+    def flood() -> None:
+        while True:
+            script.coordinator.gateways[0].send_event(KILOBYTE)
+
+    script.coordinator.context.post(flood)
+    job.settle(lambda: job.is_over)
+    reason = job.master.result.result(0).reason
+    assert "GatewayFull" in str(reason)
+    assert f"unconfirmed_bytes_max is {BYTES_MAX}" in str(reason)
+
+
+def test_a_job_without_room_for_a_byte_is_refused() -> None:
+    with pytest.raises(JobMisconfigured, match="unconfirmed_bytes_max is 0"):
+        JobConfiguration("job", 1, unconfirmed_bytes_max=0)
