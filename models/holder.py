@@ -117,7 +117,7 @@ class UserPort(Port):
     def subtask_reset(self, subtask: int, checkpoint: int) -> None:
         """Take back what `subtask` was told after `checkpoint`; 0 means all of it."""
 
-    @fallible("fail_job, event_malformed", in_event=True)
+    @fallible("fail_job, event_malformed")
     def event(self, subtask: int, attempt: int, event: Opaque) -> None:
         """Hand an operator's event to the coordinator; answer with `event_malformed` if it is none
         that the coordinator can handle.

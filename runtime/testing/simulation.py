@@ -30,6 +30,7 @@ from epochgate.runtime.api.reports import JobResult
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.shell.job_master import JobMaster
+from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.runtime.testing.faulty_transport import Fault, FaultyTransport
@@ -249,6 +250,17 @@ class SimulatedJob:
         What is in one of `blocking.hanging` runs only when its lane is named.
         """
         return self.blocking.run_next(lane)
+
+    def exceed_limit(self, lane: str) -> Callable[[], None]:
+        """Let the oldest piece of blocking work of a lane hang until its limit has passed; call
+        what is returned to let it end after all. Raises ValueError if none waits.
+        """
+        work = self.blocking.take(lane)
+        for timer in self.master.queue.timers():
+            wait = getattr(timer.trigger, "__self__", None)
+            if isinstance(wait, Wait) and wait.lane == lane:
+                self.master.queue.post(wait.expire)
+        return work
 
     def advance(self) -> float | None:
         """Move the clock to the next timer of the driver or wake-up of a task, and let it happen;

@@ -93,7 +93,7 @@ def test_every_form_of_the_job_takes_the_same_steps_for_long(system: Any) -> Non
 
 def test_every_action_is_taken_and_is_at_times_impossible() -> None:
     taken, impossible, draw = set[str](), set[str](), random.Random(1)
-    for system in (*JOBS, JobInDoubt(), *DEEP_JOBS, EndingJob(F=3)) * 12:
+    for system in (*JOBS, JobInDoubt(), *DEEP_JOBS, EndingJob(F=3)) * 24:
         if taken == set(ACTIONS):
             break
         stage = ProductionStage(again(system))

@@ -11,18 +11,25 @@ import pytest
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime import CoordinatorContext, RecreateOnReset
-from epochgate.runtime.shell import checkpoints, coordinators, fenced_context
+from epochgate.runtime.shell import coordinators, fenced_context
+from epochgate.runtime.shell.checkpoints import Answer, Checkpoints
 from epochgate.runtime.shell.client_requests import ClientRequests, CoordinatorUnavailable
-from epochgate.runtime.store import CheckpointSaveFailed
+from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.testing import World
 from tests.worlds.rules import Applying, Rules, RulesProvider
 
 
 def unknown_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     """A save of unknown outcome is taken for one that failed."""
-    words = "checkpoint {} could not be stored: {}"
-    taken = ((CheckpointSaveFailed, "store_failed", words), (EpochgateError, "store_failed", words))
-    monkeypatch.setattr(checkpoints, "OUTCOMES", taken)
+    check_and_save = Checkpoints._check_and_save
+
+    def certain(self: Checkpoints, whole: CompletedCheckpoint) -> Answer:
+        try:
+            return check_and_save(self, whole)
+        except EpochgateError as error:
+            return Answer("store_failed", str(error))
+
+    monkeypatch.setattr(Checkpoints, "_check_and_save", certain)
 
 
 def told_and_restored(world: World) -> None:

@@ -57,7 +57,7 @@ class Sender(Sends):
     # fmt: on
 
     def may_refuse(self) -> bool:
-        return self.heard > 0 and self.system.budget.has_failures()
+        return self.system.said > 0 and self.system.budget.has_failures()
 
     def spend_failure(self) -> None:
         self.system.budget.failures += 1

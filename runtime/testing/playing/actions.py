@@ -56,6 +56,11 @@ def _may_send(job: ScriptedJob, coordinator: int, subtask: int) -> bool:
     return len(job.coordinator(coordinator).sent[subtask]) < job.constants["events"]
 
 
+def _blame(job: ScriptedJob, coordinator: int, subtask: int) -> None:
+    malformed = job.job.holder[coordinator].event_malformed
+    job.master.queue.post(malformed, subtask, job.job.attempt[subtask].number, "it is malformed")
+
+
 def _hear(job: ScriptedJob, subtask: int) -> None:
     step = job.words(subtask)
     assert step is not None
@@ -215,6 +220,12 @@ ACTIONS: dict[str, Action] = {
         lambda job, c, s: s in job.coordinator(c).gateways,
         "the coordinator has no gateway to an attempt of the subtask",
         bound=_may_send,
+    ),
+    "sender.refuse_event": Action(
+        _blame,
+        lambda job, c, s: job.constants["said"] > 0,
+        "operators say nothing to their coordinators",
+        is_failure=True,
     ),
     "process.arrive": Action(
         lambda job, s: job.connect(s),

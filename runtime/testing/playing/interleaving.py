@@ -52,6 +52,8 @@ NOT_BEHIND_ANY = {
     "has to hear of it where it has told the process to leave",
 }
 """Steps that begin only while no event waits, and why."""
+FIRST = ("person.cancel",)
+"""Steps of which the events wait in front of all others."""
 NOT_BEHIND = {
     "process.tell": ("process.lose_event",),
     **dict.fromkeys(REQUESTS, REQUESTS),
@@ -81,11 +83,14 @@ class QueuedModel:
         }
         """The triggers by which handlers answer before any other event."""
 
-    def begin(self, machine: Machine, trigger: str) -> int:
+    def begin(self, machine: Machine, trigger: str, is_first: bool) -> int:
         """Let the surroundings take their part of a step; how many events wait because of it."""
         getattr(machine, trigger)()
         self._drop_demands()
-        return self._settle(ELSEWHERE)
+        added = self._settle(ELSEWHERE)
+        if is_first:
+            self._waiting.rotate(added)
+        return added
 
     def _drop_demands(self) -> None:
         self._system.store.is_failure_due = False
@@ -164,11 +169,13 @@ class InterleavedStage(ProductionStage):
         queue = self.job.master.queue
         before = queue.waiting
         try:
-            there = self._model.begin(machine, known.trigger)
+            there = self._model.begin(machine, known.trigger, key in FIRST)
         except FAULTS as fault:
             raise ClaimBroken(f"{step}: {told(fault)}") from fault
         ACTIONS[key].begin(self.job, *index)
         self._look(step, step, there, queue.waiting - before)
+        if key in FIRST and (there or queue.waiting > before):
+            self._waiting.rotate(1)
 
     def process(self) -> str:
         """Process the oldest of what waits, here and there; returns its name.

@@ -28,7 +28,6 @@ from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.operator import FatalTaskError
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.api.transport import Message
-from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.testing.fuzzing.actors import (
     Orders,
@@ -294,13 +293,9 @@ class ScriptedJob:
         for timer in self.timers(retrying):
             timer.cancel()
             timer.trigger(*timer.arguments)  # it makes work, and is no event of a machine
-        work = self.simulated.blocking.take(lane)
+        work = self.simulated.exceed_limit(lane)
         if lane == "store":
             self.hanging.append(work)
-        for timer in self.master.queue.timers():
-            wait = getattr(timer.trigger, "__self__", None)
-            if isinstance(wait, Wait) and wait.lane == lane:
-                self.master.queue.post(wait.expire)
 
     def answer_late(self) -> None:
         """What hung answers after all."""

@@ -179,6 +179,14 @@ def _commit(when: str, words: str) -> Callable[[Rig, Line, Any], tuple[str, str]
     return strike
 
 
+def _hang(words: str) -> Callable[[Rig, Line, Any], tuple[str, str]]:
+    def strike(rig: Rig, line: Line, lane: str) -> tuple[str, str]:
+        rig.simulated.exceed_limit(lane)
+        return "store", words
+
+    return strike
+
+
 def _jump(rig: Rig, line: Line, target: Any) -> tuple[str, str]:
     rig.simulated.clock.advance(JUMP_S)
     rig.simulated.master.queue.post_due()
@@ -256,6 +264,16 @@ FAULTS: Final[dict[str, Fault]] = {
         "a commit takes effect, and its answer is lost",
         _is_committing,
         _commit("after", "the commit must be retried, although it took effect"),
+    ),
+    "hang-save": Fault(
+        "the store does not answer within its limit, and has stored nothing",
+        _is_saving,
+        _hang("the save hangs for longer than store_timeout_s"),
+    ),
+    "hang-commit": Fault(
+        "a commit does not end within its limit, and has done nothing",
+        _is_committing,
+        _hang("the commit hangs for longer than commit_timeout_s"),
     ),
     "jump": Fault("the clock jumps forward", lambda rig: ("clock",), _jump),
 }
