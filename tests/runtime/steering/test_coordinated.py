@@ -196,6 +196,18 @@ def test_a_choice_that_was_not_written_is_made_again_from_the_state_before(tmp_p
     assert [call for call in provider.taken if call[0] == "reset"] == [("reset", 1, 1)]
 
 
+def test_a_choice_for_the_first_batch_that_was_not_written_is_made_by_another(
+    tmp_path: Path,
+) -> None:
+    store = Watched(entries_in(tmp_path))
+
+    def lose() -> None:
+        raise OSError(errno.ETIMEDOUT, "the request was lost")
+
+    store.before = once(lose, "create", QUERY)
+    assert coordinated(store, Provider()).decide(0).value["limit"] == 899
+
+
 def test_a_store_that_refuses_leaves_the_state_of_the_batch_before(tmp_path: Path) -> None:
     store, provider = Watched(entries_in(tmp_path)), Provider()
     one = coordinated(store, provider)
