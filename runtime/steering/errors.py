@@ -36,8 +36,8 @@ class DecisionNotMade(EpochgateError):
 
 
 class EntryDamaged(EpochgateError, ValueError):
-    """A file of a control or a plan is not as it was written: its name in the store, reason, the
-    next step.
+    """A file of a control or a plan is not as it was written: its path or URL, reason, the next
+    step.
     """
 
     def __str__(self) -> str:

@@ -74,6 +74,9 @@ class Entries(Protocol):
     def sweep(self, folder: str) -> None:
         """Remove what crashes have left in `folder`."""
 
+    def place(self, key: str) -> str:
+        """The path or URL of an entry, for people."""
+
 
 class DirectoryEntries:
     """Entries in a directory: each is written aside, and linked to its name."""
@@ -83,11 +86,11 @@ class DirectoryEntries:
 
     def get(self, key: str) -> bytes:
         """The whole file."""
-        return self._files.read_bytes(self._path(key))
+        return self._files.read_bytes(self.place(key))
 
     def create(self, key: str, data: bytes) -> None:
         """Write, fsync, link, fsync: under its name it is whole, and stays."""
-        target = self._path(key)
+        target = self.place(key)
         folder, name = os.path.split(target)
         temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}")
         try:
@@ -111,11 +114,11 @@ class DirectoryEntries:
 
     def delete(self, key: str) -> None:
         """Remove the file."""
-        self._files.remove(self._path(key))
+        self._files.remove(self.place(key))
 
     def list(self, folder: str) -> list[str]:
         """The files below a directory."""
-        path = self._path(folder)
+        path = self.place(folder)
         if not self._files.is_directory(path):
             return []
         found: list[str] = []
@@ -129,7 +132,7 @@ class DirectoryEntries:
 
     def sweep(self, folder: str) -> None:
         """Remove what writers have left that were killed long ago."""
-        path = self._path(folder)
+        path = self.place(folder)
         if not self._files.is_directory(path):
             return
         oldest_ns = (time.time() - _LEFT_S) * 1e9
@@ -140,7 +143,8 @@ class DirectoryEntries:
                     if self._files.status(left).modified_ns < oldest_ns:
                         self._files.remove(left)
 
-    def _path(self, key: str) -> str:
+    def place(self, key: str) -> str:
+        """The path of the file."""
         return os.path.join(self._root, *key.split("/")) if key else self._root
 
 
@@ -171,6 +175,10 @@ class ObjectEntries:
 
     def sweep(self, folder: str) -> None:
         """Nothing: an object is there as a whole or not at all."""
+
+    def place(self, key: str) -> str:
+        """The URL of the object."""
+        return f"{self._objects.url}/{key}"
 
 
 def open_entries(
@@ -247,7 +255,7 @@ class Numbered:
         if len(found) != len(keys):
             for key in keys:
                 if not self._names.fullmatch(key):
-                    _tell_foreign(key)
+                    _tell_foreign(self._entries.place(key))
         return found
 
     def get(self, number: int) -> dict[str, Any]:
@@ -258,7 +266,8 @@ class Numbered:
             self._insist_on_kind(entry, number)
         except (ValueError, NotAFile, IsADirectoryError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise EntryDamaged(key, reason, self._kind.next_step) from error
+            place = self._entries.place(key)
+            raise EntryDamaged(place, reason, self._kind.next_step) from error
         return entry
 
     def _insist_on_kind(self, entry: dict[str, Any], number: int) -> None:
@@ -285,11 +294,11 @@ class Numbered:
 
 
 @lru_cache(maxsize=1000)
-def _tell_foreign(key: str) -> None:
+def _tell_foreign(place: str) -> None:
     """Once in each process."""
     _log.warning(
         "%s is no file of epochgate, and is ignored; move it out of the store if it is not needed",
-        key,
+        place,
     )
 
 

@@ -57,6 +57,9 @@ EQUIVALENT: dict[str, str] = {
     "is_in_force": "a version that is in force is not older than itself",
     "batch_decision.forget_old: `self.batch > self.system.retained` -> "
     "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
+    "batch_plan: missing from looking when not is_overtaken and is_current: without go_on": (
+        "an enumerator that goes on is told nothing"
+    ),
     "batch_plan.forget_old: `self.batch > self.system.retained` -> "
     "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
     "control_update: taken from writing when not is_mine and not is_certain: regardless of "
@@ -276,7 +279,12 @@ AWAITED_BY_BOTH = (
     "a send in flight that an earlier snapshot awaited is awaited by this one too, and ends for "
     "both at once"
 )
-NO_ENUMERATOR = "the number is read while there is an enumerator: there are only more states"
+NO_MAKER = (
+    "the number is read while there is an enumerator, or a coordinator: there are only more states"
+)
+HELD_UNTIL_IT_CHOOSES = (
+    "a coordinator that was restored is given up with its choice: there are only other states"
+)
 SET_AGAIN = "number and tries are set again with the newest version: there are only other states"
 OVER_ANYWAY = (
     "the worker takes the refusal for a failure of its attempt, which is over and ignores that"
@@ -292,8 +300,18 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "control_update.begin: `self.version = 0` -> `self.version = 1`": SET_AGAIN,
     "control_update.begin: `self.tries = 0` -> `pass`": SET_AGAIN,
     "control_update.begin: `self.tries = 0` -> `self.tries = 1`": SET_AGAIN,
-    "batch_plan.give_up_maker: `self.behind = 0` -> `pass`": NO_ENUMERATOR,
-    "batch_plan.give_up_maker: `self.behind = 0` -> `self.behind = 1`": NO_ENUMERATOR,
+    "batch_decision: restored from restoring: without note_restored": HELD_UNTIL_IT_CHOOSES,
+    "batch_decision.note_restored: `self.has_maker = True` -> `pass`": HELD_UNTIL_IT_CHOOSES,
+    "batch_decision.note_restored: `self.has_maker = True` -> `self.has_maker = False`": (
+        HELD_UNTIL_IT_CHOOSES
+    ),
+    "batch_decision.note_restored: `self.behind = self.batch - 1` -> `pass`": HELD_UNTIL_IT_CHOOSES,
+    "batch_decision.note_restored: `self.batch - 1` -> `self.batch + 1`": HELD_UNTIL_IT_CHOOSES,
+    "batch_decision.note_restored: `self.batch - 1` -> `self.batch - 0`": HELD_UNTIL_IT_CHOOSES,
+    "batch_decision.give_up_maker: `self.behind = 0` -> `pass`": NO_MAKER,
+    "batch_decision.give_up_maker: `self.behind = 0` -> `self.behind = 1`": NO_MAKER,
+    "batch_plan.give_up_maker: `self.behind = 0` -> `pass`": NO_MAKER,
+    "batch_plan.give_up_maker: `self.behind = 0` -> `self.behind = 1`": NO_MAKER,
     "assignment.free: `self.attempt[place] = 0` -> `pass`": UNPLACED,
     "assignment.free: `self.attempt[place] = 0` -> `self.attempt[place] = 1`": UNPLACED,
     "checkpoint.forget_parts: `self.coordinators_due = 0` -> `pass`": COUNT_OF_PARTS,

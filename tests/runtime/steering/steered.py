@@ -38,6 +38,9 @@ class Watched:
     def sweep(self, folder: str) -> None:
         self.inner.sweep(folder)
 
+    def place(self, key: str) -> str:
+        return self.inner.place(key)
+
     def _done(self, kind: str, key: str, request: Callable[[], Any]) -> Any:
         self.before(kind, key)
         found = request()

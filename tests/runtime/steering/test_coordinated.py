@@ -186,13 +186,13 @@ def test_a_choice_whose_answer_was_lost_counts_and_is_not_made_again(tmp_path: P
 def test_a_choice_that_was_not_written_is_made_again_from_the_state_before(tmp_path: Path) -> None:
     store, provider = Watched(entries_in(tmp_path)), Provider()
     one = coordinated(store, provider)
-    one.decide(0)
 
     def lose() -> None:
         raise OSError(errno.ETIMEDOUT, "the request was lost")
 
-    store.before = once(lose, "create", QUERY)
-    assert one.decide(1).value["limit"] == 898
+    for batch, limit in ((0, 899), (1, 898)):
+        store.before = once(lose, "create", QUERY)
+        assert one.decide(batch).value["limit"] == limit
     assert [call for call in provider.taken if call[0] == "reset"] == [("reset", 1, 1)]
 
 

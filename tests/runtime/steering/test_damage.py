@@ -140,9 +140,9 @@ def test_a_damaged_newest_version_is_named_with_a_way_on_that_works(
 ) -> None:
     damage(store / VERSION)
     control = control_in(store)
-    with pytest.raises(EntryDamaged, match=rf"{VERSION} is damaged: .* move it out"):
+    with pytest.raises(EntryDamaged, match=rf"^{store / VERSION} is damaged: .* move it out"):
         _ = control.value
-    with pytest.raises(EntryDamaged, match=rf"{VERSION} is damaged: .* move it out"):
+    with pytest.raises(EntryDamaged, match=rf"^{store / VERSION} is damaged: .* move it out"):
         control.decide(QUERY, 2)
     with pytest.raises(UpdateFailed, match=rf"{VERSION} is damaged: .* move it out"):
         control.update(limit=600)
@@ -161,7 +161,7 @@ def test_a_damaged_decision_is_named_with_a_way_on_that_works(
 ) -> None:
     damage(store / DECISION)
     control = control_in(store)
-    with pytest.raises(EntryDamaged, match=rf"{DECISION} is damaged: .* move it out"):
+    with pytest.raises(EntryDamaged, match=rf"^{store / DECISION} is damaged: .* move it out"):
         control.decide(QUERY, 1)
     (store / DECISION).rename(store / "moved")
     assert control.decide(QUERY, 1).value == {"limit": 700, "mode": "lax"}
