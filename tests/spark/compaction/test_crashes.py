@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Literal
 import pytest
 
 from epochgate.runtime.exchange import ExchangeRefused, exchange
-from epochgate.runtime.filesystem import AnyPath, LocalFileSystem, WritableFile
+from epochgate.runtime.filesystem import AnyPath, FileLock, LocalFileSystem, WritableFile
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.spark.compaction import compact
 from epochgate.spark.compaction.errors import CompactionFailed, CompactionOvertaken, LinksRefused
@@ -157,9 +158,9 @@ class ChangedMeanwhile(LocalFileSystem):
     def __init__(self, path: Path, times: int) -> None:
         self._path, self._times, self._run = path, times, 0
 
-    def write_bytes_durably(self, path: AnyPath, data: bytes) -> None:
-        super().write_bytes_durably(path, data)
-        if "trees" in str(path) and self._times > 0:
+    def wait_for_lock(self, path: AnyPath) -> FileLock:
+        is_staged = os.path.exists(os.path.join(os.path.dirname(path), "compacting"))
+        if is_staged and self._times > 0:
             self._times -= 1
             # The job goes back behind what is staged, and writes it again.
             self._run += 1
@@ -167,6 +168,7 @@ class ChangedMeanwhile(LocalFileSystem):
             target = claimed(self._path, run, 4, withdraw_newer=True)
             committed(target, run, 5, {"x": [500 + self._run, 600]})
             target.release()
+        return super().wait_for_lock(path)
 
 
 def test_a_job_that_goes_back_behind_what_is_staged_makes_the_compaction_plan_again(
