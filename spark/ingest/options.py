@@ -122,14 +122,22 @@ class IngestOptions:
     batch_rows: int = BATCH_ROWS
     split_bytes_target: int = SPLIT_BYTES_TARGET
     checkpoint_timeout_s: float = 600.0
+    store_timeout_s: float = 600.0
+    commit_timeout_s: float = 3600.0
 
     def __post_init__(self) -> None:
         for name in ("source", "target"):
             if not os.fspath(getattr(self, name)):
                 raise IngestMisconfigured(f"{name} is empty; give a path")
-        for name in ("checkpoint_every_s", "heartbeat_timeout_s", "checkpoint_timeout_s"):
+        for name in (
+            "checkpoint_every_s",
+            "heartbeat_timeout_s",
+            "checkpoint_timeout_s",
+            "store_timeout_s",
+            "commit_timeout_s",
+            "forget_after_s",
+        ):
             self._expect_positive(name)
-        self._expect_positive("forget_after_s")
         for name in ("parallelism", "batch_rows", "split_bytes_target", "file_bytes"):
             if getattr(self, name) < 1:
                 raise IngestMisconfigured(f"{name} is {getattr(self, name)}; it must be 1 or more")

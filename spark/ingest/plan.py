@@ -278,6 +278,8 @@ def _assembled(
             run_id=run_id,
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,
+            store_timeout_s=options.store_timeout_s,
+            commit_timeout_s=options.commit_timeout_s,
             restart_strategy=parse_restart_strategy(options.restart),
             allow_dropped_state=options.allow_dropped_state,
             task_operators=(SOURCE, SINK, *([] if rejecting is None else [REJECTS])),
