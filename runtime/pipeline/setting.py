@@ -9,6 +9,7 @@ two snapshots of every task (rules G1 to G5 in docs/protocol.md).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -16,7 +17,8 @@ from typing import Any, Protocol
 
 import msgpack
 
-from epochgate.errors import UsageError
+from epochgate.errors import EpochgateError, UsageError
+from epochgate.models.setting_change import SettingChanges
 from epochgate.runtime.api.coordinator import (
     CoordinatorContext,
     OperatorCoordinator,
@@ -25,12 +27,19 @@ from epochgate.runtime.api.coordinator import (
 from epochgate.runtime.api.operator import Operator, OperatorContext
 from epochgate.runtime.api.plain_values import kind_of, mismatch
 from epochgate.runtime.pipeline.coordinated import CoordinatedOperator
+from epochgate.runtime.shell.futures import reject, resolve
 
 GET, SET = "get", "set"
 
 
 class SettingRefused(UsageError):
     """The value or the name is not valid for the setting."""
+
+
+class SettingNotDurable(EpochgateError):
+    """The job ended, or its coordinator was made again, before a completed checkpoint held the
+    change of the setting.
+    """
 
 
 class _Job(Protocol):
@@ -78,7 +87,15 @@ class Setting(CoordinatedOperator):
             )
 
     def set(self, job: _Job, value: Any) -> Future[Any]:
-        """Change the value in a running job; the future completes when the driver has sent it.
+        """Change the value in a running job. The returned future completes with the value when a
+        completed checkpoint holds the change; no failure after that undoes it.
+
+        The value is in force before that, from the driver's call on, and is kept over failovers. A
+        job without periodic checkpoints acknowledges it with the next checkpoint on request, or
+        with its last. The future fails with SettingNotDurable if no checkpoint comes, and with the
+        errors of `JobHandle.request`; if the driver dies, it does not complete. In those cases the
+        next start has the old value, unless a checkpoint was stored last: look with `get`, and set
+        it again.
 
         Raises SettingRefused.
         """
@@ -128,12 +145,25 @@ class RateLimit(Setting):
             )
 
 
+class _Change:
+    """A change that a client waits for."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.made: Future[Any] = Future()
+
+
 class SettingCoordinator(OperatorCoordinator):
-    """Holds the value on the driver."""
+    """Holds the value on the driver, and the changes that no completed checkpoint holds."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting, self.value = setting, setting.initial
         self._gateways: dict[int, SubtaskGateway] = {}
+        self._numbers = itertools.count(1)
+        self._pending: dict[int, _Change] = {}
+        self._system = SettingChanges()
+        self._system.bind("changes", "setting", self)
+        self._changes = self._system.changes
 
     def start(self) -> None:
         """Do nothing: the value is sent when a subtask becomes ready."""
@@ -148,22 +178,59 @@ class SettingCoordinator(OperatorCoordinator):
         self._gateways.pop(subtask, None)
 
     def handle_client_request(self, request: Any) -> Any:
-        """Return the value, or set it and send it to all subtasks."""
-        if request[0] == SET:
-            self._setting.check(request[1])
-            self.value = request[1]
-            for gateway in self._gateways.values():
-                gateway.send_event(self.value)
-        return self.value
+        """Return the value; or set it, send it to all subtasks, and return a future that completes
+        when a completed checkpoint holds it.
+        """
+        if request[0] == GET:
+            return self.value
+        self._setting.check(request[1])
+        number, change = next(self._numbers), _Change(request[1])
+        self._pending[number] = change
+        self._changes.set(number)
+        self._system.settle()
+        return change.made
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
         """Complete at once; events sent from now on belong to the next checkpoint."""
+        self._changes.snapshot(checkpoint_id)
         result.set_result(msgpack.packb(self.value))
 
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Acknowledge the changes that the checkpoint holds."""
+        self._changes.completed(checkpoint_id)
+        self._system.settle()
+
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        """Restore the value of the checkpoint."""
+        """Restore the value of the checkpoint, and apply the changes that it lacks."""
         self._gateways.clear()
         self.value = self._setting.initial if state is None else msgpack.unpackb(state)
+        self._changes.restored(checkpoint_id)
+        self._system.settle()
+
+    def close(self) -> None:
+        """Fail the changes that no completed checkpoint holds."""
+        name = self._setting.name
+        for change in self._pending.values():
+            error = SettingNotDurable(
+                f"{name}={change.value!r} is in no completed checkpoint, and its coordinator is "
+                f"closed: the job is over, or the coordinator is made again. Look at the value "
+                f"with Setting({name!r}).get(job), after the next start if the job is over, and "
+                f"call set again if it is not {change.value!r}"
+            )
+            reject(change.made, error)
+
+    # port `setting` of the machine
+
+    def apply(self, change: int) -> None:
+        """Put the value of a change into force, and send it to the subtasks that are ready."""
+        self.value = self._pending[change].value
+        for gateway in self._gateways.values():
+            gateway.send_event(self.value)
+
+    def acknowledge(self, change: int) -> None:
+        """Tell its client that a completed checkpoint holds it."""
+        made = self._pending.pop(change)
+        resolve(made.made, made.value)
 
 
 class SettingOperator(Operator):
