@@ -34,9 +34,7 @@ def running(**options: Any) -> SimulatedJob:
         sink=lambda checkpoint, records: None,
         coordinators=[LIMIT, RateLimit(20)],
     )
-    job = SimulatedJob.of(
-        pipeline, parallelism=2, **{"checkpoint_interval_s": None, **options}
-    )
+    job = SimulatedJob.of(pipeline, parallelism=2, **{"checkpoint_interval_s": None, **options})
     job.settle()
     checkpointed(job)
     return job
@@ -203,15 +201,34 @@ def test_a_restore_of_the_checkpoint_that_holds_a_change_takes_the_place_of_the_
 def test_a_restore_of_an_earlier_checkpoint_acknowledges_nothing() -> None:
     coordinator = Coordinator()
     before = coordinator.snapshot(1)
-    changed = coordinator.set(500)
+    first = coordinator.set(500)
     coordinator.snapshot(2)
     coordinator.under.reset_to_checkpoint(1, before)
-    coordinator.under.notify_checkpoint_complete(1)
     assert coordinator.under.value == 500
-    assert not changed.done()
+    assert not first.done()
     coordinator.snapshot(3)
-    coordinator.under.notify_checkpoint_complete(3)
-    assert changed.result(timeout=0) == 500
+    second = coordinator.set(400)
+    coordinator.under.reset_to_checkpoint(1, before)
+    assert coordinator.under.value == 400
+    assert not first.done()
+    coordinator.snapshot(4)
+    coordinator.under.notify_checkpoint_complete(4)
+    assert (first.result(timeout=0), second.result(timeout=0)) == (500, 400)
+
+
+def test_a_late_notice_of_an_earlier_checkpoint_acknowledges_nothing() -> None:
+    coordinator = Coordinator()
+    coordinator.snapshot(1)
+    first = coordinator.set(500)
+    coordinator.snapshot(2)
+    coordinator.under.notify_checkpoint_complete(1)
+    assert not first.done()
+    second = coordinator.set(400)
+    coordinator.under.notify_checkpoint_complete(1)
+    assert not first.done()
+    coordinator.under.notify_checkpoint_complete(2)
+    assert first.result(timeout=0) == 500
+    assert not second.done()
 
 
 def test_a_coordinator_that_is_made_again_refuses_the_changes_that_it_owes() -> None:
