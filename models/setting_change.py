@@ -87,7 +87,7 @@ class SettingChange(Machine):
         Row("completed",    OWED,            STAY,    "is_asked and not covers_all",
             "acknowledge_covered",     "a change came after the snapshot"),
         Ignore("completed", OWED,                     "not is_asked",
-                                       "its snapshot was taken before the first change that is owed"),
+                                       "a later snapshot holds what is owed, or none does"),
         Ignore("completed", DURABLE,                  None,
                                        "every change was acknowledged"),
 

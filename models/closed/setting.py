@@ -1,9 +1,9 @@
 """A closed system around the changes of a setting: what a client was told is made stays made.
 
 A client asks for one value after the other while the job takes checkpoints. Checkpoints are
-aborted; the coordinator hears late that one is completed; the job fails before and after the store has a checkpoint, and goes back to the last one
-that is stored, whether or not the coordinator was told of it; the driver dies, with every change
-that was not acknowledged::
+aborted; the coordinator hears late that one is completed, or not at all; the job fails before and
+after the store has a checkpoint, and goes back to the last one that is stored, whether or not the
+coordinator was told of it; the driver dies, with every change that was not acknowledged::
 
     client        set 1            set 2
     checkpoint         [snapshot N]       stored   | failover, no notice |   [snapshot N+1]

@@ -5,13 +5,16 @@ The coordinator sends the value to each subtask that becomes ready, and to all o
 changes. Coordinator and tasks keep it in their states, so that all states of a checkpoint have the
 same value: events that are sent between two snapshots of the coordinator arrive between the same
 two snapshots of every task (rules G1 to G5 in docs/protocol.md).
+
+Leaves to the machine `changes` when a client is told that its change has been made, and what is
+applied again after a restore (rules U1 to U3).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -28,6 +31,7 @@ from epochgate.runtime.api.operator import Operator, OperatorContext
 from epochgate.runtime.api.plain_values import kind_of, mismatch
 from epochgate.runtime.pipeline.coordinated import CoordinatedOperator
 from epochgate.runtime.shell.futures import reject, resolve
+from epochgate.runtime.shell.send_window import GatewayFull
 
 GET, SET = "get", "set"
 
@@ -87,15 +91,14 @@ class Setting(CoordinatedOperator):
             )
 
     def set(self, job: _Job, value: Any) -> Future[Any]:
-        """Change the value in a running job. The returned future completes with the value when a
-        completed checkpoint holds the change; no failure after that undoes it.
+        """Change the value in a running job, and return a future that completes with the value when
+        a completed checkpoint holds it. No failure after that undoes the change.
 
-        The value is in force before that, from the driver's call on, and is kept over failovers. A
-        job without periodic checkpoints acknowledges it with the next checkpoint on request, or
-        with its last. The future fails with SettingNotDurable if no checkpoint comes, and with the
-        errors of `JobHandle.request`; if the driver dies, it does not complete. In those cases the
-        next start has the old value, unless a checkpoint was stored last: look with `get`, and set
-        it again.
+        The value is in force before that, and failovers keep it. A job without periodic checkpoints
+        completes the future with the next checkpoint on request, or with its last one. The future
+        fails with SettingNotDurable if the job ends before that, and with the errors of
+        `JobHandle.request`. If the driver dies, the future stays open, and the next start has the
+        value of its checkpoint.
 
         Raises SettingRefused.
         """
@@ -108,7 +111,7 @@ class Setting(CoordinatedOperator):
 
     def create(self, context: CoordinatorContext) -> SettingCoordinator:
         """Create the coordinator."""
-        return SettingCoordinator(self)
+        return SettingCoordinator(self, context.fail_job)
 
     def create_operator(self) -> SettingOperator:
         """Create the operator of one attempt."""
@@ -156,8 +159,9 @@ class _Change:
 class SettingCoordinator(OperatorCoordinator):
     """Holds the value on the driver, and the changes that no completed checkpoint holds."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, fail_job: Callable[[BaseException], None]) -> None:
         self._setting, self.value = setting, setting.initial
+        self._fail_job = fail_job
         self._gateways: dict[int, SubtaskGateway] = {}
         self._numbers = itertools.count(1)
         self._pending: dict[int, _Change] = {}
@@ -212,20 +216,25 @@ class SettingCoordinator(OperatorCoordinator):
         name = self._setting.name
         for change in self._pending.values():
             error = SettingNotDurable(
-                f"{name}={change.value!r} is in no completed checkpoint, and its coordinator is "
-                f"closed: the job is over, or the coordinator is made again. Look at the value "
-                f"with Setting({name!r}).get(job), after the next start if the job is over, and "
-                f"call set again if it is not {change.value!r}"
+                f"{name}={change.value!r} is in no completed checkpoint that the coordinator knows "
+                f"of, and the coordinator is closed: the job is over, or the coordinator could not "
+                f"start and is made again. Ask for the value with get(job), after the next start "
+                f"if the job is over; if it is not {change.value!r}, call set again"
             )
             reject(change.made, error)
 
     # port `setting` of the machine
 
     def apply(self, change: int) -> None:
-        """Put the value of a change into force, and send it to the subtasks that are ready."""
+        """Put the value of a change into force, and send it to the subtasks that are ready. If one
+        of them cannot be sent it, all go back: the states of a checkpoint have the same value.
+        """
         self.value = self._pending[change].value
-        for gateway in self._gateways.values():
-            gateway.send_event(self.value)
+        try:
+            for gateway in self._gateways.values():
+                gateway.send_event(self.value)
+        except GatewayFull as error:
+            self._fail_job(error)
 
     def acknowledge(self, change: int) -> None:
         """Tell its client that a completed checkpoint holds it."""

@@ -144,6 +144,16 @@ def test_a_checkpoint_that_fails_acknowledges_nothing() -> None:
     assert changed.result(timeout=0) == 500
 
 
+def test_changes_that_tasks_are_too_slow_for_restart_the_job_and_are_kept() -> None:
+    job = running(unconfirmed_bytes_max=1000)
+    changes = [LIMIT.set(job.master, value) for value in range(100)]
+    job.drain()  # no task confirms what it is sent
+    job.settle()
+    assert job.master.report.global_restarts == 1
+    assert checkpointed(job) == [99] * 3
+    assert [changed.result(timeout=0) for changed in changes] == list(range(100))
+
+
 def test_the_last_checkpoint_of_a_job_acknowledges_a_change() -> None:
     job = running()
     changed = change(job, 500)
@@ -168,7 +178,8 @@ class Coordinator:
     """A coordinator by itself."""
 
     def __init__(self) -> None:
-        self.under = SettingCoordinator(LIMIT)
+        self.failures: list[BaseException] = []
+        self.under = SettingCoordinator(LIMIT, fail_job=self.failures.append)
         self.under.start()
 
     def set(self, value: int) -> Future[Any]:
