@@ -29,6 +29,10 @@ from epochgate.models.query_batch import QueryBatch as QueryBatch, QueryBatches 
 from epochgate.models.recreation import Recreation as Recreation, Recreations as Recreations
 from epochgate.models.request import CheckpointRequest as CheckpointRequest
 from epochgate.models.resident import Resident as Resident, Residents as Residents
+from epochgate.models.setting_change import (
+    SettingChange as SettingChange,
+    SettingChanges as SettingChanges,
+)
 from epochgate.models.snapshot import CoordinatorSnapshot as CoordinatorSnapshot
 from epochgate.models.split_assignment import (
     SplitAssignment as SplitAssignment,

@@ -25,6 +25,7 @@ from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.resuming import ResumingJob
+from epochgate.models.closed.setting import ChangedSetting
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
@@ -39,6 +40,7 @@ from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
+from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 
@@ -49,6 +51,7 @@ RUNNING: tuple[type[System], ...] = (
     Recreations,
     SplitAssignments,
     RecordsInFlight,
+    SettingChanges,
     Compactions,
     QueryBatches,
     BatchDecisions,
@@ -73,6 +76,7 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "placing": PlacedTask,
     "residing": ResidentTask,
     "pipelining": PipelineTasks,
+    "setting": ChangedSetting,
     "streaming": StreamingQuery,
     "recording": RecordedAfterwards,
     "steering": SteeredQuery,

@@ -17,6 +17,7 @@ from epochgate.runtime.pipeline.record_sink import (
 from epochgate.runtime.pipeline.setting import (
     RateLimit as RateLimit,
     Setting as Setting,
+    SettingNotDurable as SettingNotDurable,
     SettingRefused as SettingRefused,
 )
 from epochgate.runtime.pipeline.waiting import (

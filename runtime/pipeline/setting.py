@@ -5,18 +5,23 @@ The coordinator sends the value to each subtask that becomes ready, and to all o
 changes. Coordinator and tasks keep it in their states, so that all states of a checkpoint have the
 same value: events that are sent between two snapshots of the coordinator arrive between the same
 two snapshots of every task (rules G1 to G5 in docs/protocol.md).
+
+Leaves to the machine `changes` when a client is told that its change has been made, and what is
+applied again after a restore (rules U1 to U3).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
 import msgpack
 
-from epochgate.errors import UsageError
+from epochgate.errors import EpochgateError, UsageError
+from epochgate.models.setting_change import SettingChanges
 from epochgate.runtime.api.coordinator import (
     CoordinatorContext,
     OperatorCoordinator,
@@ -25,12 +30,20 @@ from epochgate.runtime.api.coordinator import (
 from epochgate.runtime.api.operator import Operator, OperatorContext
 from epochgate.runtime.api.plain_values import kind_of, mismatch
 from epochgate.runtime.pipeline.coordinated import CoordinatedOperator
+from epochgate.runtime.shell.futures import reject, resolve
+from epochgate.runtime.shell.send_window import GatewayFull
 
 GET, SET = "get", "set"
 
 
 class SettingRefused(UsageError):
     """The value or the name is not valid for the setting."""
+
+
+class SettingNotDurable(EpochgateError):
+    """The job ended, or its coordinator was made again, before a completed checkpoint held the
+    change of the setting.
+    """
 
 
 class _Job(Protocol):
@@ -78,7 +91,14 @@ class Setting(CoordinatedOperator):
             )
 
     def set(self, job: _Job, value: Any) -> Future[Any]:
-        """Change the value in a running job; the future completes when the driver has sent it.
+        """Change the value in a running job, and return a future that completes with the value when
+        a completed checkpoint holds it. No failure after that undoes the change.
+
+        The value is in force before that, and failovers keep it. A job without periodic checkpoints
+        completes the future with the next checkpoint on request, or with its last one. The future
+        fails with SettingNotDurable if the job ends before that, and with the errors of
+        `JobHandle.request`. If the driver dies, the future stays open, and the next start has the
+        value of its checkpoint.
 
         Raises SettingRefused.
         """
@@ -91,7 +111,7 @@ class Setting(CoordinatedOperator):
 
     def create(self, context: CoordinatorContext) -> SettingCoordinator:
         """Create the coordinator."""
-        return SettingCoordinator(self)
+        return SettingCoordinator(self, context.fail_job)
 
     def create_operator(self) -> SettingOperator:
         """Create the operator of one attempt."""
@@ -128,12 +148,26 @@ class RateLimit(Setting):
             )
 
 
-class SettingCoordinator(OperatorCoordinator):
-    """Holds the value on the driver."""
+class _Change:
+    """A change that a client waits for."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.made: Future[Any] = Future()
+
+
+class SettingCoordinator(OperatorCoordinator):
+    """Holds the value on the driver, and the changes that no completed checkpoint holds."""
+
+    def __init__(self, setting: Setting, fail_job: Callable[[BaseException], None]) -> None:
         self._setting, self.value = setting, setting.initial
+        self._fail_job = fail_job
         self._gateways: dict[int, SubtaskGateway] = {}
+        self._numbers = itertools.count(1)
+        self._pending: dict[int, _Change] = {}
+        self._system = SettingChanges()
+        self._system.bind("changes", "setting", self)
+        self._changes = self._system.changes
 
     def start(self) -> None:
         """Do nothing: the value is sent when a subtask becomes ready."""
@@ -148,22 +182,64 @@ class SettingCoordinator(OperatorCoordinator):
         self._gateways.pop(subtask, None)
 
     def handle_client_request(self, request: Any) -> Any:
-        """Return the value, or set it and send it to all subtasks."""
-        if request[0] == SET:
-            self._setting.check(request[1])
-            self.value = request[1]
-            for gateway in self._gateways.values():
-                gateway.send_event(self.value)
-        return self.value
+        """Return the value; or set it, send it to all subtasks, and return a future that completes
+        when a completed checkpoint holds it.
+        """
+        if request[0] == GET:
+            return self.value
+        self._setting.check(request[1])
+        number, change = next(self._numbers), _Change(request[1])
+        self._pending[number] = change
+        self._changes.set(number)
+        self._system.settle()
+        return change.made
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
         """Complete at once; events sent from now on belong to the next checkpoint."""
+        self._changes.snapshot(checkpoint_id)
         result.set_result(msgpack.packb(self.value))
 
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Acknowledge the changes that the checkpoint holds."""
+        self._changes.completed(checkpoint_id)
+        self._system.settle()
+
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        """Restore the value of the checkpoint."""
+        """Restore the value of the checkpoint, and apply the changes that it lacks."""
         self._gateways.clear()
         self.value = self._setting.initial if state is None else msgpack.unpackb(state)
+        self._changes.restored(checkpoint_id)
+        self._system.settle()
+
+    def close(self) -> None:
+        """Fail the changes that no completed checkpoint holds."""
+        name = self._setting.name
+        for change in self._pending.values():
+            error = SettingNotDurable(
+                f"{name}={change.value!r} is in no completed checkpoint that the coordinator knows "
+                f"of, and the coordinator is closed: the job is over, or the coordinator could not "
+                f"start and is made again. Ask for the value with get(job), after the next start "
+                f"if the job is over; if it is not {change.value!r}, call set again"
+            )
+            reject(change.made, error)
+
+    # port `setting` of the machine
+
+    def apply(self, change: int) -> None:
+        """Put the value of a change into force, and send it to the subtasks that are ready. If one
+        of them cannot be sent it, all go back: the states of a checkpoint have the same value.
+        """
+        self.value = self._pending[change].value
+        try:
+            for gateway in self._gateways.values():
+                gateway.send_event(self.value)
+        except GatewayFull as error:
+            self._fail_job(error)
+
+    def acknowledge(self, change: int) -> None:
+        """Tell its client that a completed checkpoint holds it."""
+        made = self._pending.pop(change)
+        resolve(made.made, made.value)
 
 
 class SettingOperator(Operator):

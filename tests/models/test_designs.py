@@ -13,6 +13,7 @@ from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.residing import ResidentTask
+from epochgate.models.closed.setting import ChangedSetting
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
@@ -54,6 +55,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     CommitsInDoubt: Size(216537, 814264),
     CompactingJob: Size(461860, 1116729),
     PipelineTasks: Size(204633, 730456),
+    ChangedSetting: Size(9586, 21704),
     PlacedTask: Size(226017, 756073),
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(38696, 110228),

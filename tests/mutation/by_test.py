@@ -27,6 +27,7 @@ from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
+from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 from tests.mutation.mutants import AnyMutant
@@ -82,6 +83,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     Placements: ("tests/spark/test_placing.py",),
     Residents: ("tests/spark/test_task_main.py",),
     RecordsInFlight: ("tests/runtime/pipeline/test_in_flight.py",),
+    SettingChanges: ("tests/runtime/pipeline/test_setting.py",),
 }
 """System -> the tests of its machines where they run."""
 

@@ -31,6 +31,7 @@ from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.resuming import ResumingJob
+from epochgate.models.closed.setting import ChangedSetting
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
@@ -44,6 +45,7 @@ from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
+from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from tests.mutation.explored import Explored
 from tests.mutation.mutants import AnyMutant
@@ -127,6 +129,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
     Placements: (bounds(PlacedTask, hosts=2, F=2), bounds(PlacedTask)),
     Residents: (bounds(ResidentTask),),
     RecordsInFlight: (bounds(PipelineTasks, subtasks=1), bounds(PipelineTasks)),
+    SettingChanges: (bounds(ChangedSetting),),
     QueryBatches: (
         bounds(StreamingQuery),
         bounds(RecordedAfterwards),

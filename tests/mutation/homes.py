@@ -13,6 +13,7 @@ from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.residing import ResidentTask
+from epochgate.models.closed.setting import ChangedSetting
 from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import StreamingQuery
@@ -26,6 +27,7 @@ from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
+from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 
@@ -44,6 +46,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     Placements,
     Residents,
     RecordsInFlight,
+    SettingChanges,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
@@ -56,6 +59,7 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     Placements: PlacedTask,
     Residents: ResidentTask,
     RecordsInFlight: PipelineTasks,
+    SettingChanges: ChangedSetting,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

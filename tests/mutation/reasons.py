@@ -290,8 +290,17 @@ OVER_ANYWAY = (
     "the worker takes the refusal for a failure of its attempt, which is over and ignores that"
 )
 UNPLACED = "the number is read while the place is taken: there are only more states"
+NONE_PENDING = (
+    "without a pending change the coordinator does the same in both states: there are only more"
+)
 
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
+    "changes: completed from owed when is_asked and not covers_all: regardless of covers_all": (
+        NONE_PENDING
+    ),
+    "changes: restored from owed when is_asked and not covers_all: regardless of covers_all": (
+        NONE_PENDING
+    ),
     "attempt: cancel from deploying, initializing, running when not restarts: without forget_end": (
         "a job that goes down for good asks no more who is at the end: there are only more states"
     ),

@@ -31,6 +31,7 @@ from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.resident import Residents
+from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 from epochgate.runtime import JobConfiguration
@@ -59,6 +60,7 @@ OF_NO_SCENARIO = (
     Placements,
     Residents,
     RecordsInFlight,
+    SettingChanges,
 )
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))

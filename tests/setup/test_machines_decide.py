@@ -22,6 +22,7 @@ from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
+from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 
@@ -41,6 +42,7 @@ SYSTEMS: tuple[type[System], ...] = (
     Placements,
     Residents,
     RecordsInFlight,
+    SettingChanges,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 

@@ -10,6 +10,7 @@ from epochgate.models.studies.broken import (
     in_doubt,
     pipelining,
     placing,
+    setting,
     sources,
 )
 from epochgate.models.studies.broken.of_queries import OF_QUERIES
@@ -330,6 +331,24 @@ BROKEN: dict[str, Broken] = {
         "a completed checkpoint holds each record that was taken",
         6,
         "job.ask program.map_returns program.barrier job.store",
+    ),
+    "setting.acknowledged_at_once": Broken(
+        setting.AcknowledgedAtOnce,
+        "I12: what was acknowledged is in the stored checkpoint",
+        1,
+        "client.ask",
+    ),
+    "setting.acknowledged_too_early": Broken(
+        setting.AcknowledgedTooEarly,
+        "I12: what was acknowledged is in the stored checkpoint",
+        4,
+        "job.begin client.ask job.store job.tell",
+    ),
+    "setting.forgotten": Broken(
+        setting.Forgotten,
+        "the value in force is the newest that was asked for",
+        3,
+        "client.ask job.fail job.restore",
     ),
     **OF_QUERIES,
     "paimon.two_messages": Broken(

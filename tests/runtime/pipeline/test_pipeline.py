@@ -71,11 +71,11 @@ def simulated(committed: Committed, parallelism: int = 2, **parts: Any) -> Simul
     return SimulatedJob.of(pipeline, parallelism=parallelism, checkpoint_interval_s=None)
 
 
-def change(job: SimulatedJob, setting: Setting, value: Any) -> Any:
+def change(job: SimulatedJob, setting: Setting, value: Any) -> Future[Any]:
     """Change a setting; the tasks have not heard of it when this returns."""
     changed = setting.set(job.master, value)
     job.drain()
-    return changed.result(timeout=0)
+    return changed
 
 
 def test_every_record_is_written_once_by_functions_alone() -> None:
@@ -117,9 +117,10 @@ def test_all_parts_of_a_checkpoint_agree_on_a_setting_that_changes() -> None:
     for value in (800, 700, 600):
         job.settle()
         job.wait(0.5)
-        assert change(job, limit, value) == value
+        changed = change(job, limit, value)
         wanted = job.master.request_checkpoint()
         job.flow()
+        assert changed.result(timeout=0) == value
         found = settings_in(job.store.load(wanted.result(timeout=0)))
         assert len(set(found)) == 1, found
         seen.append(found[0])
