@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epochgate.errors import EpochgateError, UsageError
+from epochgate.fsm import Timer
 from epochgate.models.batch_snapshot import BatchSnapshots as BatchSystem
 from epochgate.runtime.api.coordinator import BATCH_CHECKPOINT
 from epochgate.runtime.api.raised import let_pass, quoted
@@ -53,6 +54,8 @@ class BatchSnapshots:
         self._wanted: dict[int, BatchSnapshotRequest] = {}
         self._states: dict[int, Any] = {}
         self._reasons: dict[int, str] = {}
+        self._timers: dict[tuple[int, int], Timer] = {}
+        """By coordinator and number, while a future is waited for."""
 
     def request(self, operator_id: str) -> Future[bytes]:
         """Ask the holder of an operator's coordinator; any thread."""
@@ -104,14 +107,30 @@ class BatchSnapshots:
         result = SnapshotFuture(coordinators.relay, self._dropped, coordinator, number)
         post = self._master.queue.post
         result.add_done_callback(lambda done: post(self._done, coordinator, number, done))
+        limit_s = self._master.configuration.checkpoint_timeout_s
+        timer = self._master.queue.post_later(limit_s, self._expire, coordinator, number)
+        self._timers[coordinator, number] = timer
         ask = coordinators[coordinator].checkpoint
         coordinators.guarded(coordinator, ask, BATCH_CHECKPOINT, result)
 
     def _dropped(self, coordinator: int, number: int) -> None:
+        self._stop_waiting(coordinator, number)
         self._reasons[coordinator] = "its future was dropped uncompleted"
         self._fire(self._system.batch_snapshot[coordinator].fail, number)
 
+    def _expire(self, coordinator: int, number: int) -> None:
+        limit_s = self._master.configuration.checkpoint_timeout_s
+        self._reasons[coordinator] = (
+            f"its future was not completed within {limit_s:g} s (checkpoint_timeout_s)"
+        )
+        self._fire(self._system.batch_snapshot[coordinator].fail, number)
+
+    def _stop_waiting(self, coordinator: int, number: int) -> None:
+        if timer := self._timers.pop((coordinator, number), None):
+            timer.cancel()
+
     def _done(self, coordinator: int, number: int, result: Future[bytes]) -> None:
+        self._stop_waiting(coordinator, number)
         machine = self._system.batch_snapshot[coordinator]
         error = None if result.cancelled() else result.exception()
         if result.cancelled() or error is not None:
@@ -134,6 +153,7 @@ class BatchSnapshots:
         resolve(self._wanted.pop(coordinator), self._states.pop(coordinator))
 
     def failed(self, coordinator: int) -> None:
+        self._stop_waiting(coordinator, self._system.batch_snapshot[coordinator].number)
         self._states.pop(coordinator, None)
         name = self._master.coordinators.operator_id(coordinator)
         reject(
