@@ -54,8 +54,8 @@ class BatchSnapshots:
         self._wanted: dict[int, BatchSnapshotRequest] = {}
         self._states: dict[int, Any] = {}
         self._reasons: dict[int, str] = {}
-        self._timers: dict[tuple[int, int], Timer] = {}
-        """By coordinator and number, while a future is waited for."""
+        self._timers: dict[int, Timer] = {}
+        """While a future is waited for."""
 
     def request(self, operator_id: str) -> Future[bytes]:
         """Ask the holder of an operator's coordinator; any thread."""
@@ -109,12 +109,11 @@ class BatchSnapshots:
         result.add_done_callback(lambda done: post(self._done, coordinator, number, done))
         limit_s = self._master.configuration.checkpoint_timeout_s
         timer = self._master.queue.post_later(limit_s, self._expire, coordinator, number)
-        self._timers[coordinator, number] = timer
+        self._timers[coordinator] = timer
         ask = coordinators[coordinator].checkpoint
         coordinators.guarded(coordinator, ask, BATCH_CHECKPOINT, result)
 
     def _dropped(self, coordinator: int, number: int) -> None:
-        self._stop_waiting(coordinator, number)
         self._reasons[coordinator] = "its future was dropped uncompleted"
         self._fire(self._system.batch_snapshot[coordinator].fail, number)
 
@@ -125,12 +124,7 @@ class BatchSnapshots:
         )
         self._fire(self._system.batch_snapshot[coordinator].fail, number)
 
-    def _stop_waiting(self, coordinator: int, number: int) -> None:
-        if timer := self._timers.pop((coordinator, number), None):
-            timer.cancel()
-
     def _done(self, coordinator: int, number: int, result: Future[bytes]) -> None:
-        self._stop_waiting(coordinator, number)
         machine = self._system.batch_snapshot[coordinator]
         error = None if result.cancelled() else result.exception()
         if result.cancelled() or error is not None:
@@ -147,13 +141,15 @@ class BatchSnapshots:
         self._fire(machine.confirm if future.exception() is None else machine.lose, number)
 
     def keep(self, coordinator: int, state: bytes) -> None:
+        self._timers.pop(coordinator).cancel()
         self._states[coordinator] = state
 
     def taken(self, coordinator: int) -> None:
         resolve(self._wanted.pop(coordinator), self._states.pop(coordinator))
 
     def failed(self, coordinator: int) -> None:
-        self._stop_waiting(coordinator, self._system.batch_snapshot[coordinator].number)
+        if timer := self._timers.pop(coordinator, None):
+            timer.cancel()
         self._states.pop(coordinator, None)
         name = self._master.coordinators.operator_id(coordinator)
         reject(

@@ -15,7 +15,7 @@ from inspect import getsource, signature
 import pytest
 
 from epochgate.fsm import Answers, Machine, Port
-from epochgate.fsm.closed import ClosedSystem, Environment
+from epochgate.fsm.closed import Environment
 from epochgate.models.catalogue import MACHINES, SYSTEMS
 from epochgate.runtime import JobConfiguration, RecreateOnReset
 
@@ -28,11 +28,6 @@ NOT_ASKED = {
     "lifecycle.driver.ending": "a timer of the queue",
 }
 """Messages whose description names a trigger or an answer, and that cannot fail for the machine."""
-WHOLE = {
-    "batch_decision": "its answers are in the description of its port",
-    "control_update": "its answers are in the description of its port",
-}
-"""Machines whose messages name their answers otherwise."""
 
 
 def outputs(machine: type[Machine]) -> Iterator[tuple[str, type[Port], str]]:
@@ -42,8 +37,8 @@ def outputs(machine: type[Machine]) -> Iterator[tuple[str, type[Port], str]]:
             yield name, field.port, message
 
 
-FALLIBLE: dict[str, tuple[str, Answers]] = {
-    f"{name}.{port}.{message}": (name, answers)
+FALLIBLE: dict[str, Answers] = {
+    f"{name}.{port}.{message}": answers
     for name, machine in MACHINES.items()
     for port, kind, message in outputs(machine)
     if (answers := kind.answers(message)) is not None
@@ -62,7 +57,6 @@ def test_what_is_described_as_a_question_is_declared_with_its_answers_or_cannot_
     asking = {
         f"{name}.{port}.{message}"
         for name, machine in MACHINES.items()
-        if name not in WHOLE
         for port, kind, message in outputs(machine)
         if is_question(machine, kind, message) and kind.answers(message) is None
     }
@@ -70,70 +64,58 @@ def test_what_is_described_as_a_question_is_declared_with_its_answers_or_cannot_
 
 
 @cache
-def text_of_surroundings(system: type[ClosedSystem]) -> str:
+def text_of_surroundings(system: str) -> str:
     """The source of all machines of the environment, with what they inherit."""
     return "".join(
         getsource(kind)
-        for machine in system.MACHINES.values()
+        for machine in SYSTEMS[system].MACHINES.values()
         if issubclass(machine, Environment)
         for kind in machine.__mro__
         if issubclass(kind, Environment) and kind is not Environment
     )
 
 
-def is_given(system: type[ClosedSystem], name: str, answer: str) -> bool:
+def is_given(system: str, name: str, answer: str) -> bool:
     """Whether the surroundings fire this trigger of the machine."""
-    return bool(
-        re.search(rf"self\.system\.{name}(\[[^\n]*\])?\.{answer}\b", text_of_surroundings(system))
-    )
+    fires = rf"self\.system\.{name}(\[[^\n]*\])?\.{answer}\b"
+    return bool(re.search(fires, text_of_surroundings(system)))
 
 
-def is_taken(system: type[ClosedSystem], name: str, trigger: str) -> bool:
+def is_taken(system: str, name: str, trigger: str) -> bool:
     """Whether a system that passes has taken a row of this trigger: one that it does not excuse, or
     that others leave to it.
     """
     excuses = [
-        system.excuse(name, trigger, row.because)
-        for row in system.MACHINES[name].ROWS
+        SYSTEMS[system].excuse(name, trigger, row.because)
+        for row in SYSTEMS[system].MACHINES[name].ROWS
         if row.trigger == trigger
     ]
-    left_to_it = {f"explored by the system `{key}`" for key in SYSTEMS if SYSTEMS[key] is system}
-    return any(not excuse or excuse in left_to_it for excuse in excuses)
+    return any(excuse in ("", f"explored by the system `{system}`") for excuse in excuses)
 
 
-def answering(message: str) -> list[tuple[str, type[ClosedSystem]]]:
-    """The closed systems that are wired to a message, with the name of the machine in them."""
+def answering(message: str) -> list[tuple[str, str]]:
+    """The closed systems that are wired to a message, and the name of the machine in them."""
     machine, port, _ = message.split(".")
     return [
-        (name, system)
-        for system in SYSTEMS.values()
-        for name, kind in system.MACHINES.items()
-        if issubclass(kind, MACHINES[machine]) and f"{name}.{port}" in system.WIRING
+        (system, name)
+        for system, closed in SYSTEMS.items()
+        for name, kind in closed.MACHINES.items()
+        if issubclass(kind, MACHINES[machine]) and f"{name}.{port}" in closed.WIRING
     ]
 
 
 @pytest.mark.parametrize("message", FALLIBLE)
 def test_each_answer_is_given_by_surroundings_and_taken_where_it_is_a_failure(message: str) -> None:
-    _, answers = FALLIBLE[message]
-    places = answering(message)
-    given = {
-        answer
-        for answer in answers.all
-        for name, system in places
-        if is_given(system, name, answer)
-    }
+    answers, places = FALLIBLE[message], answering(message)
+    given = {a for a in answers.all if any(is_given(*place, a) for place in places)}
     assert given == set(answers.all)
-    taken = {
-        answer
-        for answer in answers.failure
-        if any(is_taken(system, name, answer) for name, system in places)
-    }
+    taken = {a for a in answers.failure if any(is_taken(*place, a) for place in places)}
     assert taken == set(answers.failure)
 
 
 def test_each_limit_is_an_option() -> None:
     options = {field.name for field in fields(JobConfiguration)}
     options |= signature(RecreateOnReset).parameters.keys()
-    limits = {answers.within for _, answers in FALLIBLE.values() if answers.within}
+    limits = {answers.within for answers in FALLIBLE.values() if answers.within}
     assert limits - options == set()
     assert limits, "some message is waited for by an option"
