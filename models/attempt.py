@@ -7,13 +7,11 @@ older one is refused, and whatever the evicted one still says is ignored, so a z
 acknowledge nor commit. `number` counts the attempts that the job has made and binds the
 coordinators' gateways. A process that arrives before its attempt is scheduled waits.
 
-Also decides whether a process whose attempt is over may begin the next one: it may where the
-subtask goes on and no newer process is known, under an identity that is newer again. Whether the
-process is fit for that is decided there (`Resident`).
+Also decides whether a process whose attempt is over may begin the next one, if it is fit for that
+(`Resident`): where the subtask goes on and no newer process is known, under a newer identity.
 
 Leaves to `JobLifecycle` when to restart, to `Checkpoint` what an acknowledgement means, to the
-transport how a process comes to be. Source: Apache Flink's ExecutionState and ExecutionVertex
-(section 4 of docs/protocol.md).
+transport how a process comes to be. Source: Flink's ExecutionState and ExecutionVertex.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import ANY, STAY, Bool, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
+from epochgate.fsm.ports import fallible
 
 if TYPE_CHECKING:
     from epochgate.models.job import Job
@@ -43,6 +42,7 @@ def every_state_but(*states: str) -> tuple[str, ...]:
 class TaskPort(Port):
     """What the attempt tells its process."""
 
+    @fallible("fail, lost, expire_start", succeeds="run", within="attempt_start_timeout_s")
     def restore(self, identity: int, attempt: int, checkpoint: int) -> None:
         """Begin from the subtask's state in `checkpoint`; 0 means from nothing."""
 
@@ -54,7 +54,7 @@ class SchedulerPort(Port):
         """A process is wanted for this attempt; it will connect."""
 
     def starting(self, attempt: int) -> None:
-        """Answer with `expire_start` if the attempt does not run after the timeout."""
+        """The attempt's time to restore begins; `expire_start` follows where it is too short."""
 
     def release(self, identity: int) -> None:
         """Release this process: it will be lost, and comes back as a newer one or is replaced."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import Int, Row, machines, output
+from epochgate.fsm import Int, Row, fallible, machines, output
 from epochgate.models.created_once import (
     CHOOSING,
     IDLE,
@@ -39,17 +39,18 @@ class DecisionPort(EntryPort):
     def complete(self, batch: int) -> None:
         """Tell the coordinator that this batch has run: a later one begins."""
 
+    @fallible("broken", succeeds="newest")
     def read(self, batch: int) -> None:
-        """Ask for the newest version, and for version and first batch of the newest decision:
-        `newest`.
-        """
+        """Ask for the newest version, and for version and first batch of the newest decision."""
 
+    @fallible("broken", succeeds="chosen")
     def choose(self, batch: int) -> None:
-        """Let the coordinator choose what the batch runs with, and give its state: `chosen`."""
+        """Let the coordinator choose what the batch runs with, and give its state."""
 
+    @fallible("broken, unknown", succeeds="written, taken")
     def write(self, batch: int, version: int, since: int) -> None:
-        """Create the decision unless there is one: `written`, `taken`, or `unknown`. `since`: the
-        first batch with this version.
+        """Create the decision; `taken` if there is one. `unknown`: it may have been created.
+        `since`: the first batch with this version.
         """
 
     def run(self, batch: int, version: int) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Row, Trigger, machines, output
+from epochgate.fsm import STAY, Row, Trigger, fallible, machines, output
 from epochgate.models.created_once import (
     CHOOSING,
     IDLE,
@@ -36,22 +36,26 @@ from epochgate.models.created_once import (
 class PlanPort(EntryPort):
     """Where plans are kept, the enumerator, and who asks for a batch."""
 
+    @fallible("broken", succeeds="newest")
     def consult(self, batch: int) -> None:
-        """Ask for the newest version of the filter, 0 for none: `newest`."""
+        """Ask for the newest version of the filter, 0 for none."""
 
+    @fallible("broken", succeeds="chosen, pruned, nothing")
     def choose(self, batch: int, version: int) -> None:
-        """Take splits from the enumerator, without those that this version prunes: `chosen`,
-        `pruned` if it prunes all that were taken, or `nothing` if none waits.
+        """Take splits from the enumerator, without those that this version prunes; `pruned` if it
+        prunes all that were taken, `nothing` if none waits.
         """
 
+    @fallible("broken, unknown", succeeds="written, taken")
     def write(self, batch: int, version: int) -> None:
-        """Create the plan, with the version, unless there is one: `written`, `taken`, or
-        `unknown`.
+        """Create the plan, with the version; `taken` if there is one. `unknown`: it may have been
+        created.
         """
 
     def sweep(self, batch: int) -> None:
         """Remove what earlier processes have left behind and no plan refers to: what one of them
-        plans from now on begins from this plan, or from a later one.
+        plans from now on begins from this plan, or from a later one. What cannot be removed is
+        left for a later batch.
         """
 
     def give(self, batch: int) -> None:

@@ -25,6 +25,7 @@ from epochgate.fsm import (
     Row,
     System,
     Trigger,
+    fallible,
     machines,
     output,
 )
@@ -35,8 +36,9 @@ IDLE, ASKED, CONFIRMING = "idle", "asked", "confirming"
 class BatchSnapshotPort(Port):
     """What is asked of the coordinator, and what the requester of the snapshot learns."""
 
+    @fallible("fail", succeeds="succeed", within="checkpoint_timeout_s")
     def ask_coordinator(self, number: int) -> None:
-        """Answer with `succeed` or `fail` under this number."""
+        """Ask for a snapshot under this number."""
 
     def keep(self, state: Opaque) -> None:
         """The coordinator's state; not to be handed over yet."""

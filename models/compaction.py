@@ -21,33 +21,38 @@ from epochgate.fsm import (
     Row,
     System,
     Trigger,
+    fallible,
     machines,
     output,
 )
 
 IDLE, PLANNING, STAGING, EXCHANGING = "idle", "planning", "staging", "exchanging"
+RETRYING, RETREATING = "retrying", "retreating"
 CLEANING, DONE, GIVEN_UP = "cleaning", "done", "given_up"
 
 
 class CompactionPort(Port):
-    """The steps of a compaction, each but `discard` answered by the trigger of its name; and its
-    end.
-    """
+    """The steps of a compaction, and its end."""
 
+    @fallible("broken", succeeds="planned")
     def plan(self) -> None:
-        """Look at the target: `planned`."""
+        """Look at the target."""
 
+    @fallible("broken", succeeds="staged")
     def stage(self) -> None:
-        """Write what takes the place of the merged files, where no reader finds it: `staged`."""
+        """Write what takes the place of the merged files, where no reader finds it."""
 
+    @fallible("broken", succeeds="exchanged, overtaken")
     def exchange(self) -> None:
-        """Let it take their place: `exchanged`, or `overtaken` if the target has changed."""
+        """Let it take their place; `overtaken` if the target has changed."""
 
+    @fallible("broken", succeeds="discarded")
     def discard(self) -> None:
         """Remove what was staged and is not in the target."""
 
+    @fallible("broken", succeeds="cleaned")
     def clean(self) -> None:
-        """Remove what earlier steps have replaced or left, and no reader needs: `cleaned`."""
+        """Remove what earlier steps have replaced or left, and no reader needs."""
 
     def done(self) -> None:
         """It has done what there was to do."""
@@ -59,7 +64,17 @@ class CompactionPort(Port):
 class Compaction(Machine):
     """One run of the command, from its look at the target to its end."""
 
-    STATES = (IDLE, PLANNING, STAGING, EXCHANGING, CLEANING, DONE, GIVEN_UP)
+    STATES = (
+        IDLE,
+        PLANNING,
+        STAGING,
+        EXCHANGING,
+        RETRYING,
+        RETREATING,
+        CLEANING,
+        DONE,
+        GIVEN_UP,
+    )
     INITIAL = IDLE
     TERMINAL = (DONE, GIVEN_UP)
 
@@ -74,6 +89,7 @@ class Compaction(Machine):
     staged: Trigger
     exchanged: Trigger
     overtaken: Trigger
+    discarded: Trigger
     cleaned: Trigger
     broken: Trigger
 
@@ -93,21 +109,28 @@ class Compaction(Machine):
         Row("exchanged", EXCHANGING, CLEANING,   None,
             "ask_clean",                        "readers see the merged files, durably"),
 
-        Row("overtaken", EXCHANGING, PLANNING,   "may_retry",
-            "count_retry, discard, ask_plan",   "the files that were merged are not the target's"),
-        Row("overtaken", EXCHANGING, GIVEN_UP,   "not may_retry",
-            "discard, report_failed",           "the target has changed in each try"),
+        Row("overtaken", EXCHANGING, RETRYING,   "may_retry",
+            "count_retry, discard",             "the files that were merged are not the target's"),
+        Row("overtaken", EXCHANGING, RETREATING, "not may_retry",
+            "discard",                          "the target has changed in each try"),
+
+        Row("discarded", RETRYING,   PLANNING,   None,
+            "ask_plan",                         "nothing of the last try is left"),
+        Row("discarded", RETREATING, GIVEN_UP,   None,
+            "report_failed",                    "nothing of the compaction is left"),
 
         Row("cleaned",   CLEANING,   DONE,       None,
             "report_done",                      "nothing is left to do"),
 
         Row("broken",    PLANNING,   GIVEN_UP,   None,
             "report_failed",                    "nothing was written"),
-        Row("broken",    STAGING,    GIVEN_UP,   None,
-            "discard, report_failed",           "readers have seen nothing of it"),
+        Row("broken",    STAGING,    RETREATING, None,
+            "discard",                          "readers have seen nothing of it"),
         Row("broken",    EXCHANGING, GIVEN_UP,   None,
             "report_failed",                    "what was staged may be the target by now"),
-        Row("broken",    CLEANING,   GIVEN_UP,   None,
+        Row("broken",    RETRYING,   PLANNING,   None,
+            "ask_plan",                         "the end of this compaction removes what is left"),
+        Row("broken",    (RETREATING, CLEANING), GIVEN_UP, None,
             "report_failed",                    "the next compaction removes what is left"),
     )
     # fmt: on

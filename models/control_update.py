@@ -16,34 +16,46 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Int, Machine, Port, Row, System, Trigger, machines, output
+from epochgate.fsm import (
+    STAY,
+    Int,
+    Machine,
+    Port,
+    Row,
+    System,
+    Trigger,
+    fallible,
+    machines,
+    output,
+)
 
 IDLE, READING, CHECKING = "idle", "reading", "checking"
 WRITING, CONFIRMING = "writing", "confirming"
 
 
 class VersionPort(Port):
-    """Where versions are kept; a question is answered by the trigger it names, or by `broken`.
+    """Where versions are kept. `later`: by how many numbers the newest version is behind this one."""
 
-    `later`: by how many numbers the newest version is behind this one.
-    """
-
+    @fallible("broken", succeeds="newest")
     def read(self) -> None:
         """Ask for the newest version, of those that are there and of those with which batches have
-        run: `newest`.
+        run.
         """
 
+    @fallible("unfit", succeeds="fit")
     def check(self, version: int) -> None:
-        """Check what would be in force with this version: `fit`, or `unfit`."""
+        """Check what would be in force with this version."""
 
+    @fallible("broken, unknown", succeeds="written, taken")
     def write(self, version: int) -> None:
-        """Create this version unless there is one: `written`, `taken`, or `unknown`."""
+        """Create this version; `taken` if there is one. `unknown`: it may have been created."""
 
+    @fallible("broken", succeeds="confirmed")
     def confirm(self, version: int) -> None:
-        """Look for later versions: `confirmed`."""
+        """Look for later versions."""
 
     def forget(self, version: int) -> None:
-        """Remove this version and those before."""
+        """Remove this version and those before. What cannot be removed is left for a later update."""
 
     def done(self, version: int) -> None:
         """The update has this version."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from epochgate.fsm import Bool, Int, Machine, Port, Row, System, Trigger, output
+from epochgate.fsm import Bool, Int, Machine, Port, Row, System, Trigger, fallible, output
 
 IDLE, LOOKING, RESTORING, READING = "idle", "looking", "restoring", "reading"
 CHOOSING, WRITING, CONFIRMING = "choosing", "writing", "confirming"
@@ -25,21 +25,25 @@ CHOOSING, WRITING, CONFIRMING = "choosing", "writing", "confirming"
 class EntryPort(Port):
     """Where entries are kept, and their maker.
 
-    A question is answered by the trigger that it names, or by `broken`. `later`: by how many
-    numbers the newest entry is behind that of the batch; 0 if none is.
+    `later`: by how many numbers the newest entry is behind that of the batch; 0 if none is.
     """
 
+    @fallible("broken", succeeds="found, missing")
     def look(self, batch: int) -> None:
-        """Look for the entry: `found`, or `missing`."""
+        """Look for the entry."""
 
+    @fallible("broken", succeeds="restored")
     def restore(self, batch: int) -> None:
-        """Make a maker of the state in the entry of this batch, 0 for none: `restored`."""
+        """Make a maker of the state in the entry of this batch, 0 for none."""
 
+    @fallible("broken", succeeds="confirmed")
     def confirm(self, batch: int) -> None:
-        """Look for entries of later batches: `confirmed`."""
+        """Look for entries of later batches."""
 
     def forget(self, batch: int) -> None:
-        """Remove the entries of this batch and of those before."""
+        """Remove the entries of this batch and of those before. What cannot be removed is left for
+        a later batch.
+        """
 
     def refuse(self, batch: int, later: int) -> None:
         """Go on with none: another driver has gone on."""

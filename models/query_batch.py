@@ -31,6 +31,7 @@ from epochgate.fsm import (
     Row,
     System,
     Trigger,
+    fallible,
     machines,
     output,
 )
@@ -52,24 +53,27 @@ there; it took effect with other offsets.
 
 
 class BatchPort(Port):
-    """The steps of a commit, each answered by the trigger of its name, `unsure` or `broken`; and
-    its end.
-    """
+    """The steps of a commit, and its end. `unsure`: the outcome of a step is not known."""
 
+    @fallible("unsure, broken", succeeds="looked")
     def look(self, batch: int, tries: int) -> None:
-        """Read what the target knows: `looked`. `tries` failed before; pause the longer."""
+        """Read what the target knows. `tries` failed before; pause the longer."""
 
+    @fallible("unsure, broken", succeeds="noted")
     def note(self, batch: int) -> None:
-        """Say durably which batch, offsets and checkpoint location come next: `noted`."""
+        """Say durably which batch, offsets and checkpoint location come next."""
 
+    @fallible("unsure, broken", succeeds="applied")
     def apply(self, batch: int) -> None:
-        """Let the batch take effect: `applied`, or `unsure` if it is not the next one by now."""
+        """Let the batch take effect; `unsure` also if it is not the next one by now."""
 
+    @fallible("unsure, broken", succeeds="recorded")
     def record(self, batch: int) -> None:
-        """Record that the batch has taken effect, once: `recorded`."""
+        """Record that the batch has taken effect, once."""
 
+    @fallible("unsure, broken", succeeds="swept")
     def sweep(self, batch: int) -> None:
-        """Remove what is staged of this batch and of those before: `swept`."""
+        """Remove what is staged of this batch and of those before."""
 
     def done(self, batch: int) -> None:
         """The batch has taken effect, now or before."""
@@ -166,6 +170,8 @@ class QueryBatch(Machine):
             "report_failed",              "trying again would not help"),
         Row("broken",   SWEEPING,  DONE,      None,
             "report_done",                "the batch has taken effect, and the next commit sweeps again"),
+        Row("unsure",   SWEEPING,  DONE,      None,
+            "report_done",                "the batch has taken effect, and is swept or will be"),
     )
     # fmt: on
 

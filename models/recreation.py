@@ -2,7 +2,8 @@
 
 Decides that a reset replaces the coordinator, that its successor is made only once the old one is
 closed or has been given up, that calls of the job wait meanwhile and reach the successor in their
-order, and that they never reach another one. Each coordinator has a number, its generation::
+order, that they never reach another one, and none that has raised, until the reset that follows.
+Each coordinator has a number, its generation::
 
     job        reset   a  b                                   c
     old (1)    fenced  [close, elsewhere]
@@ -29,6 +30,7 @@ from epochgate.fsm import (
     Row,
     System,
     Trigger,
+    fallible,
     machines,
     output,
 )
@@ -44,16 +46,21 @@ class InnerPort(Port):
         """Restore the first coordinator, which has handled no call yet."""
 
     def start(self, generation: int) -> None: ...
+    @fallible("close_failed, close_late", succeeds="closed", within="close_timeout_s")
     def replace(self, generation: int) -> None:
-        """Fence and close the coordinator: answer with `closed`, `close_failed` or `close_late`."""
+        """Fence and close the coordinator."""
 
     def fail_job(self, generation: int) -> None:
         """Fail the job: the old coordinator may still hold what its successor needs."""
 
+    @fallible("unmade", succeeds="made", in_event=True)
     def make(self, generation: int, is_started: bool) -> None:
-        """Create, restore and, if the job has begun, start: answer with `made` or `unmade`."""
+        """Create, restore and, if the job has begun, start a coordinator."""
 
-    def pass_on(self, generation: int, call: Opaque) -> None: ...
+    @fallible("raised", succeeds="passed", in_event=True)
+    def pass_on(self, generation: int, call: Opaque) -> None:
+        """Make this call; `raised` if the coordinator has failed the job by it."""
+
     def drop(self, call: Opaque) -> None:
         """No coordinator can take this call: its caller must be told."""
 
@@ -86,6 +93,8 @@ class Recreation(Machine):
     close_late: Trigger
     made: Trigger
     unmade: Trigger
+    passed: Trigger
+    raised: Trigger
     close: Trigger
 
     # fmt: off
@@ -107,7 +116,7 @@ class Recreation(Machine):
         Row("call",            DEFERRED,                             STAY,      None,
             "defer",                      "the call waits for the successor"),
         Row("call",            (BROKEN, CLOSED),                     STAY,      None,
-            "drop_it",                    "there is no coordinator"),
+            "drop_it",                    "there is no coordinator to hear it"),
 
         Row("closed",          DEFERRED,                             MAKING,    "is_awaited",
             "make_next",                  "the old coordinator is closed"),
@@ -130,10 +139,19 @@ class Recreation(Machine):
         Ignore("close_late",   (CAUGHT_UP, MAKING, BROKEN, CLOSED),             None,
                                           "the close has ended in time"),
 
-        Row("made",            MAKING,                               CAUGHT_UP, None,
-            "catch_up",                   "the successor is restored and gets the deferred calls"),
+        Row("made",            MAKING,                               CAUGHT_UP, "has_deferred",
+            "pass_next",                  "the successor is restored and gets the deferred calls"),
+        Row("made",            MAKING,                               CAUGHT_UP, "not has_deferred",
+            None,                         "the successor is restored"),
         Row("unmade",          MAKING,                               BROKEN,    None,
             "drop_deferred",              "the successor could not be created, restored or started"),
+
+        Row("passed",          CAUGHT_UP,                            STAY,      "has_deferred",
+            "pass_next",                  "the next deferred call is due"),
+        Ignore("passed",       CAUGHT_UP,                                       "not has_deferred",
+                                          "no call waits"),
+        Row("raised",          CAUGHT_UP,                            BROKEN,    None,
+            "drop_deferred",              "it has failed the job, and is replaced at the reset"),
 
         Row("close",           (FRESH, CAUGHT_UP, DEFERRED, BROKEN), CLOSED,    None,
             "drop_deferred, close_inner", "the job is over"),
@@ -142,6 +160,9 @@ class Recreation(Machine):
 
     def is_awaited(self, generation: int) -> bool:
         return generation == self.closing
+
+    def has_deferred(self) -> bool:
+        return not self.deferred.empty()
 
     def note_start(self) -> None:
         self.is_started = True
@@ -179,9 +200,8 @@ class Recreation(Machine):
     def make_next(self) -> None:
         self.inner.make(self.generation, self.is_started)
 
-    def catch_up(self) -> None:
-        for call in self.deferred.take_all():
-            self.inner.pass_on(self.generation, call)
+    def pass_next(self) -> None:
+        self.inner.pass_on(self.generation, self.deferred.pop())
 
     def close_inner(self) -> None:
         self.inner.close(self.generation)

@@ -31,6 +31,7 @@ from epochgate.fsm import (
     Row,
     System,
     Trigger,
+    fallible,
     machines,
     output,
 )
@@ -47,11 +48,13 @@ CREATED, ATTEMPTING, CLEARING, FINISHED, LEFT = (
 class ProcessPort(Port):
     """What the process is to do."""
 
+    @fallible("fail, dismiss", succeeds="release, finish")
     def begin(self, number: int) -> None:
         """Connect as the attempt of this number here, counted from 1."""
 
+    @fallible("dismiss", succeeds="cleared")
     def clear(self) -> None:
-        """Look what is left of the attempt, whose operators are closed; answer with `cleared`."""
+        """Look what is left of the attempt, whose operators are closed."""
 
     def end(self) -> None:
         """End the task: Spark starts no other process."""

@@ -14,7 +14,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import STAY, Ignore, Int, Machine, Opaque, Port, Row, Trigger, output
+from epochgate.fsm import (
+    STAY,
+    Ignore,
+    Int,
+    Machine,
+    Opaque,
+    Port,
+    Row,
+    Trigger,
+    fallible,
+    output,
+)
 
 if TYPE_CHECKING:
     from epochgate.models.job import Job
@@ -25,8 +36,9 @@ IDLE, ASKED, CONFIRMING = "idle", "asked", "confirming"
 class CoordinatorPort(Port):
     """The call of the user's coordinator."""
 
+    @fallible("fail", succeeds="succeed", within="checkpoint_timeout_s")
     def checkpoint(self, checkpoint: int) -> None:
-        """Ask for a snapshot; the answer is `succeed` or `fail`."""
+        """Ask for a snapshot."""
 
 
 class SnapshotPort(Port):

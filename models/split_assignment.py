@@ -35,6 +35,7 @@ from epochgate.fsm import (
     Row,
     System,
     Trigger,
+    fallible,
     machines,
     output,
 )
@@ -60,8 +61,11 @@ class EnumeratorPort(Port):
     def left(self, attempt: int) -> None:
         """The attempt cannot be sent events any more."""
 
+    @fallible("announced", succeeds="announced", in_event=True)
     def announce(self) -> None:
-        """The subtask has a reader: answer with `announced` once the enumerator has heard it."""
+        """Tell the enumerator that the subtask has a reader. One that raises has heard it too, and
+        has failed the job.
+        """
 
     def asked(self, attempt: int) -> None:
         """The reader could read another split."""

@@ -23,6 +23,7 @@ from epochgate.fsm import (
     Row,
     System,
     Trigger,
+    fallible,
     machines,
     output,
 )
@@ -37,14 +38,19 @@ class OperatorPort(Port):
     driver is told.
     """
 
+    @fallible("fail", in_event=True)
     def restore(self, attempt: int, checkpoint: int, state: Opaque) -> None:
         """Open the operators; from then on the program may work."""
 
+    @fallible("fail", in_event=True)
     def event(self, coordinator: int, number: int, event: Opaque) -> None: ...
+    @fallible("fail", in_event=True)
     def snapshot(self, checkpoint: int, is_final: bool) -> None:
-        """Take the snapshot and acknowledge, or decline, the checkpoint."""
+        """Take the snapshot and acknowledge the checkpoint."""
 
+    @fallible("fail", in_event=True)
     def complete(self, checkpoint: int) -> None: ...
+    @fallible("fail", in_event=True)
     def aborted(self, checkpoint: int) -> None: ...
     def ended(self) -> None:
         """Tell the driver that the input has ended; the program works no more."""
@@ -55,6 +61,7 @@ class OperatorPort(Port):
     def failed(self, reason: Opaque, is_fatal: bool) -> None:
         """Tell the driver that this attempt cannot go on, or that no attempt could."""
 
+    @fallible("fail", in_event=True)
     def gap(self, coordinator: int, number: int) -> None:
         """An event is missing before this one: this attempt cannot go on."""
 

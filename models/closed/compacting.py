@@ -52,6 +52,7 @@ class CompactingJob(ClosedSystem):
         Step("process", "write"),
         Step("process", "swap"),
         Step("process", "answer"),
+        Step("process", "drop"),
         Step("process", "tidy"),
         Step("process", "fail", is_fair=False),
         Step("process", "die", is_fair=False),

@@ -54,10 +54,14 @@ class Inners(Environment):
     failures: int = Int("F")
     is_to_fail: bool = Bool()
     """The next one that is made cannot be."""
+    is_to_raise: bool = Bool()
+    """The next call that a coordinator hears raises."""
     has_begun: bool = Bool()
     """The job has begun."""
     is_started: bool = Bool()
     """The present coordinator was told to start."""
+    raised: int = Int("made")
+    """The last coordinator of which a call has raised, counted from 1."""
     is_over: bool = Bool()
     """It was told that the job is over."""
     open_calls: int = Int("E")
@@ -75,6 +79,7 @@ class Inners(Environment):
     break_close: Trigger
     lose_patience: Trigger
     doom: Trigger
+    spoil: Trigger
     finish: Trigger
 
     # fmt: off
@@ -95,6 +100,8 @@ class Inners(Environment):
             "ring_oldest",  "it takes too long"),
         Row("doom",          "up", STAY, "may_doom",
             "count_doom",   "the next one will not come up"),
+        Row("spoil",         "up", STAY, "may_spoil",
+            "count_spoilt", "the next call will raise"),
         Row("finish",        "up", STAY, "may_finish",
             "finish_job",   "the job is over"),
     )
@@ -117,6 +124,9 @@ class Inners(Environment):
 
     def may_doom(self) -> bool:
         return self.failures < self.system.F and not self.is_to_fail
+
+    def may_spoil(self) -> bool:
+        return self.failures < self.system.F and not self.is_to_raise
 
     def may_finish(self) -> bool:
         return self.system.recreation.state != CLOSED and self.system.recreation.is_started
@@ -180,6 +190,10 @@ class Inners(Environment):
         self.failures += 1
         self.is_to_fail = True
 
+    def count_spoilt(self) -> None:
+        self.failures += 1
+        self.is_to_raise = True
+
     def finish_job(self) -> None:
         self.system.recreation.close()
 
@@ -221,7 +235,15 @@ class Inners(Environment):
                 found = c < self.calls
                 self.heard = c + 1
         assert found, "a call is heard once, in its order, by the coordinator that it was meant for"
+        assert self.raised < generation + 1, "one that has raised hears no other call"
         self.open_calls -= 1
+        if self.is_to_raise:
+            self.is_to_raise = False
+            self.is_started = False
+            self.raised = generation + 1
+            self.system.recreation.raised()
+        else:
+            self.system.recreation.passed()
 
     def drop(self, call: Opaque) -> None:
         self.open_calls -= 1
@@ -236,7 +258,12 @@ class RecreatedJob(ClosedSystem):
     """`RecreateOnReset`: each call reaches the coordinator that it was meant for."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"R": 3, "E": 3, "F": 1}
-    DERIVED: ClassVar[dict[str, str]] = {"generations": "R + 0", "calls": "E + 0", "call": "E + 0"}
+    DERIVED: ClassVar[dict[str, str]] = {
+        "generations": "R + 0",
+        "made": "R + 1",
+        "calls": "E + 0",
+        "call": "E + 0",
+    }
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("inners", "begin"),
         Step("inners", "reset", is_fair=False),
@@ -246,6 +273,7 @@ class RecreatedJob(ClosedSystem):
         Step("inners", "break_close", is_fair=False),
         Step("inners", "lose_patience"),
         Step("inners", "doom", is_fair=False),
+        Step("inners", "spoil", is_fair=False),
         Step("inners", "finish", is_fair=False),
     )
     WIRING: ClassVar[dict[str, str]] = {"recreation.inner": "inners"}
@@ -286,9 +314,15 @@ class RecreatedJob(ClosedSystem):
     def obeys_at_once(self) -> bool:
         return not self.inners.is_restore_due and not self.inners.is_failure_due
 
-    @always("between two steps no successor waits to be made")
+    @sometimes("a call that was deferred raises")
+    def has_broken(self) -> bool:
+        return self.recreation.state == BROKEN and self.inners.raised > 1
+
+    @always("between two steps no successor waits to be made, and no call for one that is there")
     def is_made_at_once(self) -> bool:
-        return self.recreation.state != MAKING
+        return self.recreation.state != MAKING and (
+            self.recreation.state != CAUGHT_UP or self.recreation.deferred.empty()
+        )
 
     @always("what is deferred waits for a close", when="is_deferred")
     def is_closing(self) -> bool:

@@ -7,13 +7,15 @@ within a time limit; a successor is created, restored and, if the job has begun,
 
 A close that takes too long or raises fails the job, because what it holds may still be in use; the
 successor is made nevertheless, and the next reset makes another. So does a successor that cannot be
-made; until then calls are dropped. Everything but the closing happens on the queue's thread.
+made, and a call that raises; until then calls are dropped. Everything but the closing happens on
+the queue's thread.
 Source: Apache Flink's RecreateOnResetOperatorCoordinator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -26,6 +28,7 @@ from epochgate.runtime.api.coordinator import (
     SubtaskGateway,
 )
 from epochgate.runtime.api.malformed_event import MalformedEvent
+from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.shell.fenced_context import CoordinatorReplaced, QuiescableContext
 from epochgate.runtime.shell.futures import follow, reject, resolve
 
@@ -112,7 +115,8 @@ class Inner:
 class Call:
     """A call of the job: made at once, later, or, when it is dropped, never.
 
-    `is_asked` by a client, which is told the outcome instead of the job.
+    `is_asked` by a client, which is told the outcome instead of the job; `told`: the errors that
+    who calls is told.
     """
 
     def __init__(
@@ -121,21 +125,24 @@ class Call:
         *,
         dropped: Callable[[], None] = lambda: None,
         is_asked: bool = False,
+        told: tuple[type[Exception], ...] = (),
     ) -> None:
         self._make, self._dropped, self._is_asked = make, dropped, is_asked
+        self._told = (Exception,) if is_asked else told
         self._is_made = self._is_dropped = False
         self._value: Any = None
+        self._error: Exception | None = None
+        """What who calls is told."""
         self._promise: Future[Any] | None = None
 
     def make(self, inner: Inner) -> None:
-        """Make it; raises what the coordinator raises, unless a client waits for that."""
+        """Make it; raises what the coordinator raises, unless who calls is told that."""
         try:
             self._value = self._make(inner)
-        except Exception as error:
-            is_answered = self._is_asked or isinstance(error, MalformedEvent)
-            if self._promise is None or not is_answered:
-                raise
-            reject(self._promise, error)
+        except self._told as error:
+            self._error = error
+            if self._promise is not None:
+                reject(self._promise, error)
             return
         self._is_made = True
         if self._promise is not None and isinstance(self._value, Future):
@@ -150,7 +157,9 @@ class Call:
         self._tell_client()
 
     def outcome(self) -> Any:
-        """What it has returned, or a future of that."""
+        """What it has returned, or a future of that; raises what who calls is told."""
+        if self._error is not None:
+            raise self._error
         if self._is_made:
             return self._value
         self._promise = Future()
@@ -180,20 +189,18 @@ class Inners:
         self.current = Inner(context)
         self.current.coordinator = provider.create(self.current.context)
         self._problem = ""
+        self._error: BaseException | None = None
+        """What fails the job."""
         self._lane = 0
         """Closes run on one thread, and on another once one does not end."""
 
     def fire(self, trigger: Callable[..., Any], *arguments: Any) -> None:
         """Let the machine decide, and do everything that it asks for; raises the first error."""
         trigger(*arguments)
-        errors = []
-        while self._system.is_unsettled:
-            try:
-                self._system.settle()
-            except Exception as error:  # noqa: BLE001  # what is behind it is due as well
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        self._system.settle()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
 
     # port `inner`
 
@@ -229,25 +236,33 @@ class Inners:
 
     def fail_job(self, generation: int) -> None:
         self._lane += 1
-        raise CoordinatorNotClosed(
+        self._error = CoordinatorNotClosed(
             f"a coordinator that was replaced {self._problem}; its successor is not held up, but "
             f"threads, files and connections of the old one may still be in use"
         )
 
     def make(self, generation: int, is_started: bool) -> None:
         inner = self.current
-        try:
+        with self._answered(self.machine.made, self.machine.unmade):
             inner.coordinator = self._provider.create(inner.context)
             self.restore(generation)
             if is_started:
                 inner.coordinator.start()
-        except Exception:
-            self.machine.unmade()
-            raise
-        self.machine.made()
 
     def pass_on(self, generation: int, call: Call) -> None:
-        call.make(self.current)
+        with self._answered(self.machine.passed, self.machine.raised):
+            call.make(self.current)
+
+    @contextlib.contextmanager
+    def _answered(self, done: Callable[[], Any], failed: Callable[[], Any]) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything
+            let_pass(error)
+            self._error = self._error or error
+            failed()
+        else:
+            done()
 
     def drop(self, call: Call) -> None:
         call.drop()
@@ -306,7 +321,7 @@ class RecreatedCoordinator(OperatorCoordinator):
         def handle(inner: Inner) -> Future[Any] | None:
             return inner.there.handle_event_from_operator(subtask, attempt, event)
 
-        outcome: Future[Any] | None = self._call(Call(handle))
+        outcome: Future[Any] | None = self._call(Call(handle, told=(MalformedEvent,)))
         return outcome
 
     def execution_attempt_ready(self, subtask: int, attempt: int, gateway: SubtaskGateway) -> None:

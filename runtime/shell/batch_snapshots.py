@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epochgate.errors import EpochgateError, UsageError
+from epochgate.fsm import Timer
 from epochgate.models.batch_snapshot import BatchSnapshots as BatchSystem
 from epochgate.runtime.api.coordinator import BATCH_CHECKPOINT
 from epochgate.runtime.api.raised import let_pass, quoted
@@ -53,6 +54,8 @@ class BatchSnapshots:
         self._wanted: dict[int, BatchSnapshotRequest] = {}
         self._states: dict[int, Any] = {}
         self._reasons: dict[int, str] = {}
+        self._timers: dict[int, Timer] = {}
+        """While a future is waited for."""
 
     def request(self, operator_id: str) -> Future[bytes]:
         """Ask the holder of an operator's coordinator; any thread."""
@@ -104,11 +107,21 @@ class BatchSnapshots:
         result = SnapshotFuture(coordinators.relay, self._dropped, coordinator, number)
         post = self._master.queue.post
         result.add_done_callback(lambda done: post(self._done, coordinator, number, done))
+        limit_s = self._master.configuration.checkpoint_timeout_s
+        timer = self._master.queue.post_later(limit_s, self._expire, coordinator, number)
+        self._timers[coordinator] = timer
         ask = coordinators[coordinator].checkpoint
         coordinators.guarded(coordinator, ask, BATCH_CHECKPOINT, result)
 
     def _dropped(self, coordinator: int, number: int) -> None:
         self._reasons[coordinator] = "its future was dropped uncompleted"
+        self._fire(self._system.batch_snapshot[coordinator].fail, number)
+
+    def _expire(self, coordinator: int, number: int) -> None:
+        limit_s = self._master.configuration.checkpoint_timeout_s
+        self._reasons[coordinator] = (
+            f"its future was not completed within {limit_s:g} s (checkpoint_timeout_s)"
+        )
         self._fire(self._system.batch_snapshot[coordinator].fail, number)
 
     def _done(self, coordinator: int, number: int, result: Future[bytes]) -> None:
@@ -128,12 +141,15 @@ class BatchSnapshots:
         self._fire(machine.confirm if future.exception() is None else machine.lose, number)
 
     def keep(self, coordinator: int, state: bytes) -> None:
+        self._timers.pop(coordinator).cancel()
         self._states[coordinator] = state
 
     def taken(self, coordinator: int) -> None:
         resolve(self._wanted.pop(coordinator), self._states.pop(coordinator))
 
     def failed(self, coordinator: int) -> None:
+        if timer := self._timers.pop(coordinator, None):
+            timer.cancel()
         self._states.pop(coordinator, None)
         name = self._master.coordinators.operator_id(coordinator)
         reject(

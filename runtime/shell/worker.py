@@ -132,7 +132,6 @@ class Worker:
         is_fatal = isinstance(error, FatalTaskError | EpochgateError)
         reason = in_words(error)
         self._queue.abandon()  # no operator is called after one has raised
-        self._system.emitted.clear()
         self._process(self._system.task.fail, reason, is_fatal)
 
     def _process(self, trigger: Callable[..., Any], *arguments: Any) -> None:

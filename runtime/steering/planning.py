@@ -8,17 +8,21 @@ batches from 1. Runs where Spark asks for offsets, on one thread at a time.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from epochgate.models.batch_plan import BatchPlan, BatchPlans
 from epochgate.runtime.api.own_frames import own_frames
+from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.source.split import SourceSplit, pack
 from epochgate.runtime.steering.creating import Creating
 from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOvertaken
 from epochgate.runtime.steering.place import Entries, plans_of
 from epochgate.runtime.steering.planned import PlannedBatch, SplitFilter, state_in
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -162,13 +166,26 @@ class Planning(Creating):
 
     def forget(self, _: int, batch: int) -> None:
         super().forget(_, batch)
-        with contextlib.suppress(OSError):
-            if self._enumerator is not None:
+        if self._enumerator is not None:
+            with self._removing(batch):
                 self._enumerator.forgotten(batch)
 
     def sweep(self, _: int, batch: int) -> None:
         if self._remove_left is not None:
-            self._remove_left(self._states())
+            with self._removing(batch):
+                self._remove_left(self._states())
+
+    @contextlib.contextmanager
+    def _removing(self, batch: int) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:  # noqa: BLE001  # the user's code has no root for what it raises
+            let_pass(error)
+            _log.warning(
+                "what batch %d no longer needs was not removed from %s, and is with a later batch: "
+                "%s",
+                *(batch, self._place, in_words(error)),
+            )
 
     def give(self, _: int, batch: int) -> None:
         try:

@@ -159,10 +159,9 @@ class CompactionRun:
                 machine.overtaken()
 
     def discard(self) -> None:
-        # What is left is removed by the next try, or by the next compaction; another error is
-        # being told.
-        with contextlib.suppress(OSError):
+        with self._step(is_told=False) as machine:
             self._side.discard()
+            machine.discarded()
 
     def clean(self) -> None:
         with self._step() as machine:
@@ -176,12 +175,14 @@ class CompactionRun:
         self._outcome = self._error
 
     @contextlib.contextmanager
-    def _step(self) -> Iterator[Compaction]:
+    def _step(self, *, is_told: bool = True) -> Iterator[Compaction]:
+        """Answer `broken` where the step raises; not `is_told`: another error is being told."""
         machine = self._system.compaction
         try:
             yield machine
         except (EpochgateError, OSError, ValueError) as error:
-            self._error = error
+            if is_told:
+                self._error = error
             machine.broken()
 
 

@@ -31,8 +31,8 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 2_217_171, 8_149_464),
     "choosing": (ChosenQuery(batches=2, versions=1), 4_268_666, 14_100_877),
     "updating": (UpdatedControl(updates=5), 858_478, 2_351_452),
-    "compacting": (CompactingJob(K=4, F=2), 2_221_181, 5_615_822),
-    "streaming": (StreamingQuery(K=3, F=3), 293_570, 975_773),
+    "compacting": (CompactingJob(K=4, F=2), 3_402_123, 8_582_230),
+    "streaming": (StreamingQuery(K=3, F=3), 293_570, 994_279),
 }
 
 

@@ -36,6 +36,8 @@ class Maker(CoordinatorProvider):
         number = len(self.made)
 
         def answer(request: Any) -> Any:
+            if request == "raise":
+                raise ValueError("no such request")
             if request == "later":
                 self.later.append(Future())
                 return self.later[-1]

@@ -123,6 +123,21 @@ def test_a_dropped_future_fails_it() -> None:
         wanted.result(timeout=0)
 
 
+def test_a_future_that_is_kept_and_never_completed_fails_it_after_the_timeout() -> None:
+    script = Script(is_completing=False)
+    job = batch(script, checkpoint_timeout_s=30.0)
+    wanted = asked(job)
+    job.wait(29.0)
+    assert not wanted.done()
+    job.wait(2.0)
+    with pytest.raises(BatchSnapshotFailed, match=r"within 30 s \(checkpoint_timeout_s\)"):
+        wanted.result(0)
+    again = asked(job)
+    script.coordinator.results[BATCH_CHECKPOINT].set_result(b"state")
+    job.drain()
+    assert again.result(0) == b"state"
+
+
 def test_a_future_of_the_past_completes_no_later_snapshot() -> None:
     script = Script(is_completing=False)
     job = batch(script)

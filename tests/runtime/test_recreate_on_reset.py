@@ -253,15 +253,34 @@ def test_resets_in_a_row_make_one_successor(is_there: bool) -> None:
     assert "two" not in str(made)
 
 
-def test_a_deferred_call_that_raises_fails_the_job_and_the_others_are_made() -> None:
+@pytest.mark.parametrize("error", [KeyError("split 7"), SystemExit("split 7")])
+def test_behind_a_deferred_call_that_raises_no_other_is_made(error: BaseException) -> None:
     staged = Staged()
-    staged.maker.pattern.raise_at("op.handle_event_from_operator", KeyError("split 7"))
+    staged.maker.pattern.raise_at("op.handle_event_from_operator", error)
     staged.reset()
     staged.wrapper.handle_event_from_operator(0, 0, "hello")
     staged.wrapper.notify_checkpoint_complete(1)
+    asked = staged.wrapper.handle_client_request("who")
     staged.job.settle()
-    assert staged.maker.made[1].script.told("op.notify_checkpoint_complete") == [(1,)]
+    assert staged.maker.made[1].script.told("op.notify_checkpoint_complete") == []
+    assert isinstance(asked.exception(0), CoordinatorReplaced)
     assert staged.restarts == 1
+    assert "split 7" in staged.failed()[0]
+    assert staged.wrapper.inner is staged.newest is staged.maker.made[2]
+
+
+def test_a_client_whose_deferred_request_raises_is_told_and_the_calls_behind_it_are_made() -> None:
+    staged = Staged()
+    staged.reset()
+    asked = staged.wrapper.handle_client_request("raise")
+    staged.wrapper.notify_checkpoint_complete(1)
+    staged.job.settle()
+    assert isinstance(asked.exception(0), ValueError)
+    assert staged.newest.script.told("op.notify_checkpoint_complete") == [(1,)]
+    with pytest.raises(ValueError, match="no such request"):
+        staged.wrapper.handle_client_request("raise")
+    assert staged.wrapper.inner is staged.newest
+    assert staged.restarts == 0
 
 
 def test_a_job_that_ends_while_a_close_runs_gives_up_who_waits() -> None:

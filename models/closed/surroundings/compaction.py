@@ -16,7 +16,7 @@ from epochgate.models.compaction import (
 if TYPE_CHECKING:
     from epochgate.models.closed.compacting import CompactingJob
 
-NOTHING, PLAN, STAGE, EXCHANGE, CLEAN = range(5)
+NOTHING, PLAN, STAGE, EXCHANGE, DISCARD, CLEAN = range(6)
 UNREAD, LISTING, OPENING, READ, FAILED = "unread", "listing", "opening", "read", "failed"
 
 
@@ -126,6 +126,7 @@ class Process(Environment):
     write: Trigger
     swap: Trigger
     answer: Trigger
+    drop: Trigger
     tidy: Trigger
     fail: Trigger
     die: Trigger
@@ -143,6 +144,8 @@ class Process(Environment):
                                                                              "the target has changed"),
         Row("answer", "up", STAY, "has_swapped",       "forget_exchange, answer_exchanged",
                                                                              "the exchange is durable"),
+        Row("drop",   "up", STAY, "is_discarding",     "drop_staged, answer_discarded",
+                                                                             "what was staged is removed"),
         Row("tidy",   "up", STAY, "is_cleaning",       "drop_staged, answer_cleaned",
                                                                              "what is needless is removed"),
         Row("fail",   "up", STAY, "may_fail",          "spend_failure, forget_exchange, answer_broken",
@@ -168,6 +171,9 @@ class Process(Environment):
 
     def has_swapped(self) -> bool:
         return self.has_exchanged
+
+    def is_discarding(self) -> bool:
+        return self.asked == DISCARD
 
     def is_cleaning(self) -> bool:
         return self.asked == CLEAN
@@ -243,6 +249,10 @@ class Process(Environment):
     def drop_staged(self) -> None:
         self.is_staged = False
 
+    def answer_discarded(self) -> None:
+        self.asked = NOTHING
+        self.system.compaction.discarded()
+
     def answer_cleaned(self) -> None:
         self.asked = NOTHING
         self.system.compaction.cleaned()
@@ -276,9 +286,8 @@ class Process(Environment):
         self.asked = EXCHANGE
 
     def discard(self) -> None:
-        if self.has_exchanged:
-            self.is_whole = False
-        self.is_staged = False
+        assert not self.has_exchanged, "what may be the target is not thrown away"
+        self.asked = DISCARD
 
     def clean(self) -> None:
         assert not self.has_exchanged, "an exchange is known before anything is cleaned"

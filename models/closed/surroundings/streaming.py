@@ -162,7 +162,7 @@ class Driver(Environment):
         return self.has_applied
 
     def may_be_unsure(self) -> bool:
-        return self.may_fail() and self.asked != SWEEP and self.asked != NOTHING
+        return self.may_break()
 
     def may_break(self) -> bool:
         return self.may_fail() and self.asked != NOTHING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,45 @@ def test_what_others_have_left_is_swept_once_a_plan_of_ones_own_counts(tmp_path:
     assert swept == [2]
     assert not later.has_batch(3)
     assert swept == [2]
+
+
+class Untidy(BatchEnumerator):
+    """Cannot remove what it has kept beside the plans."""
+
+    def forgotten(self, batch: int) -> None:
+        raise RuntimeError("what it has kept is locked")
+
+
+def cannot_list(states: Iterator[tuple[int, Any]]) -> None:
+    raise ValueError("what is left has no number")
+
+
+@pytest.mark.parametrize(
+    ("kind", "remove_left", "reason"),
+    [
+        (Untidy, None, "what it has kept is locked"),
+        (BatchEnumerator, cannot_list, "what is left has no number"),
+    ],
+)
+def test_what_cannot_be_removed_holds_up_no_batch_and_is_told(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    kind: type[BatchEnumerator],
+    remove_left: Callable[[Iterator[tuple[int, Any]]], None] | None,
+    reason: str,
+) -> None:
+    entries, source = entries_in(tmp_path), Numbers(2 * (RETAINED + 2))
+    one = Planning(
+        entries,
+        "the place",
+        STREAM,
+        lambda begun: kind(source, begun, at_most(2), are_at_least),
+        remove_left,
+    )
+    for batch in range(1, RETAINED + 3):
+        assert one.has_batch(batch)
+        assert numbers(one, batch) == [2 * batch - 2, 2 * batch - 1]
+    assert reason in caplog.text
 
 
 def test_of_two_drivers_that_plan_one_batch_the_first_counts(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from epochgate.errors import UsageError
 from epochgate.spark.compaction.errors import CompactionOvertaken
 from epochgate.spark.compaction.plan import Merge, Plan
 from epochgate.spark.compaction.run import CompactionRun
@@ -14,22 +15,29 @@ from epochgate.spark.parquet_sink.tree import VisibleFile
 
 class Scripted:
     """A target in memory that does what it is told: how often its files have changed when they are
-    to be exchanged, and in which step the disk fails.
+    to be exchanged, and in which steps the disk fails.
     """
 
     target = "/data/out"
     built: Sequence[VisibleFile] = ()
     retired = 0
 
-    def __init__(self, *, merges: int = 1, changes: int = 0, fails_in: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        merges: int = 1,
+        changes: int = 0,
+        fails_in: str = "",
+        error: type[Exception] = OSError,
+    ) -> None:
         self.planned = Plan(merges=(Merge("", 1, (), ()),) * merges)
-        self._changes, self._fails_in = changes, fails_in
+        self._changes, self._fails_in, self._error = changes, fails_in, error
         self.steps: list[str] = []
 
     def _step(self, name: str) -> None:
         self.steps.append(name)
-        if name == self._fails_in:
-            raise OSError(f"the disk fails in {name}")
+        if name in self._fails_in.split():
+            raise self._error(f"the disk fails in {name}")
 
     def open(self) -> None:
         self._step("open")
@@ -99,5 +107,11 @@ def test_an_error_ends_it_and_throws_away_only_what_no_reader_can_have_seen(
     assert " ".join(target.steps) == done
 
 
-def test_an_error_while_something_is_thrown_away_hides_no_other() -> None:
-    assert steps_of(Scripted(changes=1, fails_in="discard")).endswith("plan stage exchange clean")
+@pytest.mark.parametrize("error", [OSError, ValueError, UsageError])
+def test_an_error_while_something_is_thrown_away_hides_no_other(error: type[Exception]) -> None:
+    target = Scripted(changes=1, fails_in="discard", error=error)
+    assert steps_of(target).endswith("plan stage exchange clean")
+    with pytest.raises(CompactionOvertaken):
+        CompactionRun(Scripted(changes=4, fails_in="discard", error=error)).run()
+    with pytest.raises(error, match="the disk fails in stage"):
+        CompactionRun(Scripted(fails_in="stage discard", error=error)).run()

@@ -166,6 +166,7 @@ def test_an_error_ends_it_where_it_is(step: str, done: str) -> None:
 
 def test_what_cannot_be_swept_fails_no_batch() -> None:
     assert steps_of(Scripted(fails_in="sweep")) == "look note apply sweep"
+    assert steps_of(Scripted(unsure="sweep")) == "look note apply sweep"
 
 
 def test_an_abort_does_nothing() -> None:
