@@ -150,6 +150,7 @@ CONSTANTS: dict[str, str] = {
     "acts": "1: people copy, move, empty or set back a checkpoint location, or drop a table",
     "carried": "1: a batch takes effect with its number; 0: the number is recorded afterwards",
     "accepts": "what the options accept: 2 an emptied location, 3 a late start",
+    "objections": "1: the check of a control refuses values that two updates make together",
     "batch_retries": "how often a commit of a batch looks at its target again",
 }
 """What each constant of these systems means."""

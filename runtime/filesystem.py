@@ -291,7 +291,7 @@ class LocalFileSystem(ComposedOperations):
     def of_table(cls, directory: AnyPath) -> Self:
         """For a table's files, which are as readable as its directory, if there is one."""
         made = cls()
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        with contextlib.suppress(OSError):  # what makes the directory tells why it cannot be used
             made._mode = os.stat(directory).st_mode & 0o666 | _PRIVATE
         return made
 

@@ -29,7 +29,7 @@ from epochgate.models.setting_change import DURABLE, OWED
 
 
 class ChangedSetting(ClosedSystem):
-    """A setting whose job fails: what was acknowledged survives, and what is in force goes on."""
+    """A setting whose job fails: what was acknowledged survives."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"E": 3, "K": 1, "F": 3}
     DERIVED: ClassVar[dict[str, str]] = {"sets": "E + 0", "checkpoints": "E + F + K"}

@@ -15,9 +15,6 @@ NOWHERE: dict[str, str] = {
         "a process leaves when it is told to"
     ),
     "holder.fail_job: the error is fatal: rebuilding would not help": "that takes two failures",
-    "holder.event_malformed: all attempts go down already, or the job is over": (
-        "that takes two failures"
-    ),
     "holder.attempt_ready: the coordinator must be rebuilt first": "nothing runs while it is built",
     "holder.subtask_reset: the coordinator must be rebuilt first": "nothing runs while it is built",
     "checkpoint.trigger_next: a request was chosen; there is no coordinator to ask": (

@@ -181,7 +181,7 @@ class Shell:
             job=self._machines,
             retained=CHECKPOINTS_MOST,
         )
-        self._job.settle()
+        self._job.rest()
 
     def _do_barrier(self, subtask: str, checkpoint: str, names: str) -> None:
         if int(checkpoint) not in self._ids:
@@ -201,7 +201,7 @@ class Shell:
         number, lines = self._ids[int(checkpoint)], self._target.lines
         committed: list[str] = []
         self._target.lines = committed
-        self.job.settle()
+        self.job.rest()
         stored = self.job.store.load(number)
         held: dict[int, list[str]] = {}
         for flat in (*stored.uncommitted.values(), stored.committables.items()):
@@ -216,13 +216,13 @@ class Shell:
     def _do_abort(self, checkpoint: str) -> None:
         if int(checkpoint) in self._ids:
             self.job.wait(EXPIRES_AFTER_S)
-            self.job.settle()
+            self.job.rest()
 
     def _do_restart(self) -> None:
         self._is_failed = False
         self._target.ready.clear()
         self.job.crash_driver()
-        self.job.settle()
+        self.job.rest()
 
 
 def parts(names: str) -> list[str]:
