@@ -277,7 +277,8 @@ class NotCommittedAtStart(JobLifecycle):
         for c in range(self.system.coordinators):
             if self.system.checkpoint.completed > 0:
                 self.system.holder[c].reset(self.system.checkpoint.completed)
-            self.system.holder[c].start()
+            else:
+                self.system.holder[c].start()
         self.schedule_all()
 
 

@@ -278,6 +278,11 @@ FAULTS: Final[dict[str, Fault]] = {
     "jump": Fault("the clock jumps forward", lambda rig: ("clock",), _jump),
 }
 """Every fault that a world can have, by the name that a test and a token use."""
+ON_REQUEST: Final = ("hang-save", "hang-commit")
+"""Injected where a test names them: for a user's code they are like saves and commits of unknown
+outcome, which all tests have.
+"""
+BY_DEFAULT: Final = tuple(name for name in FAULTS if name not in ON_REQUEST)
 
 
 def known(names: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast, overload
 
 from epochgate.runtime.testing.worlds.claims import Place
 from epochgate.runtime.testing.worlds.exploring import Exploration, Explored
-from epochgate.runtime.testing.worlds.faults import FAULTS, known
+from epochgate.runtime.testing.worlds.faults import BY_DEFAULT, known
 from epochgate.runtime.testing.worlds.report import SimulationFailed, Vacuous, report
 from epochgate.runtime.testing.worlds.schedule import ORDERS
 from epochgate.runtime.testing.worlds.searching import Found, NotReplayed, Search
@@ -147,11 +147,12 @@ def simulate(
     """Make a pytest test from a function of a world. Each of its `runs` runs has other faults and
     another schedule; a failure is shrunk to the shortest schedule.
 
-    `faults` names the kinds of faults that are injected: all by default, none with `()`. A run has
+    `faults` names the kinds of faults that are injected: all but those that hang by default, none
+    with `()`. A run has
     at most `faults_max` of them. Further parameters of the function are fixtures of pytest, shared
     by all runs. Raises UnknownFault for an unknown name.
     """
-    names = known(tuple(FAULTS) if faults is None else tuple(faults))
+    names = known(BY_DEFAULT if faults is None else tuple(faults))
 
     def decorate(body: Callable[..., Any]) -> SimulatedTest:
         simulation = Simulation(body, body.__qualname__, runs, names, faults_max)
@@ -173,7 +174,7 @@ def explore(
     A delay lets one step wait, or lets the test's next line happen early. What the test draws is
     the same in all schedules. Raises UnknownFault for a fault that there is not.
     """
-    names = known(tuple(FAULTS) if faults is None else tuple(faults))
+    names = known(BY_DEFAULT if faults is None else tuple(faults))
 
     def decorate(body: Callable[..., Any]) -> SimulatedTest:
         name = body.__qualname__
