@@ -22,7 +22,13 @@ from epochgate.spark.files.errors import (
     SchemaChanged,
     TypeUnreadable,
 )
-from epochgate.spark.files.evolution import SchemaEvolution, difference, merged, wider
+from epochgate.spark.files.evolution import (
+    SchemaEvolution,
+    difference,
+    is_readable_as,
+    merged,
+    wider,
+)
 from epochgate.spark.files.layout import (
     describe,
     fill_types,
@@ -66,6 +72,7 @@ class Reading:
 
     schema: none to infer it, or to take it from Parquet; a column that is not nullable needs a
     value in each row. leaves_bad_rows: whether rows that do not fit are rejected one by one.
+    leaves_out_others: whether columns that the schema lacks are left out, instead of refused.
     """
 
     schema: pa.Schema | None = None
@@ -75,6 +82,7 @@ class Reading:
     sample_bytes_max: int = 8 << 20
     leaves_bad_rows: bool = False
     evolution: SchemaEvolution = "none"
+    leaves_out_others: bool = False
 
 
 class Layouts:
@@ -125,8 +133,9 @@ class Layouts:
         partitions = self._partitions(path)
         self._require_columns(path, given, schema.names, partitions)
         for column in schema:
-            expected = given.field(column.name).type
-            if not _is_readable_as(column.type, expected):
+            if column.name not in given.names:
+                continue
+            if not is_readable_as(column.type, given.field(column.name).type):
                 raise SchemaChanged(path, difference(schema, given), ASKED, describe(given))
         return self._add(path, "parquet", given)
 
@@ -194,7 +203,7 @@ class Layouts:
             raise ReadingChanged(
                 "--delimiter, --quote, --no-header, --null", before.dialect, reading.dialect
             )
-        if reading.schema is None or reading.evolution != "none":
+        if reading.schema is None or reading.evolution != "none" or reading.leaves_out_others:
             return
         given = reading.schema
         named = [one for one in before.partitions if one.name in given.names]
@@ -250,7 +259,8 @@ class Layouts:
             for one in lacking
             if may_lack and not one.nullable
         ]
-        wrong += [f"{name} is new" for name in names if name not in given.names]
+        if not self._reading.leaves_out_others:
+            wrong += [f"{name} is new" for name in names if name not in given.names]
         if wrong:
             raise SchemaChanged(path, wrong, ASKED, describe(given))
 
@@ -297,12 +307,14 @@ class Layouts:
             reading.projection,
             partitions,
             takes_new_fields=reading.evolution != "none" and reading.schema is None,
+            leaves_out_others=reading.leaves_out_others,
         )
         self._require_projection(path, layout)
         if self._layouts and reading.evolution == "none":
             self._require_same(path, layout)
-            columns = [own.field(name) for name in self._layouts[0].schema.names]
-            layout = replace(layout, schema=pa.schema(columns))
+            if reading.schema is None:
+                columns = [own.field(name) for name in self._layouts[0].schema.names]
+                layout = replace(layout, schema=pa.schema(columns))
         if layout not in self._layouts:
             self._first_path = self._first_path or path
             self._layouts.append(layout)
@@ -310,7 +322,7 @@ class Layouts:
 
     def _require_same(self, path: str, layout: SourceLayout) -> None:
         first = self._layouts[0]
-        if not has_same_columns(layout.schema, first.schema):
+        if self._reading.schema is None and not has_same_columns(layout.schema, first.schema):
             wrong = difference(layout.schema, first.schema)
             raise SchemaChanged(path, wrong, self._first_path, describe(first.schema))
         if layout.partitions.names != first.partitions.names:
@@ -338,15 +350,6 @@ def _named(names: tuple[str, ...], known: pa.Schema) -> list[str]:
 
 def _columns(projection: Iterable[str] | None) -> str:
     return "(all)" if projection is None else ", ".join(projection)
-
-
-def _is_readable_as(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether a Parquet column may be read as this type; values that would be lost are refused."""
-    if pa.types.is_timestamp(found) and pa.types.is_timestamp(expected):
-        return (found.tz is None) == (expected.tz is None)
-    if pa.types.is_large_string(found) or pa.types.is_string_view(found):
-        return bool(pa.types.is_string(expected))
-    return bool(wider(found, expected, "widen") == expected)
 
 
 def _is_readable_from(file_format: Format, kind: pa.DataType) -> bool:

@@ -93,7 +93,8 @@ class FileEnumeration:
     """The files of one source, and the splits of them that no reader has yet.
 
     source: a directory, a glob pattern (`**` for any depth) or a file. format: none to go by the
-    extension. schema: none to take the first file's. projection: the columns to read. dialect: of
+    extension. schema: none to take the first file's. leaves_out_others: whether columns that the
+    schema lacks are left out, instead of refused. projection: the columns to read. dialect: of
     CSV files. on_bad_row: whether rows that do not fit are rejected one by one, so that the first
     may be one. evolution: how the columns may change between files. split_bytes_target: bytes of a
     file to a split; sample_bytes_max: bytes of a file that its schema is inferred from. follow:
@@ -111,6 +112,7 @@ class FileEnumeration:
         *,
         format: Format | None = None,
         schema: pa.Schema | None = None,
+        leaves_out_others: bool = False,
         projection: Sequence[str] | None = None,
         dialect: Dialect | None = None,
         split_bytes_target: int = SPLIT_BYTES_TARGET,
@@ -153,6 +155,7 @@ class FileEnumeration:
                 sample_bytes_max,
                 on_bad_row == "reject",
                 evolution,
+                leaves_out_others,
             ),
         )
         self._known = KnownFiles()

@@ -221,7 +221,7 @@ def _schema_of(
         table = parse_csv(sample, names, dialect, None, None, leave)
         # Of rows that are all bad the columns are known as well, and each row is to be rejected.
         return table.schema if table.num_rows or names else None
-    table = parse_json_lines(sample, None, takes_new_fields=True)
+    table = parse_json_lines(sample, None, "infer")
     return table.schema if table.num_rows else None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -81,15 +81,20 @@ def parse_csv(
     )
 
 
-def parse_json_lines(data: bytes, schema: pa.Schema | None, takes_new_fields: bool) -> pa.Table:
-    """Whole JSON records as a table; `ArrowInvalid` if they do not fit the schema."""
+def parse_json_lines(
+    data: bytes, schema: pa.Schema | None, other_fields: Literal["infer", "ignore", "error"]
+) -> pa.Table:
+    """Whole JSON records as a table; `ArrowInvalid` if they do not fit the schema.
+
+    `other_fields`: what becomes of fields that the schema lacks.
+    """
     return pa.json.read_json(
         pa.BufferReader(data),
         read_options=pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
         parse_options=pa.json.ParseOptions(
             explicit_schema=schema,
             newlines_in_values=False,
-            unexpected_field_behavior="infer" if takes_new_fields else "error",
+            unexpected_field_behavior=other_fields,
         ),
     )
 
@@ -102,6 +107,13 @@ class RecordParser:
         self._names = list(layout.schema.names if names is None else names)
         # A missing value is looked for here, where the column can be told.
         self._nullable = pa.schema([field.with_nullable(True) for field in layout.schema])
+        self._other_fields: Literal["infer", "ignore", "error"] = (
+            "infer"
+            if layout.takes_new_fields
+            else "ignore"
+            if layout.leaves_out_others
+            else "error"
+        )
         # The order and all else of what is read is left to the reader; only names count here.
         stored = set(layout.schema.names)
         self._wanted = [name for name in layout.output_schema.names if name in stored]
@@ -122,7 +134,7 @@ class RecordParser:
         if layout.format == "csv":
             table = self._csv(text)
         else:
-            table = parse_json_lines(text, self._nullable, layout.takes_new_fields)
+            table = parse_json_lines(text, self._nullable, self._other_fields)
         for name in self._required:
             if table.column(name).null_count:
                 raise ValueInvalid(name, MISSING)

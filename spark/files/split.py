@@ -8,7 +8,7 @@ Pure values; used on the driver and in tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -21,8 +21,8 @@ from epochgate.spark.files.errors import IncompatibleState
 Format = Literal["parquet", "csv", "jsonl"]
 Compression = Literal["none", "gzip"]
 
-LAYOUT_VERSION = 2
-_READABLE_LAYOUTS = (1, LAYOUT_VERSION)
+LAYOUT_VERSION = 3
+_READABLE_LAYOUTS = (1, 2, LAYOUT_VERSION)
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,8 @@ class SourceLayout:
     `schema` is the files' own, or what was asked for, where a column that is not nullable needs a
     value in each row; `partitions` has the columns that directories such as `year=2026` hold;
     `projection` names the columns to read, in order, or none for all. `takes_new_fields`: whether
-    fields of JSON lines that the schema lacks are columns too.
+    fields of JSON lines that the schema lacks are columns too. `leaves_out_others`: whether columns
+    and fields that the schema lacks are left out; if neither, a file that has one is refused.
     """
 
     format: Format
@@ -171,6 +172,7 @@ class SourceLayout:
     projection: tuple[str, ...] | None = None
     partitions: pa.Schema = field(default_factory=lambda: pa.schema([]))
     takes_new_fields: bool = False
+    leaves_out_others: bool = False
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -179,6 +181,22 @@ class SourceLayout:
         if self.projection is None:
             return every
         return pa.schema([every.field(name) for name in self.projection if name in every.names])
+
+    def as_declared(self, columns: pa.Schema) -> SourceLayout:
+        """The layout of the same files, read as these columns and no others."""
+        own = [field for field in columns if field.name not in self.partitions.names]
+        named = [
+            columns.field(field.name) if field.name in columns.names else field
+            for field in self.partitions
+        ]
+        return replace(
+            self,
+            schema=pa.schema(own),
+            projection=tuple(columns.names),
+            partitions=pa.schema(named),
+            takes_new_fields=False,
+            leaves_out_others=True,
+        )
 
     def to_bytes(self) -> bytes:
         """A versioned msgpack form."""
@@ -190,6 +208,7 @@ class SourceLayout:
             None if self.projection is None else list(self.projection),
             self.partitions.serialize().to_pybytes(),
             self.takes_new_fields,
+            self.leaves_out_others,
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -202,9 +221,9 @@ class SourceLayout:
             raise IncompatibleState("source layout", version, LAYOUT_VERSION)
         if version == 1:
             file_format, schema, header, delimiter, projection = values
-            dialect, partitions, takes_new_fields = Dialect(delimiter, header=header), None, False
+            dialect, partitions, others = Dialect(delimiter, header=header), None, []
         else:
-            file_format, schema, dialect_values, projection, partitions, takes_new_fields = values
+            file_format, schema, dialect_values, projection, partitions, *others = values
             dialect = Dialect.from_list(dialect_values)
         return cls(
             file_format,
@@ -212,5 +231,5 @@ class SourceLayout:
             dialect,
             None if projection is None else tuple(projection),
             pa.schema([]) if partitions is None else pa.ipc.read_schema(pa.py_buffer(partitions)),
-            takes_new_fields,
+            *others,
         )

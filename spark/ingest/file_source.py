@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
 from epochgate.runtime.objects.client import ObjectStore, open_url
 from epochgate.runtime.source import (
     Fetched,
@@ -55,16 +57,22 @@ class FileReader(SourceReader):
     """Reads splits of files; each `Fetched` holds one `ReadBatch`."""
 
     def __init__(
-        self, make_reader: Callable[[SourceLayout], SplitReader], report: Callable[[Any], None]
+        self,
+        make_reader: Callable[[SourceLayout], SplitReader],
+        report: Callable[[Any], None],
+        declared: pa.Schema | None = None,
     ) -> None:
-        self._make_reader, self._report = make_reader, report
+        self._make_reader, self._report, self._declared = make_reader, report, declared
         self._skipped: list[list[str]] = []
         self._in_snapshot = 0
         """How many of them the last snapshot has."""
 
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
         """Read the split in batches. Raises what `SplitReader.read` raises."""
-        reader = self._make_reader(SourceLayout.from_bytes(split.value[1]))
+        layout = SourceLayout.from_bytes(split.value[1])
+        if self._declared is not None:
+            layout = layout.as_declared(self._declared)
+        reader = self._make_reader(layout)
         for read in reader.read(to_file_split(split), to_position(position)):
             yield Fetched([read], read.position.to_list())
         for skipped in reader.take_skipped():
@@ -91,7 +99,11 @@ class FileReader(SourceReader):
 
 
 class FileSource(Source):
-    """The source as a task needs it; `epochgate.spark.ingest.file_enumerator` has the driver's."""
+    """The source as a task needs it; `epochgate.spark.ingest.file_enumerator` has the driver's.
+
+    declared: the columns as which files are read, whatever was known when their splits were
+    made; none for those of the splits.
+    """
 
     state_version = 2
 
@@ -103,8 +115,10 @@ class FileSource(Source):
         on_bad_row: OnBadRow = "fail",
         on_changed_file: OnChangedFile = "fail",
         encoding: str = UTF_8,
+        declared: pa.Schema | None = None,
         open_objects: Callable[[str], ObjectStore] = open_url,
     ) -> None:
+        self._declared = declared
         self._make_reader = partial(
             SplitReader,
             batch_rows=batch_rows,
@@ -127,4 +141,4 @@ class FileSource(Source):
 
     def create_reader(self, context: ReaderContext) -> FileReader:
         """Make the reader of one attempt."""
-        return FileReader(self._make_reader, context.send_source_event)
+        return FileReader(self._make_reader, context.send_source_event, self._declared)

@@ -28,7 +28,7 @@ from epochgate.runtime.steering.planning import Planning, no_filter
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.source_filter import matching_rows
 from epochgate.spark.streaming.source_options import SourceOptions, parse_source
-from epochgate.spark.streaming.source_rows import rows_of
+from epochgate.spark.streaming.source_rows import columns_of, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -92,7 +92,7 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
     """Offsets and partitions of one query, beside the driver; its splits, in tasks."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        self._options, self._schema = options, schema
+        self._options, self._columns = options, columns_of(schema)
         self._planning: Planning | None = None
         self._stream = ""
         self._looks_again = True
@@ -137,10 +137,10 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         SplitWithoutEnd, RowUnfit, and what the source raises.
         """
         context = ReaderContext("source", 0, 0, 1, _no_events)
-        reader = self._options.read().create_reader(context)
+        reader = self._options.read(self._columns).create_reader(context)
         try:
             for split, by in partition.splits:
-                yield from rows_of(reader, split, self._schema, matching_rows(by))
+                yield from rows_of(reader, split, self._columns, matching_rows(by))
         finally:
             reader.close()
 
@@ -169,7 +169,7 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         return self._planning
 
     def _enumerator(self, begun: tuple[int, Any] | None) -> BatchEnumerator:
-        source = self._options.enumerated(self._stream)
+        source = self._options.enumerated(self._stream, self._columns)
         pruning = self._options.pruning(source)
         enumerator = BatchEnumerator(source, begun, self._is_full, pruning)
         enumerator.looks = self._looks_again

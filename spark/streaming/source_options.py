@@ -81,9 +81,11 @@ class SourceOptions:
         """Whether the source is a class of the user's, and not files."""
         return bool(_NAMED.fullmatch(self.place))
 
-    def enumerated(self, stream: str) -> Source:
-        """The source as the process beside the driver needs it. Raises OptionsWrong."""
-        return self._named() if self.is_named else self._enumerated(stream)
+    def enumerated(self, stream: str, columns: pa.Schema | None = None) -> Source:
+        """The source as the process beside the driver needs it, whose files have these columns;
+        none to infer them. Raises OptionsWrong.
+        """
+        return self._named() if self.is_named else self._enumerated(stream, columns)
 
     def pruning(
         self, source: Source
@@ -103,15 +105,15 @@ class SourceOptions:
             return None
         from epochgate.spark.streaming.left_segments import LeftSegments
 
-        return LeftSegments(self._segments(stream), self._enumerated(stream))
+        return LeftSegments(self._segments(stream), self._enumerated(stream, None))
 
-    def read(self) -> Source:
+    def read(self, columns: pa.Schema) -> Source:
         """The source as a task needs it. Raises OptionsWrong."""
         if self.is_named:
             return self._named()
         from epochgate.spark.ingest.file_source import FileSource
 
-        return FileSource(batch_rows=self.batch_rows, on_bad_file="fail")
+        return FileSource(batch_rows=self.batch_rows, on_bad_file="fail", declared=columns)
 
     def arrow_schema(self) -> pa.Schema:
         """The columns of the files that are there. Raises OptionsWrong."""
@@ -120,7 +122,7 @@ class SourceOptions:
                 f"which columns {self.place} has cannot be known; say so: "
                 '.schema("id long, name string")'
             )
-        enumeration = self._enumeration(None)
+        enumeration = self._enumeration(None, None)
         enumeration.discover()
         if enumeration.layout is None:
             raise OptionsWrong(
@@ -161,21 +163,25 @@ class SourceOptions:
             )
         return made
 
-    def _enumerated(self, stream: str) -> Source:
+    def _enumerated(self, stream: str, columns: pa.Schema | None) -> Source:
         from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook
 
         segments = self._segments(stream)
-        first = FirstLook(0, self._enumeration(segments))
+        first = FirstLook(0, self._enumeration(segments, columns))
         return EnumeratedFileSource(
-            lambda: self._enumeration(segments), first, segments, follow_every_s=0.0
+            lambda: self._enumeration(segments, columns), first, segments, follow_every_s=0.0
         )
 
-    def _enumeration(self, segments: KnownSegments | None) -> FileEnumeration:
+    def _enumeration(
+        self, segments: KnownSegments | None, columns: pa.Schema | None
+    ) -> FileEnumeration:
         from epochgate.spark.files import FileEnumeration
 
         return FileEnumeration(
             self.place,
             format=self.format,
+            schema=columns,
+            leaves_out_others=columns is not None,
             follow=True,
             settle_s=self.settle_s,
             segments=segments,

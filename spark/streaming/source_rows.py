@@ -13,6 +13,7 @@ import pyarrow as pa
 from epochgate.errors import EpochgateError
 from epochgate.runtime.source import SourceReader, SourceSplit
 from epochgate.spark.files import ReadBatch
+from epochgate.spark.files.evolution import is_readable_as
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -40,18 +41,22 @@ class RowUnfit(EpochgateError):
         )
 
 
+def columns_of(schema: StructType) -> pa.Schema:
+    """The types of Arrow in which Spark takes the columns; moments in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone="UTC")
+
+
 def rows_of(
     reader: SourceReader,
     split: SourceSplit,
-    schema: StructType,
+    columns: pa.Schema,
     matching: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
 ) -> Iterator[Any]:
     """All rows of a split, or those of its batches that match. Raises SplitWithoutEnd, RowUnfit,
     and what the reader raises.
     """
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    arrow = to_arrow_schema(schema)
     for fetched in reader.open_split(split, None):
         if fetched is None:
             raise SplitWithoutEnd(split.split_id)
@@ -61,15 +66,22 @@ def rows_of(
                 if matching is not None:
                     batch = matching(batch)
                 if batch.num_rows:
-                    yield _conformed(batch, arrow)
+                    yield _conformed(batch, columns)
             else:
-                yield _tuple(record, arrow.names)
+                yield _tuple(record, columns.names)
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """With the types that Spark has for the columns, in its order."""
     if missing := [name for name in schema.names if name not in batch.schema.names]:
         raise RowUnfit(f"batches with {', '.join(batch.schema.names)}", [*missing])
+    if unfit := [
+        f"{one.name}: {one.type}"
+        for one in schema
+        if not is_readable_as(batch.schema.field(one.name).type, one.type)
+    ]:
+        found = ", ".join(f"{one.name}: {one.type}" for one in batch.schema)
+        raise RowUnfit(f"batches with {found}", unfit)
     columns = [batch.column(field.name).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -21,6 +21,7 @@ SESSIONS = {
     "tests/spark/sink/test_object_frame.py": "local[2]",
     "tests/spark/sink/test_partitions_on_spark.py": "local[2]",
     "tests/spark/compaction/test_beside.py": "local[2]",
+    "tests/spark/streaming/test_declared_types.py": "local[2]",
     "tests/spark/streaming/test_foreach.py": "local[2]",
     "tests/spark/streaming/test_frames.py": "local[2]",
     "tests/spark/streaming/test_guides.py": "local[2]",

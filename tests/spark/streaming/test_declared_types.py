@@ -1,0 +1,139 @@
+"""Types that a streaming query declares: each value is read as such from the text, or refused."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import types as t
+
+from epochgate.errors import EpochgateError
+from tests.spark.shared import session_of
+
+pytest.importorskip("pyspark.sql.datasource", reason="Spark 3.5 has no data sources in Python")
+
+from epochgate.spark.streaming.source import HAS_LIMITS, StreamReader
+from epochgate.spark.streaming.source_options import parse_source
+
+if not HAS_LIMITS:
+    pytest.skip(
+        "Spark before 4.2 does not tell a source in Python where it goes on",
+        allow_module_level=True,
+    )
+
+NOON = datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.UTC)
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., list[tuple[Any, ...]]]:
+    def rows(name: str, text: str, schema: t.StructType) -> list[tuple[Any, ...]]:
+        landing = tmp_path / "landing"
+        landing.mkdir(exist_ok=True)
+        (landing / name).write_text(text)
+        options = {"source": str(landing), "state": str(tmp_path / "state"), "settle": "0"}
+        reader = StreamReader(parse_source(options), schema)
+        try:
+            begun = reader.initialOffset()
+            planned = reader.latestOffset(begun, reader.getDefaultReadLimit())
+            partitions = reader.partitions(begun, planned)
+            batches = [batch for one in partitions for batch in reader.read(one)]
+        finally:
+            reader.stop()
+        return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+    return rows
+
+
+def declared(*columns: tuple[str, t.DataType]) -> t.StructType:
+    return t.StructType([t.StructField(name, kind) for name, kind in columns])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "schema", "expected"),
+    [
+        (
+            "zip.csv",
+            "id,zip\n1,01234\n",
+            declared(("id", t.LongType()), ("zip", t.StringType())),
+            [(1, "01234")],
+        ),
+        (
+            "wide.csv",
+            "big,exact\n18446744073709551615,18446744073709551615\n",
+            declared(("big", t.StringType()), ("exact", t.DecimalType(20, 0))),
+            [("18446744073709551615", Decimal(18446744073709551615))],
+        ),
+        ("truth.csv", "t\nTRUE\n0\n", declared(("t", t.StringType())), [("TRUE",), ("0",)]),
+        (
+            "moment.csv",
+            "at\n2024-07-01 12:00:00\n2024-07-01T14:00:00+02:00\n",
+            declared(("at", t.TimestampType())),
+            [(NOON,), (NOON,)],
+        ),
+        (
+            "moment.jsonl",
+            '{"at": "2024-07-01T12:00:00+02:00"}\n',
+            declared(("at", t.StringType())),
+            [("2024-07-01T12:00:00+02:00",)],
+        ),
+        ("some.csv", "a,id,b\nx,007,y\n", declared(("id", t.StringType())), [("007",)]),
+        (
+            "some.jsonl",
+            '{"a": {"b": []}, "id": "007"}\n',
+            declared(("id", t.StringType()), ("c", t.LongType())),
+            [("007", None)],
+        ),
+    ],
+    ids=lambda one: one if isinstance(one, str) and "." in one and "\n" not in one else "",
+)
+def test_a_declared_type_is_read_from_the_text(
+    read: Callable[..., list[tuple[Any, ...]]],
+    name: str,
+    text: str,
+    schema: t.StructType,
+    expected: list[tuple[Any, ...]],
+) -> None:
+    assert read(name, text, schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [("digits.csv", "v\n1.005\n", t.DecimalType(10, 2)), ("small.csv", "v\n300\n", t.ByteType())],
+)
+def test_a_value_that_a_declared_type_cannot_hold_is_refused_by_file_line_and_column(
+    read: Callable[..., list[tuple[Any, ...]]], name: str, text: str, kind: t.DataType
+) -> None:
+    with pytest.raises(EpochgateError, match=rf"(?s){name}.*line 2, column 'v'"):
+        read(name, text, declared(("v", kind)))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_query_has_what_its_schema_declares(tmp_path: Path) -> None:
+    from epochgate.spark.streaming import register
+
+    spark = session_of("tests/spark/streaming/test_declared_types.py")
+    register(spark)
+    (tmp_path / "landing").mkdir()
+    text = "id,zip,at,exact\n1,01234,2024-07-01 12:00:00,18446744073709551615\n"
+    (tmp_path / "landing" / "a.csv").write_text(text)
+    rows: list[Any] = []
+    query = (
+        spark.readStream.format("epochgate")
+        .options(source=str(tmp_path / "landing"), state=str(tmp_path / "state"), settle="0")
+        .schema("id long, zip string, at timestamp, exact decimal(20,0)")
+        .load()
+        .selectExpr("id", "zip", "unix_seconds(at)", "exact")
+        .writeStream.foreachBatch(lambda frame, _: rows.extend(frame.collect()))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert [tuple(row) for row in rows] == [
+        (1, "01234", int(NOON.timestamp()), Decimal(18446744073709551615))
+    ]
