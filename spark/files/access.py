@@ -75,7 +75,12 @@ class FileAccess:
         """The Parquet file; of an object, as with this stamp. verified: pages by checksums."""
         # Arrow reads a path without Python.
         source = self.open(path, stamp) if is_remote(path) else path
-        return pq.ParquetFile(source, page_checksum_verification=verified)
+        return pq.ParquetFile(
+            source,
+            page_checksum_verification=verified,
+            # As nanoseconds, which is Arrow's default, INT96 wraps around outside 1677 to 2262.
+            coerce_int96_timestamp_unit="us",
+        )
 
     def checksum_of(self, path: str, stamp: Stamp, file_format: Format) -> int:
         """A checksum that stands for the content, see `content`. Raises OSError or EOFError."""

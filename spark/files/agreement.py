@@ -9,13 +9,14 @@ the target takes what differs (the sink's coordinator). Runs on the driver, with
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from epochgate.errors import UsageError
+from epochgate.spark.files.column_names import require_usable
 from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
 from epochgate.spark.files.errors import (
     DelimiterDoubtful,
@@ -125,9 +126,12 @@ class Layouts:
         self._partition_types = {name: infer_type(values) for name, values in texts.items()}
 
     def of_parquet(self, path: str, schema: pa.Schema) -> int:
-        """The index of the layout of a Parquet file of this schema. Raises as `of_text` does."""
+        """The index of the layout of a Parquet file of this schema. Raises as `of_text` does, and
+        NamesUnusable.
+        """
         schema = normal_schema(schema)
         given = self._reading.schema
+        require_usable(path, schema, self._wanted())
         if given is None:
             return self._add(path, "parquet", schema)
         partitions = self._partitions(path)
@@ -143,7 +147,7 @@ class Layouts:
         """The index of the layout of a CSV or JSON lines file; none if it has no row.
 
         Raises SchemaChanged, PartitionsDiffer, PartitionValueInvalid, PartitionColumnInFile,
-        DelimiterDoubtful or TypeUnreadable, and what reading it raises.
+        NamesUnusable, DelimiterDoubtful or TypeUnreadable, and what reading it raises.
         """
         reading = self._reading
         names: tuple[str, ...] | None = None
@@ -166,6 +170,7 @@ class Layouts:
         )
         if inferred is None:
             return None
+        require_usable(path, inferred, self._wanted())
         return self._add(path, file_format, self._with_known_types(inferred))
 
     def to_list(self) -> list[bytes]:
@@ -210,6 +215,11 @@ class Layouts:
         known = pa.schema([*before.schema, *named])
         if not has_same_columns(given, known):
             raise ReadingChanged("--schema", describe(known), describe(given))
+
+    def _wanted(self) -> Sequence[str] | None:
+        """The columns that are read; none for all of a file."""
+        reading = self._reading
+        return reading.projection or (None if reading.schema is None else reading.schema.names)
 
     def _of_known(self, path: str, names: tuple[str, ...] | None) -> pa.Schema:
         known = self._layouts[0].schema

@@ -36,6 +36,7 @@ from epochgate.errors import UsageError
 from epochgate.runtime.objects.errors import ObjectMissing, ObjectReplaced
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.agreement import Layouts, Reading
+from epochgate.spark.files.column_names import NamesUnusable
 from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, is_as_it_was
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import (
@@ -85,6 +86,7 @@ UNFIT = (
     PartitionValueInvalid,
     PartitionColumnInFile,
     DelimiterDoubtful,
+    NamesUnusable,
 )
 """What makes a file unlike the others of its source; it may be left out like one that is bad."""
 

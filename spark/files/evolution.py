@@ -37,7 +37,8 @@ class EvolutionRefused(EpochgateError):
             "the output's columns are not those of the target:\n  "
             + "\n  ".join(differences)
             + f"\n{may} (schema_evolution in Python). Nothing of these rows was taken. Give the "
-            "types by --schema (schema), cast the columns in the transform, or give a new target."
+            "types by --schema (schema), cast or rename the columns in the transform, or give a new "
+            "target."
         )
 
 
@@ -48,12 +49,16 @@ def evolved(agreed: pa.Schema, wished: pa.Schema, mode: SchemaEvolution) -> pa.S
     Raises EvolutionRefused with every difference that `mode` does not allow.
     """
     fields = {field.name: field.type for field in agreed}
+    lower = {name.lower(): name for name in fields}
     differences = []
     for field in wished:
         found = fields.get(field.name)
         if pa.types.is_null(field.type):
             continue
         if found is None:
+            if (known := lower.setdefault(field.name.lower(), field.name)) != field.name:
+                differences.append(f"{field.name}: the target has {known}, the same name to Spark")
+                continue
             fields[field.name] = field.type
             if mode == "none":
                 differences.append(f"{field.name}: {field.type} is new")

@@ -12,6 +12,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, NamedTuple, cast
@@ -38,6 +39,8 @@ _FORMATS: dict[str, Format] = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
+
+_OF_SPREADSHEETS = re.compile(r'"?sep=.{0,2}"?\s*', re.IGNORECASE)
 
 BAD_SAMPLES_MAX = 100
 """How many records at the beginning of a file may be bad until none is looked for that is not."""
@@ -149,6 +152,10 @@ def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header
     if "\r" in text.rstrip("\r\n") and '"' not in text:
         # Taken for one line, the whole file would be a header without rows.
         raise ValueError("lines end with CR alone; convert them to LF or CR LF")
+    if _OF_SPREADSHEETS.fullmatch(text):
+        raise ValueError(
+            f"the first line, {text.strip()!r}, tells spreadsheets the delimiter. Remove it"
+        )
     reader = csv.reader(
         io.StringIO(text, newline=""),
         delimiter=dialect.delimiter,

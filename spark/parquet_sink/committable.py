@@ -23,6 +23,7 @@ from epochgate.runtime import Committables
 from epochgate.runtime.filesystem import AnyPath, FileSystem, WrittenOnce
 from epochgate.spark.counting_sink import read_committables
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
+from epochgate.spark.files.column_names import NameTwice, same_name
 from epochgate.spark.parquet_sink.errors import (
     CommittableDamaged,
     CommittableMissing,
@@ -136,11 +137,16 @@ def schema_id(schema: pa.Schema) -> str:
     return f"{zlib.crc32(bare.serialize().to_pybytes()):08x}"
 
 
-def require_free_columns(schema: pa.Schema) -> None:
-    """`ReservedColumn` for a column that readers of the target could not tell from its own."""
+def require_readable_columns(schema: pa.Schema) -> None:
+    """Refuse columns that readers of the target, Spark with no option, could not tell apart.
+
+    Raises ReservedColumn, or NameTwice.
+    """
     for name in schema.names:
         if name.lower() == CHECKPOINT_COLUMN:
             raise ReservedColumn(name)
+    if both := same_name(schema.names, tells_capitals=False):
+        raise NameTwice("Spark, which reads the target", *both)
 
 
 def with_written_schema(schema: pa.Schema) -> dict[str, str]:

@@ -25,7 +25,7 @@ from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.files.evolution import SchemaEvolution, can_hold, fitted
-from epochgate.spark.parquet_sink.committable import require_free_columns
+from epochgate.spark.parquet_sink.committable import require_readable_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.open_file import ROW_GROUP_BYTES
@@ -62,7 +62,7 @@ class ParquetSinkWriter(SinkWriter):
         if self._staging is not None and self._is_held(self._staging, batch.schema):
             return True
         if batch.schema != self._asked:
-            require_free_columns(batch.schema)
+            require_readable_columns(batch.schema)
             require_partitionable(batch.schema, self._partition_by)
             self._asked = batch.schema
             schema = pa.schema([pa.field(field.name, field.type) for field in batch.schema])

@@ -25,7 +25,7 @@ from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.committable import (
     Committable,
     footer_crc32,
-    require_free_columns,
+    require_readable_columns,
     schema_id,
     staged_path,
 )
@@ -112,7 +112,7 @@ class StagingWriter:
         """
         self._require_usable()
         if self._schema is None:
-            require_free_columns(batch.schema)
+            require_readable_columns(batch.schema)
             require_partitionable(batch.schema, self._partition_by)
             self._schema = batch.schema
         elif schema_id(batch.schema) != schema_id(self._schema):

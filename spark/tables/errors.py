@@ -19,17 +19,6 @@ class TypeNotInTable(EpochgateError):
         )
 
 
-class NameTwice(EpochgateError):
-    """Two columns have one name to the table's format: the format, the two names."""
-
-    def __str__(self) -> str:
-        table_format, one, other = self.args
-        return (
-            f"the columns {one!r} and {other!r} are the same column to {table_format}. Rename one "
-            "of them before it is written, or leave it out."
-        )
-
-
 class ValueMissing(EpochgateError):
     """A column of the table may not be null, and a row is: column, where."""
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from epochgate.spark.files.column_names import NameTwice, same_name
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
-from epochgate.spark.tables.errors import NameTwice, TypeNotInTable, ValueDoesNotFit, ValueMissing
+from epochgate.spark.tables.errors import TypeNotInTable, ValueDoesNotFit, ValueMissing
 from epochgate.spark.tables.fitting import IsKind, fitted, may_hold
 
 _SAME: tuple[IsKind, ...] = (
@@ -90,12 +91,8 @@ class TableTypes:
         raise TypeNotInTable(self.format, name, str(kind))
 
     def _require_apart(self, names: list[str]) -> None:
-        first: dict[str, str] = {}
-        for name in names:
-            key = name if self.tells_capitals else name.lower()
-            if key in first:
-                raise NameTwice(self.format, first[key], name)
-            first[key] = name
+        if both := same_name(names, tells_capitals=self.tells_capitals):
+            raise NameTwice(self.format, *both)
 
 
 def conformed(batch: pa.RecordBatch, agreed: pa.Schema, where: str) -> pa.RecordBatch:

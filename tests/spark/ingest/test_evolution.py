@@ -182,6 +182,18 @@ def test_a_change_that_is_not_allowed_is_refused_with_the_difference(
         assert part in str(result.reason)
 
 
+def test_a_new_column_whose_name_is_a_known_one_to_spark_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"Name": ["ada"]}), tmp_path / "in" / "a.parquet")
+    pq.write_table(pa.table({"name": ["grace"]}), tmp_path / "in" / "b.parquet")
+    simulated = SimulatedIngest(options_for(tmp_path, schema_evolution="add", parallelism=1))
+    simulated.run()
+    result = simulated.leave()
+    assert result.state == "failed"
+    assert "name: the target has Name, the same name to Spark" in str(result.reason)
+    assert "rename the columns in the transform" in str(result.reason)
+
+
 @pytest.mark.parametrize("when", get_args(When))
 def test_a_mixed_checkpoint_is_committed_wherever_the_driver_crashes(
     tmp_path: Path, when: When

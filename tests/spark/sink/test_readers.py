@@ -18,6 +18,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
+from epochgate.spark.files.column_names import NameTwice
 from epochgate.spark.parquet_sink import ParquetTarget, ReservedColumn, StagingWriter
 
 Rows = list[tuple[int, int]]
@@ -108,3 +109,11 @@ def test_data_with_a_column_of_the_partitions_name_is_refused(tmp_path: Path, na
     writer = StagingWriter(tmp_path, "r1", 0, 1)
     with pytest.raises(ReservedColumn, match="Rename it, then"):
         writer.write(pa.RecordBatch.from_pydict({name: [1]}))
+
+
+@pytest.mark.parametrize("other", ["id", "ID"])
+def test_data_with_names_that_are_one_to_spark_is_refused(tmp_path: Path, other: str) -> None:
+    one = pa.array([1])
+    writer = StagingWriter(tmp_path, "r1", 0, 1)
+    with pytest.raises(NameTwice, match=f"'id' and '{other}' are the same column to Spark"):
+        writer.write(pa.RecordBatch.from_arrays([one, one], names=["id", other]))

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from epochgate.spark.delta_sink.types import DELTA
+from epochgate.spark.files.column_names import NameTwice
 from epochgate.spark.parquet_sink import OutputSchemaChanged
-from epochgate.spark.tables.errors import NameTwice, TypeNotInTable, ValueDoesNotFit, ValueMissing
+from epochgate.spark.tables.errors import TypeNotInTable, ValueDoesNotFit, ValueMissing
 from epochgate.spark.tables.types import conformed
 
 deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
