@@ -149,9 +149,6 @@ def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header
             raise RecordTooLong(f"the header does not end within {len(data)} bytes")
     start = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
     text = as_utf8(data[start:end], encoding, start).decode()
-    if "\r" in text.rstrip("\r\n") and '"' not in text:
-        # Taken for one line, the whole file would be a header without rows.
-        raise ValueError("lines end with CR alone; convert them to LF or CR LF")
     if _OF_SPREADSHEETS.fullmatch(text):
         raise ValueError(
             f"the first line, {text.strip()!r}, tells spreadsheets the delimiter. Remove it"
@@ -162,7 +159,11 @@ def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header
         quotechar=dialect.quote or None,
         quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
     )
-    return Header(tuple(next(reader, ())), end, text)
+    names = tuple(next(reader, ()))
+    if next(reader, None) is not None:
+        # Taken for one line, the whole file would be a header without rows.
+        raise ValueError("lines end with CR alone; convert them to LF or CR LF")
+    return Header(names, end, text)
 
 
 def infer_schema(

@@ -70,6 +70,8 @@ def parse_csv(
             delimiter=dialect.delimiter,
             quote_char=dialect.quote or False,
             newlines_in_values=bool(dialect.quote),
+            # Of a single column, an empty line is a row with an empty field.
+            ignore_empty_lines=len(names) != 1,
             invalid_row_handler=on_other_width,
         ),
         convert_options=pa.csv.ConvertOptions(
