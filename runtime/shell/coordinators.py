@@ -401,11 +401,13 @@ class Coordinators:
 
     def confirmed(self, number: int, place: int, count: int) -> None:
         on_wire = self.on_wire[number, place]
+        on_wire[count - 1].free()
         for _ in range(count):
             on_wire.popleft().complete()
 
     def lost(self, number: int, place: int, count: int, reason: str) -> None:
         on_wire = self.on_wire[number, place]
+        on_wire[count - 1].free()
         for _ in range(count):
             future = on_wire.popleft()
             future.complete(_lost(future.event, self._subtask_of[place], reason))
@@ -415,11 +417,13 @@ class Coordinators:
         for (_, place), on_wire in self.on_wire.items():
             while on_wire:
                 future = on_wire.popleft()
+                future.free()
                 future.complete(_lost(future.event, self._subtask_of[place], reason))
 
     def turned_away(self, number: int, place: int, future: SendFuture) -> None:
         self.release(number, place, future)
         subtask = self._subtask_of[place]
+        future.free()
         future.complete(_lost(future.event, subtask, "its attempt is not running"))
 
 

@@ -321,6 +321,7 @@ class JobMaster:
         for _, arguments in self.queue.abandon():
             for argument in arguments:
                 if isinstance(argument, SendFuture):
+                    argument.free()
                     argument.complete(EventLost(f"{argument.event!r} came after the job's end"))
                 elif isinstance(argument, Future):
                     reject(argument, JobOver("it was asked for after the job's end"))

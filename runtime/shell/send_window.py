@@ -7,8 +7,9 @@ larger than the bound.
 
 An event counts for its bytes in msgpack and `EVENT_BYTES`. To weigh each would take as long as to
 send it: one of the same type and length as the event before counts as much, and each sixteenth is
-weighed again. Leaves to the gateway where a sent event goes. Any thread
-sends; what is over is given back on the queue's thread.
+weighed again. Each future carries the sum up to its event, so that a confirmation of many events
+gives their bytes back at once. Leaves to the gateway where a sent event goes. Any thread sends;
+what is over is given back on the queue's thread.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from typing import Any, Final
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime.api.packing import PACK_ERRORS, PACKERS
+from epochgate.runtime.api.plain_values import insist_on_plain_type
 from epochgate.runtime.api.send_future import SendFuture, Together
 
 EVENT_BYTES: Final = 256
 """Of an event's future and places in queues, whatever it holds."""
+SMALL_BYTES: Final = 9
+"""The most that None, a bool, an int or a float takes in msgpack."""
 WEIGHED_EVERY: Final = 16
-SIZED: Final = frozenset((bytes, str, list, dict, Together))
+SIZED: Final = frozenset((bytes, str, list, tuple, dict, Together))
 
 
 class GatewayFull(EpochgateError):
@@ -31,64 +35,75 @@ class GatewayFull(EpochgateError):
 
 
 class SendWindow:
-    """The window of one attempt's gateway: the bytes that were sent, and those that are over."""
+    """The window of one attempt's gateway: the bytes that were sent, and those that are over.
+
+    A sender looks at an event from the sum `_looks_at` on, and where it differs in type or length
+    from the one before it; then it counts it in `_sent`.
+    """
 
     __slots__ = (
         "_bytes_max",
         "_event_bytes",
-        "_is_sized",
         "_kind",
         "_length",
         "_lock",
+        "_looks_at",
+        "_over",
         "_sent",
-        "_subtask",
-        "_unweighed",
-        "over",
-        "waiting",
+        "_waiting",
+        "subtask",
     )
 
     def __init__(self, subtask: int, bytes_max: int) -> None:
-        self._subtask, self._bytes_max = subtask, bytes_max
+        self.subtask, self._bytes_max = subtask, bytes_max
         self._lock = threading.Lock()
-        self._kind: Any = type(None)
-        self._is_sized = False
-        self._length = self._event_bytes = self._unweighed = 0
-        """Of the event that was weighed last, and how many more may count as much as it did."""
-        self._sent = 0
-        self.over = 0
-        """Written by futures that are done, on the queue's thread alone."""
-        self.waiting: list[SendFuture] = []
+        self._kind: Any = None
+        self._length = self._event_bytes = 0
+        """Of the event that was weighed last."""
+        self._sent = self._looks_at = 0
+        """From this sum on, an event is weighed, and whether there is room is looked at."""
+        self._over = 0
+        """Written on the queue's thread alone."""
+        self._waiting: list[SendFuture] = []
 
-    def future_of(self, event: Any) -> SendFuture:
-        """Make the future of an event that is counted until it is done. Raises GatewayFull."""
-        self._unweighed -= 1
-        if (
-            self._unweighed < 0
-            or type(event) is not self._kind
-            or (self._is_sized and len(event) != self._length)
-        ):
-            self._weigh(event)
-        event_bytes = self._event_bytes
-        # Without a lock, which costs a tenth of a send: no other thread runs between these lines.
-        sent = self._sent + event_bytes
-        if sent - self.over > self._bytes_max and self._sent != self.over:
-            raise self._full(event_bytes, self._sent - self.over)
-        self._sent = sent
-        return SendFuture(event, self, event_bytes)
+    def _look(self, event: Any) -> None:
+        """Weigh the event, and raise GatewayFull if there is no room for it, or ValueNotPlain if it
+        is of a type that can never travel.
+        """
+        self._weigh(event)
+        sent, event_bytes = self._sent, self._event_bytes
+        if sent + event_bytes > self._over + self._bytes_max and sent > self._over:
+            self._looks_at = 0
+            raise self._full(event_bytes, sent - self._over)
+        # The first event at which the bound could be passed is looked at, if none is before it.
+        until_full = self._over + self._bytes_max - event_bytes + 1
+        self._looks_at = min(sent + WEIGHED_EVERY * event_bytes, until_full)
 
     def _weigh(self, event: Any) -> None:
-        kind = self._kind = type(event)
-        self._unweighed, self._is_sized = WEIGHED_EVERY - 1, kind in SIZED
-        self._length = len(event) if self._is_sized else 0
+        kind = type(event)
+        if kind not in SIZED:
+            insist_on_plain_type(f"the event for subtask {self.subtask}", event)
+            self._kind, self._event_bytes = None, EVENT_BYTES + SMALL_BYTES
+            return
+        self._kind, self._length = kind, len(event)
         try:
             packed_bytes = self._length if kind is bytes else len(PACKERS.packer.pack(event))
         except PACK_ERRORS:
             packed_bytes = 0  # the transport, which packs it, says what is wrong with it
         self._event_bytes = EVENT_BYTES + packed_bytes
 
+    def free(self, until: int) -> None:
+        """Give back all that was sent up to this sum; queue thread only. Where threads send beside
+        each other, sums may come in another order than events.
+        """
+        if until > self._over:
+            self._over = until
+            if self._waiting:
+                self._wake()
+
     def _full(self, event_bytes: int, unconfirmed: int) -> GatewayFull:
         return GatewayFull(
-            f"the event of {event_bytes} bytes for subtask {self._subtask} was not sent: "
+            f"the event of {event_bytes} bytes for subtask {self.subtask} was not sent: "
             f"{unconfirmed} bytes of events wait for the task, and unconfirmed_bytes_max is "
             f"{self._bytes_max}. Send it when SubtaskGateway.when_room() is done, or give the job "
             "a larger unconfirmed_bytes_max"
@@ -98,15 +113,14 @@ class SendWindow:
         """Make a future that is done when at most half of the bound waits."""
         future = SendFuture(None)
         with self._lock:
-            self.waiting.append(future)
-        self.wake()
+            self._waiting.append(future)
+        self._wake()
         return future
 
-    def wake(self) -> None:
-        """Complete the futures that wait for room, if there is."""
+    def _wake(self) -> None:
         with self._lock:
-            if 2 * (self._sent - self.over) > self._bytes_max:
+            if 2 * (self._sent - self._over) > self._bytes_max:
                 return
-            ready, self.waiting = self.waiting, []
+            ready, self._waiting = self._waiting, []
         for future in ready:
             future.complete()

@@ -66,11 +66,12 @@ class Tasks:
         if self._waiting:
             self._release(coordinator, subtask, future)
         self._on_wire[coordinator, subtask].append(future)
-        message = ["event", coordinator, number, future.event]
-        if isinstance(future.event, Receipt):
-            message = ["receipt", coordinator, number, future.event.number]
-        elif isinstance(future.event, Together):
-            message = ["events", coordinator, number, future.event]
+        event = future.event
+        if type(event) is Receipt:
+            message = ["receipt", coordinator, number, event.number]
+        else:
+            kind = "events" if type(event) is Together else "event"
+            message = [kind, coordinator, number, event]
         self._transport.send(subtask, identity, message)
 
     def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
