@@ -77,17 +77,19 @@ class Updating:
         accept: Accept = accept_all,
     ) -> None:
         self._store, self._control, self._by, self._now = store, control, by, now
-        self._accept = accept
+        self.accept = accept
         self._entries, self._versions = entries, Versions(entries, control)
         self._numbered = self._versions.entries
         self._system = ControlUpdates()
         self._system.bind("control_update", "log", self)
+        self._decisions: dict[str, dict[str, Any]] = {}
+        """The newest one for each query that was read."""
         self._changes: Value = {}
         self._newest: Value = {}
         """What the version before comes to."""
         self._token = ""
         """By which a version is known to be the update that is under way."""
-        self._outcome: int | BaseException = InvariantBroken("the update has no end")
+        self._outcome: int | BaseException
         self._error: BaseException | None = None
         self._refusal: BaseException | None = None
 
@@ -97,8 +99,12 @@ class Updating:
         Raises what `accept` raises, UpdateFailed, UpdateInDoubt.
         """
         self._changes, self._token, self._error = changes, uuid.uuid4().hex, None
+        self._outcome = InvariantBroken("the update has no end")
         self._machine.update()
         self._system.settle()
+        return self._ended()
+
+    def _ended(self) -> int:
         if isinstance(self._outcome, BaseException):
             raise self._outcome from self._error
         return self._outcome
@@ -113,12 +119,12 @@ class Updating:
         with self._answered() as machine:
             number, self._newest = self._versions.newest()
             # A number with which a batch has run is not given out again, if its file was lost.
-            decided = newest_decisions(self._entries, self._control)
+            decided = newest_decisions(self._entries, self._control, self._decisions)
             machine.newest(max([number, *(one["version"] for one in decided)]))
 
     def check(self, _: int, version: int) -> None:
         try:
-            self._accept(self._newest, self._changes)
+            self.accept(self._newest, self._changes)
         except BaseException as error:  # noqa: BLE001  # the user's code has no root for what it raises
             self._error, self._refusal = error.__cause__, error
             self._machine.unfit()

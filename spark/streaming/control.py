@@ -53,7 +53,7 @@ from epochgate.runtime.steering.place import (
     queries_of,
 )
 from epochgate.runtime.steering.values import Value, checked
-from epochgate.runtime.steering.versions import Updating, Versions
+from epochgate.runtime.steering.versions import Accept, Updating, Versions, accept_all
 from epochgate.spark.streaming.control_note import note_of
 from epochgate.spark.streaming.control_query import query_of
 from epochgate.spark.streaming.guarding import Once
@@ -121,11 +121,13 @@ class Control:
         self._counted = _Counted()
         self._opened: Entries | None = None
         self._deciding: dict[str, Deciding] = {}
+        self._updating: Updating | None = None
+        """None while a thread updates."""
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs: no connection, and no figure of this one."""
-        transient = ("_counted", "_opened", "_deciding", "_lock")
+        transient = ("_counted", "_opened", "_deciding", "_updating", "_lock")
         return {name: value for name, value in vars(self).items() if name not in transient}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -206,11 +208,22 @@ class Control:
                 insist_on_fit(self.name, types, changes)
             self._insist_on_check({**known, **newest, **changes})
 
-        updating = Updating(self._entries, self.store, self.name, author(), self._now, accept)
-        self._updated = updating.update(changed)
+        self._updated = self._update(changed, accept)
         with self._lock:
             self._counted.updated += 1
         return self._updated
+
+    def _update(self, changed: Value, accept: Accept) -> int:
+        """Update with what an earlier update has read; one that has raised is left behind."""
+        with self._lock:
+            updating, self._updating = self._updating, None
+        if updating is None:
+            updating = Updating(self._entries, self.store, self.name, author(), self._now)
+        updating.accept = accept
+        version = updating.update(changed)
+        updating.accept = accept_all
+        self._updating = updating
+        return version
 
     @property
     def value(self) -> Value:
