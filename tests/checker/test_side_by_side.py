@@ -97,6 +97,8 @@ def test_every_action_is_taken_and_is_at_times_impossible() -> None:
         if taken == set(ACTIONS):
             break
         stage = ProductionStage(again(system))
+        if {key(step) for step in stage.steps} <= taken:
+            continue  # it has nothing that is still to be seen
         for _ in range(STEPS_MAX):
             if not (possible := stage.possible()):
                 break
