@@ -26,7 +26,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "acknowledged_by_three": (Acknowledged(N=3), 1_406_342, 6_310_625),
     "flink_with_two_events": (Flink(E=2), 7_331_400, 14_350_766),
     "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
-    "commit": (CommitJob(items=2, F=3), 8_816_984, 34_940_647),
+    "commit": (CommitJob(items=2, F=3), 13_115_067, 65_709_807),
     "planning": (PlannedQuery(S=3), 7_554_786, 26_068_924),
     "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 2_217_171, 8_149_464),
     "choosing": (ChosenQuery(batches=2, versions=1), 4_268_666, 14_100_877),

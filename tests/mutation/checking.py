@@ -99,6 +99,7 @@ LARGER = (
     bounds(ClosedJob, subtasks=1, coordinators=2, F=0),
     bounds(ClosedJob, subtasks=1, F=2),
     bounds(TalkingJob),
+    bounds(ResumingJob, coordinators=2, F=0),
 )
 """For what none of these comes to, or shows."""
 COMMITS = (
