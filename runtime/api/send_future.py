@@ -31,6 +31,9 @@ class Window(Protocol):
     waiting: list[SendFuture]
     """Futures of senders that wait for room."""
 
+    call_back: Callable[[Callable[[SendFuture], None], SendFuture], None]
+    """Calls a callback of user code, which may raise anything."""
+
     def wake(self) -> None:
         """Complete the futures that wait, if there is room."""
 
@@ -103,4 +106,7 @@ class SendFuture:
             self._waiter.set()
         if self._callbacks is not None:
             for callback in self._callbacks:
-                callback(self)
+                if window is None:
+                    callback(self)
+                else:
+                    window.call_back(callback, self)

@@ -14,6 +14,7 @@ sends; what is over is given back on the queue's thread.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 from epochgate.errors import EpochgateError
@@ -43,12 +44,13 @@ class SendWindow:
         "_sent",
         "_subtask",
         "_unweighed",
+        "call_back",
         "over",
         "waiting",
     )
 
-    def __init__(self, subtask: int, bytes_max: int) -> None:
-        self._subtask, self._bytes_max = subtask, bytes_max
+    def __init__(self, subtask: int, bytes_max: int, call_back: Callable[..., None]) -> None:
+        self._subtask, self._bytes_max, self.call_back = subtask, bytes_max, call_back
         self._lock = threading.Lock()
         self._kind: Any = type(None)
         self._is_sized = False
@@ -96,7 +98,7 @@ class SendWindow:
 
     def when_room(self) -> SendFuture:
         """Make a future that is done when at most half of the bound waits."""
-        future = SendFuture(None)
+        future = SendFuture(None, self)
         with self._lock:
             self.waiting.append(future)
         self.wake()
