@@ -256,13 +256,13 @@ class JobMaster:
     def end(self, state: str, checkpoint: int) -> None:
         """The lifecycle has reached its end: release everything and report."""
         reason = None if state == "finished" else self.cause
-        self.report.failure_reason = reason
         self.forget_requests(f"the job is {state}: {reason or 'its input has ended'}")
         self.settle(state, reason, checkpoint)
 
     def settle(self, state: str, reason: str | None, checkpoint: int) -> None:
         """Say how the job ended, to those who watch and to those who wait."""
         report, figures = self.report, self.checkpoints.figures()
+        report.failure_reason = reason
         if state == "finished":
             figures = summed(report.metrics), self.coordinator_figures()
         self.observers.tell(
