@@ -181,7 +181,7 @@ class Program(ABC):
 
 
 def operators_of(program: Program) -> dict[str, Operator]:
-    """Return the operators of a program. Raises FatalTaskError for anything but a mapping of them."""
+    """Return the operators of a program. Raises FatalTaskError for what is no mapping of them."""
     held: Any = program.operators
     if not isinstance(held, Mapping) or not all(isinstance(one, Operator) for one in held.values()):
         raise FatalTaskError(

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from epochgate.runtime import Committables, Operator, OperatorContext, Work
-from tests.spark.numbers_program import NumberOperator, NumberProgram, RangeCommitter
+from tests.spark.numbers_program import TICK_S, NumberOperator, NumberProgram, RangeCommitter
 
-HANG_S = 3600.0
 HANG = "hang"
 
 
@@ -38,10 +37,16 @@ class Fault:
         if door != self.door or not self._is_first():
             return None
         if self.what == HANG:
-            time.sleep(HANG_S)
+            while not self.go.exists():
+                time.sleep(TICK_S)
         if isinstance(self.what, type):
             raise self.what("by order of the test")
         return self.what
+
+    @property
+    def go(self) -> Path:
+        """The file that lets go of what hangs, so that no thread of a test is left."""
+        return self.once.parent / "go"
 
     def _is_first(self) -> bool:
         try:
