@@ -13,7 +13,6 @@ import logging
 import pickle
 import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, Protocol
 
@@ -91,24 +90,15 @@ class Attempt:
             self._flush()
             return
         program = self._made = self._program()
-        worker = Worker(
-            program,
-            subtask=self._subtask,
-            parallelism=self._settings["parallelism"],
-            run_id=self._settings["run_id"],
-            coordinators=list(self._settings["coordinators"]),
-            send=self._say,
-            clock=MonotonicClock(),
-            journal=self._journal(),
-        )
+        worker = self._worker(program)
         try:
             self._loop(worker, program, messages)
         except (MessageNotPlain, MessageTooLarge, ValueNotPlain) as error:
             self._give_up(str(error), is_fatal=True)
         except (ChannelClosed, AttemptOver):
             raise
-        except Exception:  # noqa: BLE001  user code may raise anything
-            self._give_up(traceback.format_exc(limit=-6), is_fatal=False)
+        except BaseException as error:  # noqa: BLE001  user code may raise anything
+            self._give_up_for(error)
         finally:
             self._close(worker)
         if not self.is_finished:
@@ -148,8 +138,23 @@ class Attempt:
                 is_fatal=True,
             )
         except BaseException as error:  # noqa: BLE001  user code may raise anything
-            is_fatal = isinstance(error, FatalTaskError | EpochgateError)
-            self._give_up(in_words(error), is_fatal=is_fatal)
+            self._give_up_for(error)
+
+    def _worker(self, program: Program) -> Worker:
+        try:
+            return Worker(
+                program,
+                subtask=self._subtask,
+                parallelism=self._settings["parallelism"],
+                run_id=self._settings["run_id"],
+                coordinators=list(self._settings["coordinators"]),
+                send=self._say,
+                clock=MonotonicClock(),
+                journal=self._journal(),
+            )
+        except BaseException as error:  # noqa: BLE001  it asks the program for its operators
+            self._made = None
+            self._give_up_for(error)
 
     def _loop(self, worker: Worker, program: Program, messages: list[Message]) -> None:
         is_busy, completed = False, 0
@@ -198,6 +203,10 @@ class Attempt:
         for tag, *arguments in messages:
             if tag == "metrics":
                 insist_on_plain("what the program's metrics() returned", arguments[0])
+
+    def _give_up_for(self, error: BaseException) -> NoReturn:
+        is_fatal = isinstance(error, FatalTaskError | EpochgateError)
+        self._give_up(in_words(error), is_fatal=is_fatal)
 
     def _give_up(self, reason: str, *, is_fatal: bool) -> NoReturn:
         self._outgoing = []

@@ -26,6 +26,9 @@ _PENDING = object()
 class Window(Protocol):
     """What counts events until they are over."""
 
+    call_back: Callable[[Callable[[SendFuture], None], SendFuture], None]
+    """Calls a callback of user code, which may raise anything."""
+
     def free(self, until: int) -> None:
         """Give back all that was sent up to this sum of bytes."""
 
@@ -95,7 +98,10 @@ class SendFuture:
             self._waiter.set()
         if self._callbacks is not None:
             for callback in self._callbacks:
-                callback(self)
+                if self._window is None:
+                    callback(self)
+                else:
+                    self._window.call_back(callback, self)
 
     def free(self) -> None:
         """Give back the bytes of this event and of those before it; the runtime calls this before

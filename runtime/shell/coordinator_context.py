@@ -6,13 +6,16 @@ calls raise there fails the job.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epochgate.runtime.api.coordinator import RunningCoroutine
 from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.api.plain_values import PLAIN_TYPES, insist_on_plain_type
+from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.user_code import load
 from epochgate.runtime.shell.send_window import SendWindow
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
 
 Then = Callable[[Any, BaseException | None], None]
+_log = logging.getLogger(__name__)
 
 
 class BoundGateway(SendWindow):
@@ -30,7 +34,11 @@ class BoundGateway(SendWindow):
     __slots__ = ("_post", "_send", "attempt")
 
     def __init__(self, master: JobMaster, coordinator: int, place: int, attempt: int) -> None:
-        super().__init__(master.subtask_of[place], master.configuration.unconfirmed_bytes_max)
+        super().__init__(
+            master.subtask_of[place],
+            master.configuration.unconfirmed_bytes_max,
+            partial(_call_back, master, coordinator),
+        )
         self.attempt = attempt
         self._post = master.queue.post
         self._send = master.job.gateway[coordinator, place].send
@@ -63,6 +71,22 @@ class BoundGateway(SendWindow):
         future = SendFuture(together)
         future.complete()
         return future
+
+
+def _call_back(
+    master: JobMaster, coordinator: int, callback: Callable[[SendFuture], None], sent: SendFuture
+) -> None:
+    """Call what a coordinator has added to the future of its send; what that raises fails the job,
+    and is logged once the job is over.
+    """
+    if not master.is_over:
+        master.coordinators.guarded(coordinator, callback, sent)
+        return
+    try:
+        callback(sent)
+    except BaseException as error:  # noqa: BLE001  # user code may raise anything
+        let_pass(error)
+        _log.exception("a callback of a sent event has raised after the job's end")
 
 
 class BoundCheckpoints:

@@ -15,6 +15,7 @@ what is over is given back on the queue's thread.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 from epochgate.errors import EpochgateError
@@ -51,11 +52,12 @@ class SendWindow:
         "_over",
         "_sent",
         "_waiting",
+        "call_back",
         "subtask",
     )
 
-    def __init__(self, subtask: int, bytes_max: int) -> None:
-        self.subtask, self._bytes_max = subtask, bytes_max
+    def __init__(self, subtask: int, bytes_max: int, call_back: Callable[..., None]) -> None:
+        self.subtask, self._bytes_max, self.call_back = subtask, bytes_max, call_back
         self._lock = threading.Lock()
         self._kind: Any = None
         self._length = self._event_bytes = 0
@@ -111,7 +113,7 @@ class SendWindow:
 
     def when_room(self) -> SendFuture:
         """Make a future that is done when at most half of the bound waits."""
-        future = SendFuture(None)
+        future = SendFuture(None, self)
         with self._lock:
             self._waiting.append(future)
         self._wake()
