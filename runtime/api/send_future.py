@@ -28,11 +28,11 @@ class Window(Protocol):
 
     over: int
     """The bytes of those that are done."""
-    waiting: list[SendFuture]
-    """Futures of senders that wait for room."""
+    watched: int
+    """From how many bytes on the window is to be told."""
 
-    def wake(self) -> None:
-        """Complete the futures that wait, if there is room."""
+    def wake_if_due(self) -> None:
+        """Tell those who wait, if as much is done."""
 
 
 class Together(tuple[Any, ...]):
@@ -97,8 +97,8 @@ class SendFuture:
         self._outcome = error
         if (window := self._window) is not None:
             window.over += self._bytes
-            if window.waiting:
-                window.wake()
+            if window.over >= window.watched:
+                window.wake_if_due()
         if self._waiter is not None:
             self._waiter.set()
         if self._callbacks is not None:

@@ -1,9 +1,9 @@
-"""How many bytes of events that a coordinator has sent to an attempt may be unconfirmed.
+"""The bytes of events that a coordinator has sent to an attempt, counted against what it may send.
 
-Decides whether another may be sent, before it is an event of the queue: what is over the bound is
-refused where it is sent, so that a coordinator which sends faster than its task takes cannot fill
-the driver's memory, and so that no event is left out without an error. An event by itself may be
-larger than the bound.
+Carries out the machine `send_window`, which grants bytes ahead: an event within the grant is sent
+with one comparison, and the machine is asked at its end. It is made there too, since most gateways
+never come to it. What exceeds the bound is refused where it is sent, so that no event is left out
+without an error.
 
 An event counts for its bytes in msgpack and `EVENT_BYTES`. To weigh each would take as long as to
 send it: one of the same type and length as the event before counts as much, and each sixteenth is
@@ -13,16 +13,19 @@ sends; what is over is given back on the queue's thread.
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any, Final
 
 from epochgate.errors import EpochgateError
+from epochgate.models.send_window import SendWindow as SendWindowMachine, SendWindows
 from epochgate.runtime.api.packing import PACK_ERRORS, PACKERS
 from epochgate.runtime.api.send_future import SendFuture, Together
 
 EVENT_BYTES: Final = 256
 """Of an event's future and places in queues, whatever it holds."""
 WEIGHED_EVERY: Final = 16
+NEVER: Final = sys.maxsize
 SIZED: Final = frozenset((bytes, str, list, dict, Together))
 
 
@@ -34,17 +37,21 @@ class SendWindow:
     """The window of one attempt's gateway: the bytes that were sent, and those that are over."""
 
     __slots__ = (
+        "_allowed",
         "_bytes_max",
         "_event_bytes",
         "_is_sized",
         "_kind",
         "_length",
         "_lock",
+        "_machine",
+        "_ready",
         "_sent",
         "_subtask",
         "_unweighed",
+        "_waiting",
         "over",
-        "waiting",
+        "watched",
     )
 
     def __init__(self, subtask: int, bytes_max: int) -> None:
@@ -54,10 +61,12 @@ class SendWindow:
         self._is_sized = False
         self._length = self._event_bytes = self._unweighed = 0
         """Of the event that was weighed last, and how many more may count as much as it did."""
-        self._sent = 0
-        self.over = 0
-        """Written by futures that are done, on the queue's thread alone."""
-        self.waiting: list[SendFuture] = []
+        self._sent, self._allowed = 0, bytes_max
+        self.over, self.watched = 0, NEVER
+        """`over` is written by futures that are done, on the queue's thread alone."""
+        self._machine: SendWindowMachine | None = None
+        self._waiting: list[SendFuture] = []
+        self._ready: list[SendFuture] = []
 
     def future_of(self, event: Any) -> SendFuture:
         """Make the future of an event that is counted until it is done. Raises GatewayFull."""
@@ -71,10 +80,28 @@ class SendWindow:
         event_bytes = self._event_bytes
         # Without a lock, which costs a tenth of a send: no other thread runs between these lines.
         sent = self._sent + event_bytes
-        if sent - self.over > self._bytes_max and self._sent != self.over:
-            raise self._full(event_bytes, self._sent - self.over)
-        self._sent = sent
+        if sent > self._allowed:
+            self._ask(event_bytes)
+        else:
+            self._sent = sent
         return SendFuture(event, self, event_bytes)
+
+    def _ask(self, event_bytes: int) -> None:
+        with self._lock:
+            # Counted before it is allowed, so that no other thread uses what is granted for it.
+            before, self._sent = self._sent, self._sent + event_bytes
+            self._asked().send(event_bytes, before, self.over)
+            self._settle()
+
+    def _asked(self) -> SendWindowMachine:
+        if self._machine is None:
+            system = SendWindows(unconfirmed_bytes_max=self._bytes_max)
+            system.bind("send_window", "room", self)
+            self._machine = system.send_window
+        return self._machine
+
+    def _settle(self) -> None:
+        self._asked().system.settle()
 
     def _weigh(self, event: Any) -> None:
         kind = self._kind = type(event)
@@ -98,15 +125,46 @@ class SendWindow:
         """Make a future that is done when at most half of the bound waits."""
         future = SendFuture(None)
         with self._lock:
-            self.waiting.append(future)
-        self.wake()
+            self._waiting.append(future)
+            self._asked().want(self._sent, self.over)
+            self._settle()
+            ready = self._taken()
+        for each in ready:
+            each.complete()
+        self.wake_if_due()
         return future
 
-    def wake(self) -> None:
-        """Complete the futures that wait for room, if there is."""
-        with self._lock:
-            if 2 * (self._sent - self.over) > self._bytes_max:
-                return
-            ready, self.waiting = self.waiting, []
-        for future in ready:
-            future.complete()
+    def wake_if_due(self) -> None:
+        """Say that so much is over as was to be watched for; nothing if it is not, or was said."""
+        while self.over >= self.watched:
+            with self._lock:
+                self.watched = NEVER
+                self._asked().freed(self._sent, self.over)
+                self._settle()
+                ready = self._taken()
+            for future in ready:
+                future.complete()
+
+    def _taken(self) -> list[SendFuture]:
+        ready, self._ready = self._ready, []
+        return ready
+
+    # port `room` of the machine, under the lock
+
+    def allow(self, until: int) -> None:
+        """Grant the bytes up to `until`."""
+        self._allowed = until
+
+    def refuse(self, size: int, unconfirmed: int) -> None:
+        """Take back the event that was counted. Raises GatewayFull."""
+        self._sent -= size
+        raise self._full(size, unconfirmed)
+
+    def watch(self, until: int) -> None:
+        """Have the futures of events look out for `until`."""
+        self.watched = until
+
+    def tell(self) -> None:
+        """Complete those who wait, once the lock is free: their callbacks may send."""
+        self._ready += self._waiting
+        self._waiting = []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from epochgate.runtime import GatewayFull, JobConfiguration, JobMisconfigured, SendFuture
 from epochgate.runtime.api.restart_strategies import NoRestart
-from epochgate.runtime.shell.send_window import EVENT_BYTES
+from epochgate.runtime.shell.send_window import EVENT_BYTES, SendWindow
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, simulated
 
@@ -112,3 +113,89 @@ def test_a_coordinator_that_does_not_mind_the_bound_fails_the_job_with_the_optio
 def test_a_job_without_room_for_a_byte_is_refused() -> None:
     with pytest.raises(JobMisconfigured, match="unconfirmed_bytes_max is 0"):
         JobConfiguration("job", 1, unconfirmed_bytes_max=0)
+
+
+def of(size: int) -> bytes:
+    """An event that counts `size` bytes."""
+    return bytes(size - EVENT_BYTES)
+
+
+def test_what_is_granted_is_what_is_over_and_the_bound() -> None:
+    window = SendWindow(0, 3000)
+    sent = [window.future_of(of(1000)) for _ in range(3)]
+    with pytest.raises(GatewayFull, match="3000 bytes of events wait"):
+        window.future_of(of(1000))
+    sent[0].complete()
+    with pytest.raises(GatewayFull):
+        window.future_of(of(1001))
+    window.future_of(of(1000))
+    with pytest.raises(GatewayFull):
+        window.future_of(of(257))
+    for future in sent:
+        future.complete()
+    for _ in range(2):
+        window.future_of(of(1000))
+    with pytest.raises(GatewayFull):
+        window.future_of(of(257))
+
+
+def test_who_waits_is_told_when_half_of_the_bound_is_free_and_not_before() -> None:
+    window = SendWindow(0, 4000)
+    sent = [window.future_of(of(1000)) for _ in range(4)]
+    rooms = [window.when_room(), window.when_room()]
+    sent[0].complete()
+    assert [room.done() for room in rooms] == [False, False]
+    sent[1].complete()
+    assert [room.done() for room in rooms] == [True, True]
+    sent[2].complete()
+    assert window.when_room().done()
+
+
+def test_room_that_others_have_used_meanwhile_is_waited_for_again() -> None:
+    window = SendWindow(0, 4000)
+    sent = [window.future_of(of(1000)) for _ in range(4)]
+    room = window.when_room()
+    sent[0].complete()
+    others = window.future_of(of(1000))
+    sent[1].complete()
+    assert not room.done()
+    sent[2].complete()
+    assert room.done()
+    assert not others.done()
+
+
+def test_what_was_refused_is_not_counted_and_who_is_told_may_send() -> None:
+    window, again = SendWindow(0, 2000), list[SendFuture]()
+    large = window.future_of(of(9000))
+    for _ in range(3):
+        with pytest.raises(GatewayFull, match="9000 bytes of events wait"):
+            window.future_of(of(1000))
+    room = window.when_room()
+    room.add_done_callback(lambda _: again.append(window.future_of(of(2000))))
+    large.complete()
+    assert room.done()
+    assert again
+    with pytest.raises(GatewayFull, match="2000 bytes of events wait"):
+        window.future_of(of(257))
+
+
+def test_who_waits_for_room_is_told_when_the_job_is_canceled() -> None:
+    script = Script()
+    job = up(script)
+    sent, gateway = filled(script), script.coordinator.gateways[0]
+    room = gateway.when_room()
+    job.master.cancel("it is not wanted any more")
+    job.settle(lambda: job.is_over)
+    assert room.done()
+    assert all(future.done() for future in sent)
+
+
+def test_two_threads_that_complete_and_ask_for_room_do_not_miss_each_other() -> None:
+    window = SendWindow(0, 1000)
+    for _ in range(500):
+        sent = window.future_of(of(1000))
+        completing = threading.Thread(target=sent.complete)
+        completing.start()
+        room = window.when_room()
+        completing.join()
+        assert room.done()
