@@ -29,8 +29,8 @@ QUIET, AWAITED = "quiet", "awaited"
 class RoomPort(Port):
     """What a sender learns. Bytes are counted from the attempt's first event."""
 
-    def allow(self, until: int) -> None:
-        """Send this event, and others without asking, until `until` bytes were sent."""
+    def allow(self, size: int, until: int) -> None:
+        """Count and send this event, and others without asking, until `until` bytes were sent."""
 
     def refuse(self, size: int, unconfirmed: int) -> None:
         """Do not send this event."""
@@ -88,10 +88,10 @@ class SendWindow(Machine):
         return 2 * (sent - over) <= self.system.unconfirmed_bytes_max
 
     def allow(self, size: int, sent: int, over: int) -> None:
-        self.room.allow(over + self.system.unconfirmed_bytes_max)
+        self.room.allow(size, over + self.system.unconfirmed_bytes_max)
 
     def allow_alone(self, size: int, sent: int, over: int) -> None:
-        self.room.allow(sent + size)
+        self.room.allow(size, sent + size)
 
     def refuse(self, size: int, sent: int, over: int) -> None:
         self.room.refuse(size, sent - over)

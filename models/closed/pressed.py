@@ -18,7 +18,7 @@ from epochgate.models.gateway import CLOSED
 
 
 class PressedJob(EndingJob):
-    """The job with windows: what is refused is sent later, and nothing of it is lost or doubled."""
+    """The job with windows at its gateways: what is refused is sent later."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {
         **EndingJob.CONSTANTS,

@@ -88,10 +88,13 @@ class SendWindow:
 
     def _ask(self, event_bytes: int) -> None:
         with self._lock:
-            # Counted before it is allowed, so that no other thread uses what is granted for it.
-            before, self._sent = self._sent, self._sent + event_bytes
-            self._asked().send(event_bytes, before, self.over)
-            self._settle()
+            granted, self._allowed = self._allowed, 0  # others that send now wait for the lock
+            try:
+                self._asked().send(event_bytes, self._sent, self.over)
+                self._settle()
+            except GatewayFull:
+                self._allowed = granted
+                raise
 
     def _asked(self) -> SendWindowMachine:
         if self._machine is None:
@@ -151,13 +154,13 @@ class SendWindow:
 
     # port `room` of the machine, under the lock
 
-    def allow(self, until: int) -> None:
-        """Grant the bytes up to `until`."""
+    def allow(self, size: int, until: int) -> None:
+        """Count the event, and grant the bytes up to `until`."""
+        self._sent += size
         self._allowed = until
 
     def refuse(self, size: int, unconfirmed: int) -> None:
-        """Take back the event that was counted. Raises GatewayFull."""
-        self._sent -= size
+        """Raise GatewayFull: the event is not counted."""
         raise self._full(size, unconfirmed)
 
     def watch(self, until: int) -> None:

@@ -133,11 +133,13 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
     Residents: (bounds(ResidentTask),),
     RecordsInFlight: (bounds(PipelineTasks, subtasks=1), bounds(PipelineTasks)),
     SettingChanges: (bounds(ChangedSetting),),
-    SendWindows: (bounds(FloodedTask, said=0), bounds(FloodedTask, F=0), bounds(FloodedTask)),
+    SendWindows: (
+        bounds(FloodedTask, events=5, large=5, said=0, K=0, F=0),
+        bounds(FloodedTask, said=0, F=0),
+    ),
     ReceiveWindows: (
-        bounds(FloodedTask, events=2, F=0),
-        bounds(FloodedTask, F=0),
-        bounds(FloodedTask),
+        bounds(FloodedTask, events=2, said=3, K=0, F=0),
+        bounds(FloodedTask, said=1, K=0, F=0),
     ),
     QueryBatches: (
         bounds(StreamingQuery),

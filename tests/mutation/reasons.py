@@ -52,7 +52,10 @@ NONE_LOST = "the surroundings do not count what is lost; a scenario shows that 0
 
 IN_ORDER = "the rows ask in order where the number lies, and a number lies in one place"
 
+SMALLER_GRANT = "who is granted less asks sooner, and is answered as before"
+
 EQUIVALENT: dict[str, str] = {
+    "send_window.allow_alone: `sent + size` -> `sent - size`": SMALLER_GRANT,
     "batch_decision: newest from reading when not is_in_force and is_set_back: regardless of "
     "is_in_force": "a version that is in force is not older than itself",
     "batch_decision.forget_old: `self.batch > self.system.retained` -> "
@@ -295,6 +298,14 @@ NONE_PENDING = (
 )
 
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
+    "send_window: send from any state when not fits and is_alone: regardless of fits": (
+        SMALLER_GRANT
+    ),
+    "send_window.allow: `over + self.system.unconfirmed_bytes_max` -> "
+    "`over - self.system.unconfirmed_bytes_max`": SMALLER_GRANT,
+    "send_window: want from any state when not has_room: regardless of has_room": (
+        "the shell looks at once whether what it watches for is there, and tells then"
+    ),
     "control_update: taken from writing when not is_mine and not is_certain: ignored": (
         "no test of the runtime loses an answer while another update takes the number"
     ),

@@ -9,7 +9,7 @@ import pytest
 
 from epochgate.runtime import GatewayFull, JobConfiguration, JobMisconfigured, SendFuture
 from epochgate.runtime.api.restart_strategies import NoRestart
-from epochgate.runtime.shell.send_window import EVENT_BYTES, SendWindow
+from epochgate.runtime.shell.send_window import EVENT_BYTES, NEVER, SendWindow
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, simulated
 
@@ -188,6 +188,17 @@ def test_who_waits_for_room_is_told_when_the_job_is_canceled() -> None:
     job.settle(lambda: job.is_over)
     assert room.done()
     assert all(future.done() for future in sent)
+
+
+def test_the_second_of_two_threads_that_would_tell_finds_no_one_who_waits() -> None:
+    window = SendWindow(0, 1000)
+    sent = window.future_of(of(1000))
+    room = window.when_room()
+    sent.complete()
+    assert room.done()
+    window.watched = window.over  # as a thread has read it before the other one told
+    window.wake_if_due()
+    assert window.watched == NEVER
 
 
 def test_two_threads_that_complete_and_ask_for_room_do_not_miss_each_other() -> None:

@@ -149,12 +149,13 @@ class FloodingCoordinator(Environment):
 
     # port `room` of the send window
 
-    def allow(self, until: int) -> None:
+    def allow(self, size: int, until: int) -> None:
         self.granted = until
         self.put()
 
     def refuse(self, size: int, unconfirmed: int) -> None:
         assert unconfirmed > 0, "a sender is refused only where something waits"
+        assert unconfirmed == self.sent - self.over, "the error says how much waits"
         self.refused()
 
     def watch(self, until: int) -> None:

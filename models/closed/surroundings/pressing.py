@@ -102,7 +102,7 @@ class PressingSender(Sender):
 
     # port `room` of the window
 
-    def allow(self, until: int) -> None:
+    def allow(self, size: int, until: int) -> None:
         self.granted = until
         self.count()
         self.post()

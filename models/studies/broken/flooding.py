@@ -29,7 +29,7 @@ class GrantingTooMuch(AttemptsSendWindow):
     """Grants the bound on top of what was sent."""
 
     def allow(self, size: int, sent: int, over: int) -> None:
-        self.room.allow(sent + self.system.unconfirmed_bytes_max)
+        self.room.allow(size, sent + self.system.unconfirmed_bytes_max)
 
 
 class GrantedTooMuch(FloodedTask):
