@@ -87,7 +87,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     RecordsInFlight: ("tests/runtime/pipeline/test_in_flight.py",),
     SettingChanges: ("tests/runtime/pipeline/test_setting.py",),
     SendWindows: ("tests/runtime/test_send_window.py",),
-    ReceiveWindows: ("tests/spark/test_receive_window.py",),
+    ReceiveWindows: ("tests/spark/test_paused_reading.py",),
 }
 """System -> the tests of its machines where they run."""
 

@@ -139,6 +139,8 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
     ),
     ReceiveWindows: (
         bounds(FloodedTask, events=2, said=3, K=0, F=0),
+        bounds(FloodedTask, events=2, said=3, K=0, F=0, waiting_messages_max=2),
+        bounds(FloodedTask, events=2, said=3, K=0, F=0, waiting_messages_max=4),
         bounds(FloodedTask, said=1, K=0, F=0),
     ),
     QueryBatches: (

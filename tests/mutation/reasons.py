@@ -55,6 +55,13 @@ IN_ORDER = "the rows ask in order where the number lies, and a number lies in on
 SMALLER_GRANT = "who is granted less asks sooner, and is answered as before"
 
 EQUIVALENT: dict[str, str] = {
+    "receive_window.watch: `arrived_bytes > half_bytes` -> `arrived_bytes >= half_bytes`": EQUAL,
+    "receive_window.watch: `arrived_messages > half_messages` -> "
+    "`arrived_messages >= half_messages`": EQUAL,
+    "receive_window.watch: `arrived_messages - half_messages if arrived_messages > half_messages "
+    "else 0` -> `arrived_messages - half_messages if arrived_messages > half_messages else 1`": (
+        "the bytes that are watched for are those of one message at least"
+    ),
     "send_window.allow_alone: `sent + size` -> `sent - size`": SMALLER_GRANT,
     "batch_decision: newest from reading when not is_in_force and is_set_back: regardless of "
     "is_in_force": "a version that is in force is not older than itself",
@@ -161,6 +168,10 @@ EQUIVALENT: dict[str, str] = {
 REFUSED_ANYWAY = "it is refused either way, and the closed system does not look at the reason"
 
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
+    "receive_window.watch: `arrived_bytes - half_bytes if arrived_bytes > half_bytes else 0` -> "
+    "`arrived_bytes - half_bytes if arrived_bytes > half_bytes else 1`": (
+        "each message of the closed system has bytes"
+    ),
     "attempt: fail from deploying, initializing when speaks and not is_fatal: regardless of "
     "is_fatal": (
         "a process of the closed job reports a fatal error only once it has restored its state; "
