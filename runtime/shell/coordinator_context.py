@@ -53,9 +53,10 @@ class BoundGateway(SendWindow):
             or type(event) is not self._kind
             or len(event) != self._length
         ):
-            self._look(event)
-        # Without a lock, since no other thread runs between loading the sum and storing it.
-        self._sent = sent = self._sent + self._event_bytes
+            sent = self._look(event)
+        else:
+            # Without a lock, since no other thread runs between loading the sum and storing it.
+            self._sent = sent = self._sent + self._event_bytes
         future = SendFuture(event, self, sent)
         self._post(self._send, self.attempt, future)
         return future

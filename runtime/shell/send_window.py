@@ -1,9 +1,9 @@
-"""How many bytes of events that a coordinator has sent to an attempt may be unconfirmed.
+"""The bytes of events that a coordinator has sent to an attempt, counted against what it may send.
 
-Decides whether another may be sent, before it is an event of the queue: what is over the bound is
-refused where it is sent, so that a coordinator which sends faster than its task takes cannot fill
-the driver's memory, and so that no event is left out without an error. An event by itself may be
-larger than the bound.
+Carries out the machine `send_window`, which grants bytes ahead: an event within the grant is sent
+with one comparison, and the machine is asked at its end. It is made there too, since most gateways
+never come to it. What exceeds the bound is refused where it is sent, so that no event is left out
+without an error.
 
 An event counts for its bytes in msgpack and `EVENT_BYTES`. To weigh each would take as long as to
 send it: one of the same type and length as the event before counts as much, and each sixteenth is
@@ -14,11 +14,13 @@ what is over is given back on the queue's thread.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Final
 
 from epochgate.errors import EpochgateError
+from epochgate.models.send_window import SendWindow as SendWindowMachine, SendWindows
 from epochgate.runtime.api.packing import PACK_ERRORS, PACKERS
 from epochgate.runtime.api.plain_values import insist_on_plain_type
 from epochgate.runtime.api.send_future import SendFuture, Together
@@ -28,6 +30,7 @@ EVENT_BYTES: Final = 256
 SMALL_BYTES: Final = 9
 """The most that None, a bool, an int or a float takes in msgpack."""
 WEIGHED_EVERY: Final = 16
+NEVER: Final = sys.maxsize
 SIZED: Final = frozenset((bytes, str, list, tuple, dict, Together))
 
 
@@ -38,20 +41,24 @@ class GatewayFull(EpochgateError):
 class SendWindow:
     """The window of one attempt's gateway: the bytes that were sent, and those that are over.
 
-    A sender looks at an event from the sum `_looks_at` on, and where it differs in type or length
-    from the one before it; then it counts it in `_sent`.
+    A sender counts an event in `_sent` by itself, unless the sum has come to `_looks_at` or the
+    event differs in type or length from the one before it: `_look` counts these.
     """
 
     __slots__ = (
+        "_allowed",
         "_bytes_max",
         "_event_bytes",
         "_kind",
         "_length",
         "_lock",
         "_looks_at",
+        "_machine",
         "_over",
+        "_ready",
         "_sent",
         "_waiting",
+        "_watched",
         "call_back",
         "subtask",
     )
@@ -63,23 +70,53 @@ class SendWindow:
         self._length = self._event_bytes = 0
         """Of the event that was weighed last."""
         self._sent = self._looks_at = 0
-        """From this sum on, an event is weighed, and whether there is room is looked at."""
-        self._over = 0
-        """Written on the queue's thread alone."""
+        """From this sum on, an event is weighed, and compared with the grant."""
+        self._allowed, self._over, self._watched = bytes_max, 0, NEVER
+        """`_over` is written on the queue's thread alone."""
+        self._machine: SendWindowMachine | None = None
         self._waiting: list[SendFuture] = []
+        self._ready: list[SendFuture] = []
 
-    def _look(self, event: Any) -> None:
-        """Weigh the event, and raise GatewayFull if there is no room for it, or ValueNotPlain if it
-        is of a type that can never travel.
+    def _look(self, event: Any) -> int:
+        """Weigh and count the event; returns the sum with it.
+
+        Raises GatewayFull if there is no room for it, or ValueNotPlain if it is of a type that can
+        never travel.
         """
         self._weigh(event)
-        sent, event_bytes = self._sent, self._event_bytes
-        if sent + event_bytes > self._over + self._bytes_max and sent > self._over:
-            self._looks_at = 0
-            raise self._full(event_bytes, sent - self._over)
-        # The first event at which the bound could be passed is looked at, if none is before it.
-        until_full = self._over + self._bytes_max - event_bytes + 1
-        self._looks_at = min(sent + WEIGHED_EVERY * event_bytes, until_full)
+        event_bytes = self._event_bytes
+        # Without a lock, since no other thread runs between loading the sum and storing it.
+        sent = self._sent + event_bytes
+        if sent > self._allowed:
+            sent = self._ask(event_bytes)
+        else:
+            self._sent = sent
+        # The first event that the grant may not cover is looked at, if none is before it.
+        ahead = self._allowed - event_bytes + 1
+        self._looks_at = min(sent + (WEIGHED_EVERY - 1) * event_bytes, ahead)
+        return sent
+
+    def _ask(self, event_bytes: int) -> int:
+        with self._lock:
+            granted = self._allowed
+            self._allowed = self._looks_at = 0  # others that send now wait for the lock
+            try:
+                self._asked().send(event_bytes, self._sent, self._over)
+                self._settle()
+            except GatewayFull:
+                self._allowed = granted
+                raise
+            return self._sent
+
+    def _asked(self) -> SendWindowMachine:
+        if self._machine is None:
+            system = SendWindows(unconfirmed_bytes_max=self._bytes_max)
+            system.bind("send_window", "room", self)
+            self._machine = system.send_window
+        return self._machine
+
+    def _settle(self) -> None:
+        self._asked().system.settle()
 
     def _weigh(self, event: Any) -> None:
         kind = type(event)
@@ -94,15 +131,6 @@ class SendWindow:
             packed_bytes = 0  # the transport, which packs it, says what is wrong with it
         self._event_bytes = EVENT_BYTES + packed_bytes
 
-    def free(self, until: int) -> None:
-        """Give back all that was sent up to this sum; queue thread only. Where threads send beside
-        each other, sums may come in another order than events.
-        """
-        if until > self._over:
-            self._over = until
-            if self._waiting:
-                self._wake()
-
     def _full(self, event_bytes: int, unconfirmed: int) -> GatewayFull:
         return GatewayFull(
             f"the event of {event_bytes} bytes for subtask {self.subtask} was not sent: "
@@ -116,13 +144,54 @@ class SendWindow:
         future = SendFuture(None, self)
         with self._lock:
             self._waiting.append(future)
-        self._wake()
+            self._asked().want(self._sent, self._over)
+            self._settle()
+            ready = self._taken()
+        for each in ready:
+            each.complete()
+        self._wake_if_due()
         return future
 
-    def _wake(self) -> None:
-        with self._lock:
-            if 2 * (self._sent - self._over) > self._bytes_max:
-                return
-            ready, self._waiting = self._waiting, []
-        for future in ready:
-            future.complete()
+    def free(self, until: int) -> None:
+        """Give back all that was sent up to this sum; queue thread only. Where threads send beside
+        each other, sums may come in another order than events.
+        """
+        if until > self._over:
+            self._over = until
+            if until >= self._watched:
+                self._wake_if_due()
+
+    def _wake_if_due(self) -> None:
+        """Say that so much is over as was to be watched for; nothing if it is not, or was said."""
+        while self._over >= self._watched:
+            with self._lock:
+                self._watched = NEVER
+                self._asked().freed(self._sent, self._over)
+                self._settle()
+                ready = self._taken()
+            for future in ready:
+                future.complete()
+
+    def _taken(self) -> list[SendFuture]:
+        ready, self._ready = self._ready, []
+        return ready
+
+    # port `room` of the machine, under the lock
+
+    def allow(self, size: int, until: int) -> None:
+        """Count the event, and grant the bytes up to `until`."""
+        self._sent += size
+        self._allowed = until
+
+    def refuse(self, size: int, unconfirmed: int) -> None:
+        """Raise GatewayFull: the event is not counted."""
+        raise self._full(size, unconfirmed)
+
+    def watch(self, until: int) -> None:
+        """Have what is given back looked at from `until` on."""
+        self._watched = until
+
+    def tell(self) -> None:
+        """Complete those who wait, once the lock is free: their callbacks may send."""
+        self._ready += self._waiting
+        self._waiting = []

@@ -19,6 +19,7 @@ from epochgate.fsm.closed import Environment
 from epochgate.models.catalogue import MACHINES, SYSTEMS
 from epochgate.runtime import JobConfiguration, RecreateOnReset
 
+COUNTED = "two numbers of one process are compared; `flooding` has each thread that does"
 PASSED_OVER = "what it raises ends the attempt (`task.fail`), and this machine with it"
 NOT_ASKED = {
     "attempt.scheduler.starting": "a timer of the queue, whose end is an answer to `restore`",
@@ -26,6 +27,8 @@ NOT_ASKED = {
     "in_flight.batches.look": PASSED_OVER,
     "in_flight.batches.map": PASSED_OVER,
     "lifecycle.driver.ending": "a timer of the queue",
+    "receive_window.reading.watch": COUNTED,
+    "send_window.room.watch": COUNTED,
 }
 """Messages whose description names a trigger or an answer, and that cannot fail for the machine."""
 

@@ -17,6 +17,7 @@ from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.pressed import PressedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.holder import RESTORING, STARTING
@@ -157,6 +158,7 @@ def test_the_invariants_hold_on_every_interleaving(
         (TalkingJob, 35_640, 206_317),
         (LiveJob, 11_052, 66_956),
         (AskedJob, 30_230, 115_141),
+        (PressedJob, 202_848, 1_162_480),
     ],
 )
 def test_at_its_own_bounds_everything_that_can_happen_does(

@@ -9,6 +9,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
@@ -56,6 +57,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     CompactingJob: Size(551177, 1323386),
     PipelineTasks: Size(204633, 730456),
     ChangedSetting: Size(9586, 21704),
+    FloodedTask: Size(1033411, 3453820),
     PlacedTask: Size(226017, 756073),
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(38696, 111904),

@@ -57,7 +57,17 @@ ONE_ASKED = (
 
 IN_ORDER = "the rows ask in order where the number lies, and a number lies in one place"
 
+SMALLER_GRANT = "who is granted less asks sooner, and is answered as before"
+
 EQUIVALENT: dict[str, str] = {
+    "receive_window.watch: `arrived_bytes > half_bytes` -> `arrived_bytes >= half_bytes`": EQUAL,
+    "receive_window.watch: `arrived_messages > half_messages` -> "
+    "`arrived_messages >= half_messages`": EQUAL,
+    "receive_window.watch: `arrived_messages - half_messages if arrived_messages > half_messages "
+    "else 0` -> `arrived_messages - half_messages if arrived_messages > half_messages else 1`": (
+        "the bytes that are watched for are those of one message at least"
+    ),
+    "send_window.allow_alone: `sent + size` -> `sent - size`": SMALLER_GRANT,
     "batch_decision: newest from reading when not is_in_force and is_set_back: regardless of "
     "is_in_force": "a version that is in force is not older than itself",
     "batch_decision.forget_old: `self.batch > self.system.retained` -> "
@@ -163,6 +173,10 @@ EQUIVALENT: dict[str, str] = {
 REFUSED_ANYWAY = "it is refused either way, and the closed system does not look at the reason"
 
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
+    "receive_window.watch: `arrived_bytes - half_bytes if arrived_bytes > half_bytes else 0` -> "
+    "`arrived_bytes - half_bytes if arrived_bytes > half_bytes else 1`": (
+        "each message of the closed system has bytes"
+    ),
     "attempt: fail from deploying, initializing when speaks and not is_fatal: regardless of "
     "is_fatal": (
         "a process of the closed job reports a fatal error only once it has restored its state; "
@@ -307,6 +321,14 @@ NONE_PENDING = (
 )
 
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
+    "send_window: send from any state when not fits and is_alone: regardless of fits": (
+        SMALLER_GRANT
+    ),
+    "send_window.allow: `over + self.system.unconfirmed_bytes_max` -> "
+    "`over - self.system.unconfirmed_bytes_max`": SMALLER_GRANT,
+    "send_window: want from any state when not has_room: regardless of has_room": (
+        "the shell looks at once whether what it watches for is there, and tells then"
+    ),
     "control_update: taken from writing when not is_mine and not is_certain: ignored": (
         "no test of the runtime loses an answer while another update takes the number"
     ),
