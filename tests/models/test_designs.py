@@ -60,10 +60,10 @@ SIZES: dict[type[ClosedSystem], Size] = {
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(125894, 404154),
     RecordedAfterwards: Size(202476, 613719),
-    PlannedQuery: Size(1879826, 6386526),
-    SteeredQuery: Size(1235529, 4331377),
-    ChosenQuery: Size(1371172, 3763552),
-    UpdatedControl: Size(123368, 341826),
+    PlannedQuery: Size(2325477, 8183379),
+    SteeredQuery: Size(2103194, 7305737),
+    ChosenQuery: Size(2208866, 6097506),
+    UpdatedControl: Size(187556, 546234),
 }
 
 

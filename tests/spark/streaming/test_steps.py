@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from threading import Event
 
 import pytest
@@ -11,6 +12,7 @@ from epochgate.models.query_batch import AHEAD, BEHIND, CHANGED, EMPTIED, KNOWN,
 from epochgate.runtime import RetryLater
 from epochgate.runtime.limited import CallLate
 from epochgate.spark.streaming.batch_commit import BatchCommit
+from tests.runtime.stalling import Stall
 
 BATCH = 7
 
@@ -35,7 +37,8 @@ class Scripted:
         hangs_in: str = "",
         carries: bool = True,
     ) -> None:
-        self.hangs_in, self.goes_on, self.went_on = hangs_in, Event(), Event()
+        self.hangs_in, self.went_on = hangs_in, Event()
+        self.stall: Callable[[], bool] = lambda: True
         self.number, self.origin, self.others = number, origin, others
         self.unsure, self.fails_in, self.carries = unsure.split(), fails_in, carries
         self.steps: list[str] = []
@@ -47,7 +50,7 @@ class Scripted:
             self.unsure.remove(name)
             raise RetryLater(f"no answer in {name}")
         if name == self.hangs_in:
-            self.goes_on.wait()
+            self.stall()
             self.went_on.set()
         if name == self.fails_in:
             raise OSError(f"the disk fails in {name}")
@@ -188,21 +191,28 @@ HANGING = {"look": "look", "note": "look note", "apply": "look note apply"}
 
 
 @pytest.mark.parametrize("step", [*HANGING, "record"])
-def test_a_step_that_hangs_ends_the_commit_with_its_name_and_its_place(step: str) -> None:
+def test_a_step_that_hangs_ends_the_commit_with_its_name_and_its_place(
+    monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     place = Scripted(hangs_in=step, carries=step != "record")
+    place.stall = stall = Stall(monkeypatch)
     with pytest.raises(CallLate, match=f"the step {step!r} of the commit of batch 7") as raised:
         BatchCommit(place, timeout_s=0.01).commit(BATCH, 0)
     assert "has not ended within 0.01 s; commit_timeout_s" in str(raised.value)
-    assert "in _step\n    self.goes_on.wait()" in str(raised.value)
-    place.goes_on.set()
+    assert "in _step\n    self.stall()" in str(raised.value)
+    stall.goes_on.set()
     assert place.went_on.wait(60)
     assert " ".join(place.steps) == HANGING.get(step, "look note apply record")
 
 
-def test_a_batch_that_took_effect_is_done_though_its_sweep_hangs() -> None:
+def test_a_batch_that_took_effect_is_done_though_its_sweep_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     place = Scripted(hangs_in="sweep")
+    place.stall = stall = Stall(monkeypatch)
     BatchCommit(place, timeout_s=0.01).commit(BATCH, 0)
-    place.goes_on.set()
+    assert place.steps[-1] == "sweep"
+    stall.goes_on.set()
 
 
 def test_a_function_of_a_user_has_no_limit_and_stays_on_its_thread() -> None:
