@@ -53,7 +53,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     CommitJob: Size(654050, 2853858),
     HangingWork: Size(1132399, 5333992),
     CommitsInDoubt: Size(216537, 814264),
-    CompactingJob: Size(551177, 1323386),
+    CompactingJob: Size(574367, 1484463),
     PipelineTasks: Size(204633, 730456),
     ChangedSetting: Size(9586, 21704),
     PlacedTask: Size(226017, 756073),
