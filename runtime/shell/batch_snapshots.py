@@ -73,7 +73,9 @@ class BatchSnapshots:
         """The holder lets the request through."""
         name = self._master.coordinators.operator_id(coordinator)
         try:
-            is_supported = self._master.coordinators[coordinator].supports_batch_snapshot()
+            supports = self._master.coordinators[coordinator].supports_batch_snapshot
+            with self._master.coordinators.watch.over(coordinator, supports):
+                is_supported = supports()
         except BaseException as raised:  # noqa: BLE001  # user code may raise anything
             let_pass(raised)
             what = f"supports_batch_snapshot of coordinator {name!r}: {quoted(raised)}"

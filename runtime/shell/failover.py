@@ -21,6 +21,7 @@ from epochgate.runtime.api.own_frames import split_frames
 from epochgate.runtime.api.raised import let_pass, quoted
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.restart_strategies import CountsRestarts
+from epochgate.runtime.shell.watchdog import STRATEGY
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -57,7 +58,8 @@ class Failover:
         """The strategy's delay in seconds, or none and why the job gives up."""
         left = f"{cause}; the restart strategy allows no further attempt"
         try:
-            delay_s = self._strategy.next_delay_s(self._master.queue.now_s)
+            with self._master.coordinators.watch.over(STRATEGY, self._strategy.next_delay_s):
+                delay_s = self._strategy.next_delay_s(self._master.queue.now_s)
         except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
             let_pass(error)
             return None, f"{cause}; {self._refused('next_delay_s', quoted(error))}"

@@ -13,6 +13,7 @@ simulation there is no such thread, and no call takes time.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import queue
@@ -21,13 +22,15 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 LOOKS_PER_LIMIT: Final = 4
 LOOK_EVERY_MAX_S: Final = 1.0
 """A job that is canceled is looked at by another limit within this time."""
 WARNINGS_PER_METHOD_MAX: Final = 10
+STRATEGY: Final = -1
+"""In place of the number of a coordinator: the restart strategy."""
 _log = logging.getLogger(__name__)
 
 
@@ -48,6 +51,15 @@ class CallWatch:
     def leave(self) -> None:
         """It has ended."""
         self.running = None
+
+    @contextlib.contextmanager
+    def over(self, coordinator: int, call: Callable[..., Any]) -> Iterator[None]:
+        """A call begins and ends; STRATEGY for one of the restart strategy."""
+        self.enter(coordinator, call)
+        try:
+            yield
+        finally:
+            self.leave()
 
 
 class Watchdog:
@@ -101,17 +113,17 @@ class Watchdog:
         if running is self._named or self._call_warn_s is None or seconds < self._call_warn_s:
             return
         self._named = running
-        operator_id, method = self._operator_ids[coordinator], _name(call)
-        self._counts[operator_id, method] += 1
-        if self._counts[operator_id, method] > WARNINGS_PER_METHOD_MAX:
+        whose, method = self._whose(coordinator), _name(call)
+        self._counts[whose, method] += 1
+        if self._counts[whose, method] > WARNINGS_PER_METHOD_MAX:
             return
         text = (
-            f"coordinator {operator_id!r} has been in {method} for {seconds:.3g} s "
+            f"{whose} has been in {method} for {seconds:.3g} s "
             f"(coordinator_call_warn_s is {self._call_warn_s:g}), and the whole job waits for it: "
             f"events, checkpoints and failovers too. Hand what takes so long to run_async or "
             f"run_coroutine"
         )
-        if self._counts[operator_id, method] == WARNINGS_PER_METHOD_MAX:
+        if self._counts[whose, method] == WARNINGS_PER_METHOD_MAX:
             text += "; further warnings about this method are left out"
         self._warn(f"{text}. It is at:\n{self._stack()}".rstrip())
         _log.warning("%s", text)
@@ -122,10 +134,15 @@ class Watchdog:
             return
         self._has_abandoned = True
         self._abandon(
-            f"coordinator {self._operator_ids[coordinator]!r} has been in {_name(call)} for "
+            f"{self._whose(coordinator)} has been in {_name(call)} for "
             f"{seconds:.3g} s, and {option} is {limit_s:g}. The job is given up, and its thread "
             f"left behind. It is at:\n{self._stack()}".rstrip()
         )
+
+    def _whose(self, coordinator: int) -> str:
+        if coordinator == STRATEGY:
+            return "the restart strategy"
+        return f"coordinator {self._operator_ids[coordinator]!r}"
 
     def _stack(self) -> str:
         identity = None if self._watched is None else self._watched.ident

@@ -245,6 +245,26 @@ def test_a_coordinator_that_hangs_ends_the_job_within_its_limit(is_canceled: boo
     go.set()
 
 
+def test_a_restart_strategy_that_hangs_ends_the_job_within_its_limit() -> None:
+    go, script = threading.Event(), Script()
+
+    class Hanging(RestartStrategy):
+        def next_delay_s(self, now_s: float) -> float | None:
+            go.wait()
+            return None
+
+        def notify_healthy(self, now_s: float) -> None:
+            """It has nothing to do."""
+
+    script.raise_at("op.start", KeyError("by order of the test"))
+    job = Hung(script, restart_strategy=Hanging(), coordinator_call_timeout_s=0.3)
+    result = job.loop.join(10)
+    assert result.state == "failed"
+    assert "the restart strategy has been in" in (result.reason or "")
+    assert "in next_delay_s" in (result.reason or "")
+    go.set()
+
+
 @pytest.mark.parametrize("raised", RAISED, ids=lambda kind: kind.__name__)
 def test_on_the_real_queue_thread_no_error_of_a_coordinator_ends_without_a_word(
     raised: type[BaseException],
