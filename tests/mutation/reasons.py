@@ -295,9 +295,6 @@ NONE_PENDING = (
 )
 
 UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
-    "control_update: taken from writing when not is_mine and not is_certain: ignored": (
-        "no test of the runtime loses an answer while another update takes the number"
-    ),
     "changes: completed from owed when is_asked and not covers_all: regardless of covers_all": (
         NONE_PENDING
     ),
