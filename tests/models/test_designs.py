@@ -56,7 +56,7 @@ SIZES: dict[type[ClosedSystem], Size] = {
     CompactingJob: Size(574367, 1484463),
     PipelineTasks: Size(204633, 730456),
     ChangedSetting: Size(9586, 21704),
-    PlacedTask: Size(226017, 756073),
+    PlacedTask: Size(631566, 2183901),
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(125894, 404154),
     RecordedAfterwards: Size(202476, 613719),

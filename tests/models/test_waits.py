@@ -27,12 +27,18 @@ from tests.models.test_answers import FALLIBLE
 ROOT = Path(__file__).parents[2]
 
 BY_WATCHDOG = "the call holds the queue's thread: the watchdog ends the job at its limit"
+BY_TRANSPORT = (
+    "a call into the JVM, on the thread that asks Spark: where that does not look any more while a "
+    "process is missing, the transport ends the job after `process_timeout_s`"
+)
 WITHOUT_LIMIT = {
     "compaction.target.stage": "merging takes as long as there are rows; it is warned of",
     "holder.user.event": BY_WATCHDOG,
     "holder.user.unfit": "no call: the failure is posted to the queue",
     "lifecycle.driver.restart_all": BY_WATCHDOG,
     "lifecycle.driver.restart_one": BY_WATCHDOG,
+    "placement.spark.remove_executor": BY_TRANSPORT,
+    "placement.spark.turn_away": BY_TRANSPORT,
     "resident.process.begin": "the attempt; a hanging operator is named, and `cancel` ends it",
     "resident.process.clear": "the driver ends a released process that does not come back within "
     "`RETURN_PATIENCE_S`",
