@@ -17,7 +17,7 @@ class Stall:
         stall = self
 
         def has_ended(call: limited._Call, timeout_s: float) -> bool:
-            while not call._ended.wait(0.001):
+            while not call._running.acquire(timeout=0.001):
                 if stall._hangs.is_set():
                     stall._hangs.clear()
                     return False
