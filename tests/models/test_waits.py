@@ -140,6 +140,7 @@ UNLIMITED: dict[Site, str] = {
     ("runtime/collect/rows.py", "result.result()"): IS_DONE,
     ("runtime/in_doubt.py", "loop.join()"): "a job that ends by its own limits",
     ("runtime/limited.py", "calls.get()"): OWN_THREAD,
+    ("runtime/limited.py", "self._running.acquire()"): "a lock that was made a line before",
     ("runtime/observing/metrics_page.py", "self._thread.join()"): AT_ONCE,
     ("runtime/observing/own_thread.py", "self._waiting.get()"): OWN_THREAD,
     ("runtime/shell/asyncio_loop.py", "task.exception()"): IS_DONE,
