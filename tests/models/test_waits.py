@@ -98,6 +98,46 @@ def test_a_shell_without_a_queue_asks_with_a_limit(machine: str, message: str) -
         assert "self._calls.call" in calls_of(room, message)
 
 
+OUTSIDE = ("_entries", "_versions", "_numbered", "_place", "_side", "_enumerator", "_chooser")
+"""What a room holds of the outside: stores, targets, and objects of the user's."""
+DIRECT = {
+    ("Planning._states", "self._entries.numbers"): "its caller is within a call with a limit",
+    ("Planning._states", "self._entries.get"): "its caller is within a call with a limit",
+    ("BatchCommit._applied", "self._place.apply"): "a function of the user's, which is watched",
+    ("BatchCommit.refused", "self._place.refusal"): "words",
+    ("CompactionRun.stage", "self._side.stage"): "merging, which is watched",
+}
+
+
+def direct_calls(room: type) -> Iterator[tuple[str, str]]:
+    """The methods that call the outside by themselves, and not in what they pass on."""
+    for kind in room.__mro__[:-1]:
+        [declared] = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+        assert isinstance(declared, ast.ClassDef)
+        for method in declared.body:
+            if isinstance(method, ast.FunctionDef):
+                for call in _calls_in(method.body):
+                    name = ast.unparse(call.func)
+                    if name.startswith("self.") and name.split(".")[1] in OUTSIDE:
+                        yield f"{kind.__name__}.{method.name}", name
+
+
+def _calls_in(nodes: list[ast.stmt]) -> Iterator[ast.Call]:
+    todo: list[ast.AST] = [*nodes]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Lambda | ast.FunctionDef):
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        todo += ast.iter_child_nodes(node)
+
+
+def test_a_shell_without_a_queue_calls_the_outside_in_what_it_passes_on_alone() -> None:
+    found = {call for rooms in ROOMS.values() for room in rooms for call in direct_calls(room)}
+    assert found == set(DIRECT)
+
+
 OF_QUEUES = {
     *("attempt", "batch_snapshot", "checkpoint", "committer", "holder", "post_commit"),
     *("recreation", "snapshot"),
