@@ -26,6 +26,7 @@ from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.handing_over import insist_on_plain_events
 from epochgate.runtime.shell.worker import Worker
+from epochgate.spark.operator_watch import OPERATOR_WARN_S, OperatorWatch
 from epochgate.spark.wire import ChannelClosed, MessageNotPlain, MessageTooLarge, TaskChannel
 
 METRICS_INTERVAL_S: Final = 1.0
@@ -89,10 +90,18 @@ class Attempt:
             self._say(["finished"])
             self._flush()
             return
+        with OperatorWatch(self._warn, OPERATOR_WARN_S) as watch:
+            self._attempt(messages, watch)
+        if not self.is_finished:
+            self._give_up_quietly()
+
+    def _attempt(self, messages: list[Message], watch: OperatorWatch) -> None:
+        watch.enter("the making of the program")
         program = self._made = self._program()
         worker = self._worker(program)
+        watch.leave()
         try:
-            self._loop(worker, program, messages)
+            self._loop(worker, program, messages, watch)
         except (MessageNotPlain, MessageTooLarge, ValueNotPlain) as error:
             self._give_up(str(error), is_fatal=True)
         except (ChannelClosed, AttemptOver):
@@ -100,9 +109,9 @@ class Attempt:
         except BaseException as error:  # noqa: BLE001  user code may raise anything
             self._give_up_for(error)
         finally:
+            watch.enter("the close of an operator")
             self._close(worker)
-        if not self.is_finished:
-            self._give_up_quietly()
+            watch.leave()
 
     def _journal(self) -> Callable[[TaskSystem], Journal] | None:
         if self._settings.get("tracing") is None:
@@ -156,18 +165,28 @@ class Attempt:
             self._made = None
             self._give_up_for(error)
 
-    def _loop(self, worker: Worker, program: Program, messages: list[Message]) -> None:
+    def _warn(self, text: str) -> None:
+        """Tell the driver, on another thread than the task's."""
+        self._channel.send(["warning", text])
+
+    def _loop(
+        self, worker: Worker, program: Program, messages: list[Message], watch: OperatorWatch
+    ) -> None:
         is_busy, completed = False, 0
         metrics_at_s = time.monotonic() + METRICS_INTERVAL_S
         while True:
             if messages:
+                watch.enter(f"an operator's call for the message {messages[0][0]!r}")
                 worker.handle(messages)
+                watch.leave()
                 if worker.completed > completed:
                     completed = worker.completed
                     self._listener.checkpointed()
                 # An acknowledgement must not wait for the next piece of work.
                 self._flush()
+            watch.enter("a piece of work")
             is_busy = worker.work() is Work.DONE
+            watch.leave()
             now_s = time.monotonic()
             if now_s >= metrics_at_s:
                 self._say_metrics(program)

@@ -14,7 +14,7 @@ from epochgate.runtime.api.receipts import Receipt
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.transport import Message
-from epochgate.runtime.shell.task_messages import MessageMalformed, MessageReader
+from epochgate.runtime.shell.task_messages import MessageMalformed, MessageReader, TaskWarning
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -110,7 +110,10 @@ class Tasks:
     def dismiss(self, subtask: int, identity: int) -> None:
         self.finish(subtask, identity)
 
-    def metrics(self, subtask: int, counters: dict[str, Any]) -> None:
+    def metrics(self, subtask: int, counters: dict[str, Any] | TaskWarning) -> None:
+        if isinstance(counters, TaskWarning):
+            self._master.warn(counters.text)
+            return
         self._master.report.metrics[self._master.subtask_of[subtask]] = counters
 
     # the transport's inbox; any thread

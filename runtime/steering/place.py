@@ -247,6 +247,11 @@ class Numbered:
             rf"^{re.escape(folder)}/(\d{{15}})\.json$", re.ASCII | re.MULTILINE
         )
 
+    @property
+    def shown(self) -> str:
+        """The path or URL of the folder, for people."""
+        return self._entries.place(self._folder)
+
     def numbers(self) -> list[int]:
         """Which there are, ascending. Raises OSError."""
         keys = self._entries.list(self._folder)

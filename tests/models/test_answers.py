@@ -116,6 +116,18 @@ def test_each_answer_is_given_by_surroundings_and_taken_where_it_is_a_failure(me
     assert taken == set(answers.failure)
 
 
+ALIKE = {
+    "assignment.enumerator.announce": "an enumerator that raises has failed the job in the same "
+    "event: until that resets all readers, the assignment only has to be in a state of its own",
+}
+"""Messages whose success and failure are one trigger."""
+
+
+def test_success_and_failure_are_told_apart() -> None:
+    alike = {name for name, answers in FALLIBLE.items() if {*answers.success} & {*answers.failure}}
+    assert alike == set(ALIKE)
+
+
 def test_each_limit_is_an_option() -> None:
     options = {field.name for field in fields(JobConfiguration)}
     options |= signature(RecreateOnReset).parameters.keys()

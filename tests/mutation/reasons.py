@@ -70,19 +70,17 @@ EQUIVALENT: dict[str, str] = {
     "send_window.allow_alone: `sent + size` -> `sent - size`": SMALLER_GRANT,
     "batch_decision: newest from reading when not is_in_force and is_set_back: regardless of "
     "is_in_force": "a version that is in force is not older than itself",
-    "batch_decision.forget_old: `self.batch > self.system.retained` -> "
-    "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
+    "batch_decision.ask_forget: `self.batch > self.system.retained` -> "
+    "`self.batch >= self.system.retained`": "0 is for none, whichever branch says it",
     "batch_plan: missing from looking when not is_overtaken and is_current: without go_on": (
         "an enumerator that goes on is told nothing"
     ),
-    "batch_plan.forget_old: `self.batch > self.system.retained` -> "
-    "`self.batch >= self.system.retained`": "it would forget batch 0, and batches count from 1",
+    "batch_plan.ask_forget: `self.batch > self.system.retained` -> "
+    "`self.batch >= self.system.retained`": "0 is for none, whichever branch says it",
     "control_update: taken from writing when not is_mine and not is_certain: regardless of "
     "is_mine": "the row for the update's own number is asked first",
-    "control_update.forget_old: `self.version + later > self.system.retained` -> "
-    "`self.version + later >= self.system.retained`": (
-        "it would forget version 0, and versions count from 1"
-    ),
+    "control_update.ask_forget: `self.version + later > self.system.retained` -> "
+    "`self.version + later >= self.system.retained`": ("0 is for none, whichever branch says it"),
     "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
     "regardless of is_behind": IN_ORDER,
     "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "
@@ -328,9 +326,6 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "`over - self.system.unconfirmed_bytes_max`": SMALLER_GRANT,
     "send_window: want from any state when not has_room: regardless of has_room": (
         "the shell looks at once whether what it watches for is there, and tells then"
-    ),
-    "control_update: taken from writing when not is_mine and not is_certain: ignored": (
-        "no test of the runtime loses an answer while another update takes the number"
     ),
     "changes: completed from owed when is_asked and not covers_all: regardless of covers_all": (
         NONE_PENDING
