@@ -21,18 +21,18 @@ MEMORY_BYTES_MAX = 8 * 2**30
 SAFE: dict[str, tuple[dict[str, int], int, int]] = {
     "three_subtasks_two_coordinators_two_checkpoints_two_failures": (
         {"subtasks": 3, "coordinators": 2, "wanted": 2, "events": 1, "F": 2},
-        70_041_087,
-        775_331_743,
+        73_339_876,
+        810_091_394,
     ),
     "two_subtasks_two_coordinators_two_checkpoints_two_events": (
         {"subtasks": 2, "coordinators": 2, "wanted": 2, "events": 2, "F": 1},
-        22_976_052,
-        189_697_255,
+        23_039_522,
+        190_232_235,
     ),
     "three_subtasks_two_checkpoints_two_events_two_failures": (
         {"subtasks": 3, "coordinators": 1, "wanted": 2, "events": 2, "F": 2},
-        10_486_286,
-        110_942_264,
+        10_911_033,
+        115_347_554,
     ),
 }
 
