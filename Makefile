@@ -9,7 +9,8 @@ CLASSES := $(VENV)/spark-classes.jsa
 FLINK_VENV := .venv-conformance
 FLINK_STAMP := $(FLINK_VENV)/installed
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
-TEST_TIMEOUT_S := 120
+# A test that hangs ends so; none that waits for a busy machine does.
+TEST_TIMEOUT_S := 300
 TEST_PROCESSES ?= 3
 SHARED = -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 # Tests force files to the disk tens of thousands of times: 4 GB of memory are quicker, where there are.

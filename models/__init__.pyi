@@ -26,9 +26,14 @@ from epochgate.models.lifecycle import JobLifecycle as JobLifecycle
 from epochgate.models.placement import Placement as Placement, Placements as Placements
 from epochgate.models.post_commit import PostCommit as PostCommit
 from epochgate.models.query_batch import QueryBatch as QueryBatch, QueryBatches as QueryBatches
+from epochgate.models.receive_window import (
+    ReceiveWindow as ReceiveWindow,
+    ReceiveWindows as ReceiveWindows,
+)
 from epochgate.models.recreation import Recreation as Recreation, Recreations as Recreations
 from epochgate.models.request import CheckpointRequest as CheckpointRequest
 from epochgate.models.resident import Resident as Resident, Residents as Residents
+from epochgate.models.send_window import SendWindow as SendWindow, SendWindows as SendWindows
 from epochgate.models.setting_change import (
     SettingChange as SettingChange,
     SettingChanges as SettingChanges,

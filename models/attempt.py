@@ -69,7 +69,7 @@ class SchedulerPort(Port):
         """Tell this process to leave: the subtask has finished, and no other is to take its place."""
 
     def metrics(self, counters: Opaque) -> None:
-        """The figures of the subtask since its attempt began."""
+        """The figures of the subtask since its attempt began, or a warning about it."""
 
 
 class Attempt(Machine):

@@ -39,15 +39,15 @@ class DecisionPort(EntryPort):
     def complete(self, batch: int) -> None:
         """Tell the coordinator that this batch has run: a later one begins."""
 
-    @fallible("broken", succeeds="newest")
+    @fallible("broken", succeeds="newest", within="store_timeout_s")
     def read(self, batch: int) -> None:
         """Ask for the newest version, and for version and first batch of the newest decision."""
 
-    @fallible("broken", succeeds="chosen")
+    @fallible("broken", succeeds="chosen", within="coordinator_call_timeout_s")
     def choose(self, batch: int) -> None:
         """Let the coordinator choose what the batch runs with, and give its state."""
 
-    @fallible("broken, unknown", succeeds="written, taken")
+    @fallible("broken, unknown", succeeds="written, taken", within="store_timeout_s")
     def write(self, batch: int, version: int, since: int) -> None:
         """Create the decision; `taken` if there is one. `unknown`: it may have been created.
         `since`: the first batch with this version.
@@ -88,7 +88,6 @@ class BatchDecision(CreatedOnce):
         return version < earlier
 
     def use_found(self, later: int, version: int) -> None:
-        self.forget_old()
         self.store.run(self.batch, version)
 
     def go_on(self) -> None:

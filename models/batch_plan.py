@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Row, Trigger, fallible, machines, output
+from epochgate.fsm import Row, Trigger, fallible, machines, output
 from epochgate.models.created_once import (
     CHOOSING,
     IDLE,
@@ -32,37 +32,44 @@ from epochgate.models.created_once import (
     OneDriver,
 )
 
+FETCHING = "fetching"
+
 
 class PlanPort(EntryPort):
     """Where plans are kept, the enumerator, and who asks for a batch."""
 
-    @fallible("broken", succeeds="newest")
+    @fallible("broken", succeeds="newest", within="store_timeout_s")
     def consult(self, batch: int) -> None:
         """Ask for the newest version of the filter, 0 for none."""
 
-    @fallible("broken", succeeds="chosen, pruned, nothing")
+    @fallible("broken", succeeds="chosen, pruned, nothing", within="coordinator_call_timeout_s")
     def choose(self, batch: int, version: int) -> None:
         """Take splits from the enumerator, without those that this version prunes; `pruned` if it
         prunes all that were taken, `nothing` if none waits.
         """
 
-    @fallible("broken, unknown", succeeds="written, taken")
+    @fallible("broken, unknown", succeeds="written, taken", within="store_timeout_s")
     def write(self, batch: int, version: int) -> None:
         """Create the plan, with the version; `taken` if there is one. `unknown`: it may have been
         created.
         """
 
-    def sweep(self, batch: int) -> None:
-        """Remove what earlier processes have left behind and no plan refers to: what one of them
-        plans from now on begins from this plan, or from a later one. What cannot be removed is
-        left for a later batch.
+    @fallible("kept, expire", succeeds="forgotten", within="store_timeout_s")
+    def forget(self, batch: int) -> None:
+        """Remove the plans of this batch and of those before, 0 for none, and what earlier processes
+        have left behind and no plan refers to: what one of them plans from now on begins from the
+        newest plan, or from a later one. `kept`: something is left; `expire`: it may be removed yet.
         """
 
+    @fallible("broken, lost", succeeds="read", within="store_timeout_s")
+    def fetch(self, batch: int) -> None:
+        """Read the plan, and then look how far it is behind the newest; `lost` if it is not there."""
+
     def give(self, batch: int) -> None:
-        """Read the splits of this batch by the filter in its plan, if that is there."""
+        """Read the splits of this batch by the filter in its plan."""
 
     def withhold(self, batch: int) -> None:
-        """Read none: the plan is forgotten."""
+        """Read none: the plan is forgotten, or removed."""
 
     def tell(self, batch: int) -> None:
         """There is a batch."""
@@ -77,17 +84,27 @@ class BatchPlan(CreatedOnce):
     system: BatchPlans
     store: PlanPort = output(PlanPort)
 
+    STATES: ClassVar[tuple[str, ...]] = (*CreatedOnce.STATES, FETCHING)
+
+    run: Trigger
     read: Trigger
+    lost: Trigger
     pruned: Trigger
     nothing: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *ROWS,
-        Row("read",    IDLE,     STAY,     "not is_forgotten",
-            "give",                     "Spark runs the batch, for the first time or again"),
-        Row("read",    IDLE,     STAY,     "is_forgotten",
+        Row("run",     IDLE,     FETCHING, None,
+            "note_batch, ask_fetch",    "Spark runs the batch, for the first time or again"),
+        Row("read",    FETCHING, IDLE,     "not is_forgotten",
+            "give",                     "the tasks read what the plan names"),
+        Row("read",    FETCHING, IDLE,     "is_forgotten",
             "withhold",                 "it may be one that came after the batch was forgotten"),
+        Row("lost",    FETCHING, IDLE,     None,
+            "withhold",                 "another driver has removed the plan: the batch is over"),
+        Row("broken",  FETCHING, IDLE,     None,
+            "report_failure",           "nothing is read, and Spark runs the batch again"),
 
         Row("newest",  READING,  CHOOSING, None,
             "note_version, ask_choice", "all splits of a plan are pruned by one filter"),
@@ -99,11 +116,14 @@ class BatchPlan(CreatedOnce):
     )
     # fmt: on
 
-    def give(self, later: int, batch: int) -> None:
-        self.store.give(batch)
+    def ask_fetch(self) -> None:
+        self.store.fetch(self.batch)
 
-    def withhold(self, later: int, batch: int) -> None:
-        self.store.withhold(batch)
+    def give(self) -> None:
+        self.store.give(self.batch)
+
+    def withhold(self) -> None:
+        self.store.withhold(self.batch)
 
     def use_found(self) -> None:
         self.store.tell(self.batch)
@@ -127,7 +147,6 @@ class BatchPlan(CreatedOnce):
         self.store.write(self.batch, self.version)
 
     def use_made(self) -> None:
-        self.store.sweep(self.batch)
         self.store.tell(self.batch)
 
 

@@ -16,11 +16,13 @@ from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWo
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
+from epochgate.models.closed.pressed import PressedJob
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.residing import ResidentTask
@@ -38,8 +40,10 @@ from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
+from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -52,6 +56,8 @@ RUNNING: tuple[type[System], ...] = (
     SplitAssignments,
     RecordsInFlight,
     SettingChanges,
+    SendWindows,
+    ReceiveWindows,
     Compactions,
     QueryBatches,
     BatchDecisions,
@@ -77,6 +83,7 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "residing": ResidentTask,
     "pipelining": PipelineTasks,
     "setting": ChangedSetting,
+    "flooding": FloodedTask,
     "streaming": StreamingQuery,
     "recording": RecordedAfterwards,
     "steering": SteeredQuery,
@@ -92,6 +99,7 @@ SYSTEMS: dict[str, type[ClosedSystem]] = {
     "talking": TalkingJob,
     "asked": AskedJob,
     "resuming": ResumingJob,
+    "pressed": PressedJob,
     "live": LiveJob,
 }
 """In the order in which `epochgate check` explores them."""
@@ -110,6 +118,12 @@ CONSTANTS: dict[str, str] = {
     "wanted": "checkpoints that are taken",
     "events": "events from each coordinator to each subtask",
     "items": "committables of each subtask",
+    "large": "the event that is larger than the bound",
+    "bytes_large": "bytes of that event",
+    "network": "messages of a task that the network holds",
+    "unconfirmed_bytes_max": "bytes of events to one attempt that may be unconfirmed",
+    "waiting_bytes_max": "bytes from one task that may wait for the driver",
+    "waiting_messages_max": "messages from one task that may wait for the driver",
     "said": "events from each operator to its coordinator",
     "asks": "requests of clients to each coordinator",
     "attempts": "attempts of a subtask over all, or of a process",

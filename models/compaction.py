@@ -32,25 +32,27 @@ CLEANING, DONE, GIVEN_UP = "cleaning", "done", "given_up"
 
 
 class CompactionPort(Port):
-    """The steps of a compaction, and its end."""
+    """The steps of a compaction, and its end. `expire`: the step is still under way."""
 
-    @fallible("broken", succeeds="planned")
+    @fallible("broken, expire", succeeds="planned", within="commit_timeout_s")
     def plan(self) -> None:
         """Look at the target."""
 
     @fallible("broken", succeeds="staged")
     def stage(self) -> None:
-        """Write what takes the place of the merged files, where no reader finds it."""
+        """Write what takes the place of the merged files, where no reader finds it. It takes as long
+        as there are rows.
+        """
 
-    @fallible("broken", succeeds="exchanged, overtaken")
+    @fallible("broken, expire", succeeds="exchanged, overtaken", within="commit_timeout_s")
     def exchange(self) -> None:
         """Let it take their place; `overtaken` if the target has changed."""
 
-    @fallible("broken", succeeds="discarded")
+    @fallible("broken, expire", succeeds="discarded", within="commit_timeout_s")
     def discard(self) -> None:
         """Remove what was staged and is not in the target."""
 
-    @fallible("broken", succeeds="cleaned")
+    @fallible("broken, expire", succeeds="cleaned", within="commit_timeout_s")
     def clean(self) -> None:
         """Remove what earlier steps have replaced or left, and no reader needs."""
 
@@ -92,6 +94,7 @@ class Compaction(Machine):
     discarded: Trigger
     cleaned: Trigger
     broken: Trigger
+    expire: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -132,6 +135,8 @@ class Compaction(Machine):
             "ask_plan",                         "the end of this compaction removes what is left"),
         Row("broken",    (RETREATING, CLEANING), GIVEN_UP, None,
             "report_failed",                    "the next compaction removes what is left"),
+        Row("expire",    (PLANNING, EXCHANGING, RETRYING, RETREATING, CLEANING), GIVEN_UP, None,
+            "report_failed",                    "nothing runs beside a step that is under way"),
     )
     # fmt: on
 

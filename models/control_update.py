@@ -30,32 +30,33 @@ from epochgate.fsm import (
 )
 
 IDLE, READING, CHECKING = "idle", "reading", "checking"
-WRITING, CONFIRMING = "writing", "confirming"
+WRITING, CONFIRMING, FORGETTING = "writing", "confirming", "forgetting"
 
 
 class VersionPort(Port):
     """Where versions are kept. `later`: by how many numbers the newest version is behind this one."""
 
-    @fallible("broken", succeeds="newest")
+    @fallible("broken", succeeds="newest", within="store_timeout_s")
     def read(self) -> None:
         """Ask for the newest version, of those that are there and of those with which batches have
         run.
         """
 
-    @fallible("unfit", succeeds="fit")
+    @fallible("unfit", succeeds="fit", within="coordinator_call_timeout_s")
     def check(self, version: int) -> None:
         """Check what would be in force with this version."""
 
-    @fallible("broken, unknown", succeeds="written, taken")
+    @fallible("broken, unknown", succeeds="written, taken", within="store_timeout_s")
     def write(self, version: int) -> None:
         """Create this version; `taken` if there is one. `unknown`: it may have been created."""
 
-    @fallible("broken", succeeds="confirmed")
+    @fallible("broken", succeeds="confirmed", within="store_timeout_s")
     def confirm(self, version: int) -> None:
         """Look for later versions."""
 
+    @fallible("kept", succeeds="forgotten", within="store_timeout_s")
     def forget(self, version: int) -> None:
-        """Remove this version and those before. What cannot be removed is left for a later update."""
+        """Remove this version and those before, 0 for none. `kept`: something is left."""
 
     def done(self, version: int) -> None:
         """The update has this version."""
@@ -74,7 +75,7 @@ class ControlUpdate(Machine):
     """One update after the other, of one process."""
 
     INDEX = ("updater",)
-    STATES = (IDLE, READING, CHECKING, WRITING, CONFIRMING)
+    STATES = (IDLE, READING, CHECKING, WRITING, CONFIRMING, FORGETTING)
     INITIAL = IDLE
 
     system: ControlUpdates
@@ -92,6 +93,8 @@ class ControlUpdate(Machine):
     taken: Trigger
     unknown: Trigger
     confirmed: Trigger
+    forgotten: Trigger
+    kept: Trigger
     broken: Trigger
 
     # fmt: off
@@ -120,10 +123,15 @@ class ControlUpdate(Machine):
         Row("unknown",   WRITING,    IDLE,       "not may_retry",
             "report_doubt",           "the store did not answer in any allowed try"),
 
-        Row("confirmed", CONFIRMING, IDLE,       "not is_forgotten",
-            "forget_old, report_done", "no version of this number was removed before"),
+        Row("confirmed", CONFIRMING, FORGETTING, "not is_forgotten",
+            "ask_forget",             "no version of this number was removed before"),
         Row("confirmed", CONFIRMING, IDLE,       "is_forgotten",
             "report_doubt",           "the number may have been another update's, and removed"),
+
+        Row("forgotten", FORGETTING, IDLE,       None,
+            "report_done",            "nothing is kept for ever"),
+        Row("kept",      FORGETTING, IDLE,       None,
+            "report_done",            "a later update removes what is left"),
 
         Row("broken",    READING,    IDLE,       None,
             "report_failure",         "nothing of it was written"),
@@ -174,10 +182,12 @@ class ControlUpdate(Machine):
     def count_try(self) -> None:
         self.tries += 1
 
-    def forget_old(self, later: int) -> None:
+    def ask_forget(self, later: int) -> None:
         # Behind the newest one, which this is not if others followed it meanwhile.
         if self.version + later > self.system.retained:
             self.log.forget(self.version + later - self.system.retained)
+        else:
+            self.log.forget(0)
 
     def report_done(self) -> None:
         self.log.done(self.version)

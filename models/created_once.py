@@ -20,6 +20,7 @@ from epochgate.fsm import Bool, Int, Machine, Port, Row, System, Trigger, fallib
 
 IDLE, LOOKING, RESTORING, READING = "idle", "looking", "restoring", "reading"
 CHOOSING, WRITING, CONFIRMING = "choosing", "writing", "confirming"
+FORGETTING = "forgetting"
 
 
 class EntryPort(Port):
@@ -28,21 +29,22 @@ class EntryPort(Port):
     `later`: by how many numbers the newest entry is behind that of the batch; 0 if none is.
     """
 
-    @fallible("broken", succeeds="found, missing")
+    @fallible("broken", succeeds="found, missing", within="store_timeout_s")
     def look(self, batch: int) -> None:
         """Look for the entry."""
 
-    @fallible("broken", succeeds="restored")
+    @fallible("broken", succeeds="restored", within="coordinator_call_timeout_s")
     def restore(self, batch: int) -> None:
         """Make a maker of the state in the entry of this batch, 0 for none."""
 
-    @fallible("broken", succeeds="confirmed")
+    @fallible("broken", succeeds="confirmed", within="store_timeout_s")
     def confirm(self, batch: int) -> None:
         """Look for entries of later batches."""
 
+    @fallible("kept, expire", succeeds="forgotten", within="store_timeout_s")
     def forget(self, batch: int) -> None:
-        """Remove the entries of this batch and of those before. What cannot be removed is left for
-        a later batch.
+        """Remove the entries of this batch and of those before, 0 for none, and what no entry
+        refers to. `kept`: something is left; `expire`: it may be removed yet.
         """
 
     def refuse(self, batch: int, later: int) -> None:
@@ -84,10 +86,17 @@ ROWS: tuple[Row, ...] = (
     Row("unknown",   WRITING,    IDLE,       "not may_retry",
         "report_failure",           "the store did not answer in any allowed try"),
 
-    Row("confirmed", CONFIRMING, IDLE,       "not is_overtaken",
-        "keep_maker, forget_old, use_made", "every other driver finds it"),
+    Row("confirmed", CONFIRMING, FORGETTING, "not is_overtaken",
+        "keep_maker, ask_forget",   "every other driver finds it"),
     Row("confirmed", CONFIRMING, IDLE,       "is_overtaken",
         "refuse",                   "the batch was run and forgotten by another driver"),
+
+    Row("forgotten", FORGETTING, IDLE,       None,
+        "use_made",                 "nothing is kept for ever"),
+    Row("kept",      FORGETTING, IDLE,       None,
+        "use_made",                 "a later batch removes what is left"),
+    Row("expire",    FORGETTING, IDLE,       None,
+        "give_up_maker, use_made",  "the maker may be in the call that hangs: the next batch has another"),
 
     Row("broken",    (LOOKING, RESTORING, READING, CHOOSING, WRITING, CONFIRMING), IDLE, None,
         "give_up_maker, report_failure", "nothing has run, and Spark asks again"),
@@ -99,7 +108,10 @@ class CreatedOnce(Machine):
     """What a driver does for the entry of the batch that Spark asks for, or runs."""
 
     INDEX = ("driver",)
-    STATES = (IDLE, LOOKING, RESTORING, READING, CHOOSING, WRITING, CONFIRMING)
+    STATES: ClassVar[tuple[str, ...]] = (
+        *(IDLE, LOOKING, RESTORING, READING),
+        *(CHOOSING, WRITING, CONFIRMING, FORGETTING),
+    )
     INITIAL = IDLE
 
     system: OneDriver
@@ -125,6 +137,9 @@ class CreatedOnce(Machine):
     taken: Trigger
     unknown: Trigger
     confirmed: Trigger
+    forgotten: Trigger
+    kept: Trigger
+    expire: Trigger
     broken: Trigger
 
     def is_forgotten(self, later: int) -> bool:
@@ -170,9 +185,11 @@ class CreatedOnce(Machine):
     def count_try(self) -> None:
         self.tries += 1
 
-    def forget_old(self) -> None:
+    def ask_forget(self) -> None:
         if self.batch > self.system.retained:
             self.store.forget(self.batch - self.system.retained)
+        else:
+            self.store.forget(0)
 
     def report_failure(self) -> None:
         self.store.fail(self.batch)

@@ -34,6 +34,7 @@ from epochgate.fsm import (
     Row,
     System,
     Trigger,
+    fallible,
     machines,
     output,
 )
@@ -45,9 +46,11 @@ GOING_ON = (PLACING, STRANDED)
 class PlacementPort(Port):
     """What is asked of Spark, and told."""
 
+    @fallible("refused")
     def turn_away(self, host: int, attempt: Opaque) -> None:
         """End this attempt at once: Spark gives its successor another slot, or this one again."""
 
+    @fallible("refused")
     def remove_executor(self, host: int, attempt: Opaque) -> None:
         """Take the executor of this attempt for lost: Spark runs its tasks again elsewhere."""
 
@@ -91,6 +94,7 @@ class Placement(Machine):
     unanswered: Trigger
     failing: Trigger
     overdue: Trigger
+    refused: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -137,6 +141,9 @@ class Placement(Machine):
             "ask_strategy",       "the subtask has had a process: the restart strategy decides"),
         Row("overdue",    GOING_ON, GIVEN_UP, "not has_run",
             "give_up",            "the subtask has never had a process: the set-up is at fault"),
+
+        Ignore("refused", GOING_ON,           None,
+                                  "Spark did not carry it out: its own time limits end task or executor"),
     )
     # fmt: on
 

@@ -53,25 +53,27 @@ there; it took effect with other offsets.
 
 
 class BatchPort(Port):
-    """The steps of a commit, and its end. `unsure`: the outcome of a step is not known."""
+    """The steps of a commit, and its end. `unsure`: the outcome of a step is not known; `expire`: it
+    is not known, and the step is still under way.
+    """
 
-    @fallible("unsure, broken", succeeds="looked")
+    @fallible("unsure, broken, expire", succeeds="looked", within="commit_timeout_s")
     def look(self, batch: int, tries: int) -> None:
         """Read what the target knows. `tries` failed before; pause the longer."""
 
-    @fallible("unsure, broken", succeeds="noted")
+    @fallible("unsure, broken, expire", succeeds="noted", within="commit_timeout_s")
     def note(self, batch: int) -> None:
         """Say durably which batch, offsets and checkpoint location come next."""
 
-    @fallible("unsure, broken", succeeds="applied")
+    @fallible("unsure, broken, expire", succeeds="applied", within="commit_timeout_s")
     def apply(self, batch: int) -> None:
         """Let the batch take effect; `unsure` also if it is not the next one by now."""
 
-    @fallible("unsure, broken", succeeds="recorded")
+    @fallible("unsure, broken, expire", succeeds="recorded", within="commit_timeout_s")
     def record(self, batch: int) -> None:
         """Record that the batch has taken effect, once."""
 
-    @fallible("unsure, broken", succeeds="swept")
+    @fallible("unsure, broken, expire", succeeds="swept", within="commit_timeout_s")
     def sweep(self, batch: int) -> None:
         """Remove what is staged of this batch and of those before."""
 
@@ -120,6 +122,7 @@ class QueryBatch(Machine):
     swept: Trigger
     unsure: Trigger
     broken: Trigger
+    expire: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -172,6 +175,11 @@ class QueryBatch(Machine):
             "report_done",                "the batch has taken effect, and the next commit sweeps again"),
         Row("unsure",   SWEEPING,  DONE,      None,
             "report_done",                "the batch has taken effect, and is swept or will be"),
+
+        Row("expire",   (LOOKING, NOTING, APPLYING, RECORDING), FAILED, None,
+            "report_failed",              "nothing runs beside a step that is under way: the next commit finds out"),
+        Row("expire",   SWEEPING,  DONE,      None,
+            "report_done",                "the batch has taken effect, and what is swept late is needed by none"),
     )
     # fmt: on
 

@@ -13,7 +13,6 @@ import logging
 import pickle
 import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, Protocol
 
@@ -27,6 +26,7 @@ from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.handing_over import insist_on_plain_events
 from epochgate.runtime.shell.worker import Worker
+from epochgate.spark.operator_watch import OPERATOR_WARN_S, OperatorWatch
 from epochgate.spark.wire import ChannelClosed, MessageNotPlain, MessageTooLarge, TaskChannel
 
 METRICS_INTERVAL_S: Final = 1.0
@@ -90,29 +90,28 @@ class Attempt:
             self._say(["finished"])
             self._flush()
             return
+        with OperatorWatch(self._warn, OPERATOR_WARN_S) as watch:
+            self._attempt(messages, watch)
+        if not self.is_finished:
+            self._give_up_quietly()
+
+    def _attempt(self, messages: list[Message], watch: OperatorWatch) -> None:
+        watch.enter("the making of the program")
         program = self._made = self._program()
-        worker = Worker(
-            program,
-            subtask=self._subtask,
-            parallelism=self._settings["parallelism"],
-            run_id=self._settings["run_id"],
-            coordinators=list(self._settings["coordinators"]),
-            send=self._say,
-            clock=MonotonicClock(),
-            journal=self._journal(),
-        )
+        worker = self._worker(program)
+        watch.leave()
         try:
-            self._loop(worker, program, messages)
+            self._loop(worker, program, messages, watch)
         except (MessageNotPlain, MessageTooLarge, ValueNotPlain) as error:
             self._give_up(str(error), is_fatal=True)
         except (ChannelClosed, AttemptOver):
             raise
-        except Exception:  # noqa: BLE001  user code may raise anything
-            self._give_up(traceback.format_exc(limit=-6), is_fatal=False)
+        except BaseException as error:  # noqa: BLE001  user code may raise anything
+            self._give_up_for(error)
         finally:
+            watch.enter("the close of an operator")
             self._close(worker)
-        if not self.is_finished:
-            self._give_up_quietly()
+            watch.leave()
 
     def _journal(self) -> Callable[[TaskSystem], Journal] | None:
         if self._settings.get("tracing") is None:
@@ -148,21 +147,46 @@ class Attempt:
                 is_fatal=True,
             )
         except BaseException as error:  # noqa: BLE001  user code may raise anything
-            is_fatal = isinstance(error, FatalTaskError | EpochgateError)
-            self._give_up(in_words(error), is_fatal=is_fatal)
+            self._give_up_for(error)
 
-    def _loop(self, worker: Worker, program: Program, messages: list[Message]) -> None:
+    def _worker(self, program: Program) -> Worker:
+        try:
+            return Worker(
+                program,
+                subtask=self._subtask,
+                parallelism=self._settings["parallelism"],
+                run_id=self._settings["run_id"],
+                coordinators=list(self._settings["coordinators"]),
+                send=self._say,
+                clock=MonotonicClock(),
+                journal=self._journal(),
+            )
+        except BaseException as error:  # noqa: BLE001  it asks the program for its operators
+            self._made = None
+            self._give_up_for(error)
+
+    def _warn(self, text: str) -> None:
+        """Tell the driver, on another thread than the task's."""
+        self._channel.send(["warning", text])
+
+    def _loop(
+        self, worker: Worker, program: Program, messages: list[Message], watch: OperatorWatch
+    ) -> None:
         is_busy, completed = False, 0
         metrics_at_s = time.monotonic() + METRICS_INTERVAL_S
         while True:
             if messages:
+                watch.enter(f"an operator's call for the message {messages[0][0]!r}")
                 worker.handle(messages)
+                watch.leave()
                 if worker.completed > completed:
                     completed = worker.completed
                     self._listener.checkpointed()
                 # An acknowledgement must not wait for the next piece of work.
                 self._flush()
+            watch.enter("a piece of work")
             is_busy = worker.work() is Work.DONE
+            watch.leave()
             now_s = time.monotonic()
             if now_s >= metrics_at_s:
                 self._say_metrics(program)
@@ -198,6 +222,10 @@ class Attempt:
         for tag, *arguments in messages:
             if tag == "metrics":
                 insist_on_plain("what the program's metrics() returned", arguments[0])
+
+    def _give_up_for(self, error: BaseException) -> NoReturn:
+        is_fatal = isinstance(error, FatalTaskError | EpochgateError)
+        self._give_up(in_words(error), is_fatal=is_fatal)
 
     def _give_up(self, reason: str, *, is_fatal: bool) -> NoReturn:
         self._outgoing = []

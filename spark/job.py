@@ -25,6 +25,7 @@ from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.job_events import JobListener
 from epochgate.runtime.api.operator import Program
+from epochgate.runtime.api.raised import quoted
 from epochgate.runtime.api.reports import JobReport, JobResult
 from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.collect import CollectedRows, collect
@@ -102,7 +103,9 @@ class JobHandle:
         trace: TracebackType | None,
     ) -> None:
         if not self._master.is_over:
-            self.cancel("its block was left" if error is None else f"its block raised {error!r}")
+            self.cancel(
+                "its block was left" if error is None else f"its block raised {quoted(error)}"
+            )
         try:
             self.wait(LEAVE_PATIENCE_S)
         except TimeoutError:

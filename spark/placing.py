@@ -42,11 +42,13 @@ class Cluster(Protocol):
     def executors(self) -> dict[str, Executor] | None:
         """Those that there are and were, by their ids; None: not known."""
 
-    def kill(self, task_attempt_id: int, reason: str) -> None:
-        """End this attempt; Spark starts the next."""
+    def kill(self, task_attempt_id: int, reason: str) -> bool:
+        """End this attempt, and Spark starts the next; whether Spark was told."""
 
-    def remove(self, executor: str, reason: str) -> None:
-        """Take an executor for lost; Spark starts its tasks again elsewhere."""
+    def remove(self, executor: str, reason: str) -> bool:
+        """Take an executor for lost, and Spark starts its tasks again elsewhere; whether Spark was
+        told.
+        """
 
     def ask(self, executor: str) -> Callable[[], bool]:
         """Ask an executor for a sign of life; returns whether it has given one by now."""
@@ -66,13 +68,13 @@ class SparkCluster(Cluster):
         """Ask the status store."""
         return executors(self._context)
 
-    def kill(self, task_attempt_id: int, reason: str) -> None:
+    def kill(self, task_attempt_id: int, reason: str) -> bool:
         """Ask the scheduler; blocks for a call into the JVM."""
-        self._job.kill(task_attempt_id, reason)
+        return self._job.kill(task_attempt_id, reason)
 
-    def remove(self, executor: str, reason: str) -> None:
+    def remove(self, executor: str, reason: str) -> bool:
         """Tell the scheduler what its own time limit would tell it."""
-        remove_executor(self._context, executor, reason)
+        return remove_executor(self._context, executor, reason)
 
     def ask(self, executor: str) -> Callable[[], bool]:
         """Ask on a thread of its own, since Spark waits for the answer."""
@@ -289,7 +291,9 @@ class Placing:
         self._turned_away.add(attempt)
         _log.info("task attempt %d is turned away from %s", attempt, self._name(host))
         reason = "is not heard on" if attempt in self._silent else "could not reach the driver from"
-        self._cluster.kill(attempt, f"a process of the job {reason} {self._name(host)}")
+        told = self._cluster.kill(attempt, f"a process of the job {reason} {self._name(host)}")
+        if not told:
+            self._placement.refused()
 
     def remove_executor(self, host: int, attempt: int) -> None:
         """Have Spark do now what it would do after its own time limit."""
@@ -301,7 +305,9 @@ class Placing:
             f"executor {executor} on {self._name(host)} is given up: no process of the job is "
             f"heard from there, and the executor itself has not answered for {ANSWER_S:g} s"
         )
-        self._cluster.remove(executor, f"{self._name(host)} is not heard by the driver any more")
+        reason = f"{self._name(host)} is not heard by the driver any more"
+        if not self._cluster.remove(executor, reason):
+            self._placement.refused()
 
     def avoid(self, host: int) -> None:
         """Say why no task runs there any more."""

@@ -68,12 +68,16 @@ class ResidentJob:
         """Whether the job has ended, after at most `timeout_s` seconds."""
         return self._ended.wait(timeout_s)
 
-    def kill(self, task_attempt_id: int, reason: str) -> None:
-        """End one attempt; it does not count as a failure, and Spark starts the next."""
+    def kill(self, task_attempt_id: int, reason: str) -> bool:
+        """End one attempt, which does not count as a failure, and Spark starts the next; whether
+        Spark was told.
+        """
         try:
             self._context._jsc.sc().killTaskAttempt(task_attempt_id, True, reason)
         except Exception as error:  # noqa: BLE001  its connection is closed next, which ends it too
             _log.info("Spark did not kill task attempt %d: %r", task_attempt_id, error)
+            return False
+        return True
 
     def launched(self) -> int | None:
         """How many task attempts Spark has started since its context began, whose ids are the

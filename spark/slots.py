@@ -53,9 +53,9 @@ def executors(context: Any) -> dict[str, Executor] | None:
         return None
 
 
-def remove_executor(context: Any, executor: str, reason: str) -> None:
+def remove_executor(context: Any, executor: str, reason: str) -> bool:
     """Have Spark take an executor for lost now, and ask for another one, as it does after
-    spark.network.timeout.
+    spark.network.timeout; whether Spark was told.
     """
     # In this order: Spark replaces no executor that it does not know any more.
     replacing = threading.Thread(
@@ -70,6 +70,8 @@ def remove_executor(context: Any, executor: str, reason: str) -> None:
         context._jsc.sc().schedulerBackend().removeExecutor(executor, lost)
     except Exception as error:  # noqa: BLE001  a private interface; Spark notices by itself later
         _log.warning("Spark could not be told that executor %s is lost: %r", executor, error)
+        return False
+    return True
 
 
 def _replace(context: Any, executor: str) -> None:

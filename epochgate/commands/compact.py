@@ -71,6 +71,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="in an object store: how long replaced objects are kept for reads that began "
         "earlier, such as 2h or 7d; a later compaction removes them (default: 1d)",
     )
+    add(
+        "--commit-timeout",
+        default="1h",
+        metavar="TIME",
+        help="limit of each step except merging, such as 10m (default: 1h)",
+    )
     add("--dry-run", action="store_true", help="print what would be merged, and change nothing")
     add("--json", action="store_true", help="print one JSON object instead of text")
 
@@ -88,6 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         keep_checkpoints=arguments.keep_checkpoints,
         keep_for_s=None if arguments.keep_for is None else parse_duration_s(arguments.keep_for),
         is_dry_run=arguments.dry_run,
+        commit_timeout_s=parse_duration_s(arguments.commit_timeout),
     )
     print(json.dumps(result.to_json()) if arguments.json else "\n".join(told(result)))
     return 0

@@ -2,8 +2,8 @@
 
 The job commits a checkpoint with a row after the other, and goes back behind the newest ones and
 writes them again, other rows. A compactor merges all but the newest checkpoints into the directory
-of the first; it fails or dies between any two steps and is started again, and the exchange may take
-effect before either. A reader lists one directory after the other and opens the files later; where
+of the first; it fails, hangs or dies between any two steps and is started again, and the exchange may
+take effect before, or after it has hung. A reader lists one directory after the other and opens the files later; where
 a directory is gone by then, it goes on, as some readers do, and where a file is gone, it fails::
 
     target      1: a   2: b   3: c         1: ab         3: c        1: ab        3: c   4: d
@@ -55,6 +55,8 @@ class CompactingJob(ClosedSystem):
         Step("process", "drop"),
         Step("process", "tidy"),
         Step("process", "fail", is_fair=False),
+        Step("process", "hang", is_fair=False),
+        Step("process", "arrive", is_fair=False),
         Step("process", "die", is_fair=False),
         Step("reader", "list_root", is_fair=False),
         Step("reader", "list_next"),

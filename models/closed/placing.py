@@ -38,6 +38,7 @@ class PlacedTask(ClosedSystem):
         Step("scheduler", "notice"),
         Step("scheduler", "repeat", is_fair=False),
         Step("scheduler", "expire", is_fair=False),
+        Step("scheduler", "deafen", is_fair=False),
         Step("cluster", "cut", is_fair=False),
         Step("cluster", "heal", is_fair=False),
         Step("cluster", "vanish", is_fair=False),

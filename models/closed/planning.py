@@ -57,6 +57,7 @@ class PlannedQuery(ClosedSystem):
         Step("client", "arrive"),
         Step("client", "lose", is_fair=False),
         Step("client", "deny", is_fair=False),
+        Step("client", "hang", is_fair=False),
     )
     WIRING: ClassVar[dict[str, str]] = {"batch_plan.store": "client"}
 

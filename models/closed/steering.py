@@ -19,9 +19,11 @@ from typing import ClassVar
 
 from epochgate.fsm import machines
 from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes, terminal
+from epochgate.models.closed.surroundings.decision_store import (
+    Client,
+)
 from epochgate.models.closed.surroundings.steering import (
     RUNNING,
-    Client,
     Decider,
     Driver,
     Query,
@@ -56,6 +58,7 @@ class SteeredQuery(ClosedSystem):
         Step("client", "arrive"),
         Step("client", "lose", is_fair=False),
         Step("client", "deny", is_fair=False),
+        Step("client", "hang", is_fair=False),
         Step("asker", "ask", is_fair=False),
     )
     WIRING: ClassVar[dict[str, str]] = {"batch_decision.store": "client"}
@@ -84,7 +87,9 @@ class SteeredQuery(ClosedSystem):
     def has_run(self) -> bool:
         return self.query.is_seen[self.query.planned]
 
-    @always("older decisions than are kept are gone, but for those that came late", when="has_run")
+    @always(
+        "older decisions than are kept are gone, but for those that came late", when="has_removed"
+    )
     def forgets(self) -> bool:
         return all(
             not self.query.is_decided[b]
@@ -92,6 +97,9 @@ class SteeredQuery(ClosedSystem):
             or b + self.retained > self.query.planned
             for b in range(self.slots)
         )
+
+    def has_removed(self) -> bool:
+        return self.has_run() and not self.query.has_kept
 
     @sometimes("a batch that was decided runs again in another driver")
     def runs_again(self) -> bool:

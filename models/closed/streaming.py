@@ -73,6 +73,8 @@ class StreamingQuery(ClosedSystem):
         Step("driver", "spill", is_fair=False),
         Step("driver", "lose", is_fair=False),
         Step("driver", "fail", is_fair=False),
+        Step("driver", "hang", is_fair=False),
+        Step("driver", "arrive"),
         Step("driver", "die", is_fair=False),
         Step("user", "copy", is_fair=False),
         Step("user", "move", is_fair=False),
@@ -112,6 +114,10 @@ class StreamingQuery(ClosedSystem):
             self.driver[d].state != DOWN and self.driver[d].place == place
             for d in range(self.drivers)
         )
+
+    def has_late_step(self) -> bool:
+        """Whether a step that hung may yet be done."""
+        return any(self.driver[d].late > 0 for d in range(self.drivers))
 
     @always("Q2: rows are in the table once at most, whatever is replayed, copied or emptied")
     def shows_no_row_twice(self) -> bool:

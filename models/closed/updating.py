@@ -28,7 +28,7 @@ from epochgate.fsm.closed import (
 )
 from epochgate.models.control_update import IDLE, ControlUpdate
 
-NOTHING, READ, CHECK, WRITE, CONFIRM = range(5)
+NOTHING, READ, CHECK, WRITE, CONFIRM, FORGET = range(6)
 PENDING, DONE, FAILED, DOUBTED = range(4)
 NEITHER, FIRST, SECOND, BOTH = range(4)
 """Of the first two updates, which the check refuses together."""
@@ -118,7 +118,7 @@ class Client(Environment):
     """The one under way; 0 for none."""
     before: int = Int("updates")
     """The newest version when it began."""
-    asked: int = Int(CONFIRM)
+    asked: int = Int(FORGET)
     version: int = Int("updates")
     value: int = Int(BOTH)
     """What the version is to hold."""
@@ -193,6 +193,9 @@ class Client(Environment):
             self.tell_written(version)
         if asked == CONFIRM:
             self.system.control_update[self.updater].confirmed(self.behind(version))
+        if asked == FORGET:
+            self.system.log.remove(version)
+            self.system.control_update[self.updater].forgotten()
 
     def merge(self) -> None:
         """Put the update on top of what is newest."""
@@ -252,9 +255,13 @@ class Client(Environment):
         self.system.control_update[self.updater].unknown()
 
     def answer_broken(self) -> None:
+        asked = self.asked
         self.asked = NOTHING
         self.version = 0
-        self.system.control_update[self.updater].broken()
+        if asked == FORGET:
+            self.system.control_update[self.updater].kept()
+        else:
+            self.system.control_update[self.updater].broken()
 
     def spend_failure(self) -> None:
         self.system.log.failures += 1
@@ -293,7 +300,8 @@ class Client(Environment):
 
     def forget(self, version: int) -> None:
         assert version < self.system.log.newest, "the newest version is never removed"
-        self.system.log.remove(version)
+        self.asked = FORGET
+        self.version = version
 
     def done(self, version: int) -> None:
         assert self.system.log.counted[self.update] == version, "what was done has its version"

@@ -180,13 +180,40 @@ class Program(ABC):
         return {}
 
 
+def operators_of(program: Program) -> dict[str, Operator]:
+    """Return the operators of a program. Raises FatalTaskError for what is no mapping of them."""
+    held: Any = program.operators
+    if not isinstance(held, Mapping) or not all(isinstance(one, Operator) for one in held.values()):
+        raise FatalTaskError(
+            f"operators of {_named(program)} returned {held!r}, and must return a dict of operator "
+            "ids and operators"
+        )
+    return dict(held)
+
+
 def metrics_of(program: Program) -> dict[str, int | float]:
-    """Return the counters of a program and of its operators."""
-    counters = dict(program.metrics())
+    """Return the counters of a program and of its operators. Raises FatalTaskError unless each
+    returns a mapping.
+    """
+    counters = dict(_figures(program))
     for operator_id, operator in program.operators.items():
-        for name, value in operator.metrics().items():
+        for name, value in _figures(operator).items():
             counters[f"{operator_id}.{name}"] = value
     return counters
+
+
+def _figures(one: Program | Operator) -> Mapping[str, int | float]:
+    figures: Any = one.metrics()
+    if not isinstance(figures, Mapping):
+        raise FatalTaskError(
+            f"metrics of {_named(one)} returned {figures!r}, and must return a dict of names and "
+            "numbers, an empty one for none"
+        )
+    return figures
+
+
+def _named(one: object) -> str:
+    return f"{type(one).__module__}.{type(one).__qualname__}"
 
 
 class FatalTaskError(Exception):

@@ -19,13 +19,16 @@ _FIRST: Final = '\n  File "'
 
 def own_frames(error: BaseException | None) -> str:
     """The frames from the user's code on, innermost last, on indented lines of their own after a
-    line end; empty if there are none.
+    line end; those of its cause if it has none, as for a StopIteration in a coroutine, of which
+    Python makes a RuntimeError; empty if there are none.
     """
-    first = None if error is None else error.__traceback__
+    if error is None:
+        return ""
+    first = error.__traceback__
     while first is not None and _is_ours(first):
         first = first.tb_next
     if first is None:
-        return ""
+        return own_frames(error.__cause__)
     frames = traceback.extract_tb(first)
     shown = frames[:1] + frames[1:][-(FRAMES_MAX - 1) :]
     return "\n" + "".join(traceback.format_list(shown)).rstrip()

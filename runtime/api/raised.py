@@ -42,7 +42,7 @@ def in_words(error: BaseException) -> str:
     'OSError: no space left'
     """
     is_own = isinstance(error, FatalTaskError | EpochgateError)
-    return str(error) if is_own else described(error)
+    return _safely(str, error) if is_own else described(error)
 
 
 def quoted(error: BaseException) -> str:
@@ -53,5 +53,5 @@ def quoted(error: BaseException) -> str:
 def _safely(shown: Callable[[object], str], error: BaseException) -> str:
     try:
         return shown(error)
-    except Exception:  # noqa: BLE001  # __str__ and __repr__ of the error are the user's code too
+    except BaseException:  # noqa: BLE001  # __str__ and __repr__ of the error are the user's code too
         return f"<{type(error).__name__}, which cannot be shown: its {shown.__name__} raises>"

@@ -28,7 +28,7 @@ from epochgate.runtime.api.coordinator import (
     SubtaskGateway,
 )
 from epochgate.runtime.api.malformed_event import MalformedEvent
-from epochgate.runtime.api.raised import let_pass
+from epochgate.runtime.api.raised import let_pass, quoted
 from epochgate.runtime.shell.fenced_context import CoordinatorReplaced, QuiescableContext
 from epochgate.runtime.shell.futures import follow, reject, resolve
 
@@ -223,7 +223,7 @@ class Inners:
             if error is None:
                 self.fire(machine.closed, generation)
             else:
-                self._problem = f"failed to close: {error!r}"
+                self._problem = f"failed to close: {quoted(error)}"
                 self.fire(machine.close_failed, generation)
 
         lane = "close" + (f" {self._lane}" if self._lane else "")

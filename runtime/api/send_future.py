@@ -24,15 +24,13 @@ _PENDING = object()
 
 
 class Window(Protocol):
-    """What counts events until they are done."""
+    """What counts events until they are over."""
 
-    over: int
-    """The bytes of those that are done."""
-    waiting: list[SendFuture]
-    """Futures of senders that wait for room."""
+    call_back: Callable[[Callable[[SendFuture], None], SendFuture], None]
+    """Calls a callback of user code, which may raise anything."""
 
-    def wake(self) -> None:
-        """Complete the futures that wait, if there is room."""
+    def free(self, until: int) -> None:
+        """Give back all that was sent up to this sum of bytes."""
 
 
 class Together(tuple[Any, ...]):
@@ -50,12 +48,13 @@ class SendFuture:
     Completes exactly once: with None, or with EventLost. Callbacks run on the queue's thread.
     """
 
-    __slots__ = ("_bytes", "_callbacks", "_outcome", "_waiter", "_window", "event")
+    __slots__ = ("_callbacks", "_outcome", "_until", "_waiter", "_window", "event")
 
-    def __init__(self, event: Any, window: Window | None = None, event_bytes: int = 0) -> None:
-        """Make one that is counted in `window` until it is done."""
+    def __init__(self, event: Any, window: Window | None = None, until: int = 0) -> None:
+        """Make one that is counted in `window`, of whose bytes it is the last of `until`."""
         self.event = event
-        self._window, self._bytes = window, event_bytes
+        self._window = window
+        self._until = until
         self._outcome: object = _PENDING
         self._callbacks: list[Callable[[SendFuture], None]] | None = None
         self._waiter: threading.Event | None = None
@@ -95,12 +94,18 @@ class SendFuture:
         if self._outcome is not _PENDING:
             return
         self._outcome = error
-        if (window := self._window) is not None:
-            window.over += self._bytes
-            if window.waiting:
-                window.wake()
         if self._waiter is not None:
             self._waiter.set()
         if self._callbacks is not None:
             for callback in self._callbacks:
-                callback(self)
+                if self._window is None:
+                    callback(self)
+                else:
+                    self._window.call_back(callback, self)
+
+    def free(self) -> None:
+        """Give back the bytes of this event and of those before it; the runtime calls this before
+        it completes them, because their callbacks may send.
+        """
+        if self._window is not None:
+            self._window.free(self._until)

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TypeVarTuple
 
 from epochgate.fsm import EventQueue, Timer
 from epochgate.runtime.api.coordinator import RunningCoroutine
+from epochgate.runtime.api.raised import let_pass
 
 Arguments = TypeVarTuple("Arguments")
 Then = Callable[[Any, BaseException | None], None]
@@ -197,18 +198,27 @@ class _Submitted:
         self._is_cancelled = False
 
     def start(self) -> None:
-        self._task = self._loop.create_task(self._coroutine)
+        self._task = self._loop.create_task(self._run())
         self._task.add_done_callback(self._ended)
         if self._is_cancelled:
             self._task.cancel()
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    async def _run(self) -> tuple[Any, BaseException | None]:
+        try:
+            return await self._coroutine, None
+        except (KeyboardInterrupt, SystemExit) as error:  # these would end the loop of all
+            let_pass(error)
+            return None, error
+
+    def _ended(self, task: asyncio.Task[tuple[Any, BaseException | None]]) -> None:
+        if asyncio.iscoroutine(self._coroutine):
+            self._coroutine.close()  # one that was cancelled before it began
         if task.cancelled():
             self._post(self._then, None, asyncio.CancelledError())
         elif (error := task.exception()) is not None:
             self._post(self._then, None, error)
         else:
-            self._post(self._then, task.result(), None)
+            self._post(self._then, *task.result())
 
     def cancel(self) -> None:
         self._is_cancelled = True
@@ -220,7 +230,7 @@ class _Submitted:
             self._task.cancel()
 
     def __del__(self) -> None:
-        if self._task is None:
+        if self._task is None and asyncio.iscoroutine(self._coroutine):
             self._coroutine.close()
 
 

@@ -71,9 +71,11 @@ class BatchSnapshots:
 
     def begin(self, coordinator: int, wanted: BatchSnapshotRequest) -> None:
         """The holder lets the request through."""
-        name = self._master.coordinators.operator_id(coordinator)
+        coordinators = self._master.coordinators
+        name = coordinators.operator_id(coordinator)
         try:
-            is_supported = self._master.coordinators[coordinator].supports_batch_snapshot()
+            question = coordinators[coordinator].supports_batch_snapshot
+            is_supported = coordinators.watched(coordinator, question)
         except BaseException as raised:  # noqa: BLE001  # user code may raise anything
             let_pass(raised)
             what = f"supports_batch_snapshot of coordinator {name!r}: {quoted(raised)}"

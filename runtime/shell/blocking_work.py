@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, TimeoutError as FutureTimeout
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -87,25 +86,18 @@ class ThreadedWork:
         self._lane(lane).submit(run)
 
     def run(self, lane: str, work: Callable[[], None], timeout_s: float) -> None:
-        done: Future[None] = Future()
+        done, outcomes = threading.Event(), list[Outcome]()
 
         def run() -> None:
-            outcome = Outcome(work)
-            if outcome.error is None:
-                done.set_result(None)
-            else:
-                done.set_exception(outcome.error)
+            outcomes.append(Outcome(work))
+            done.set()
 
         self._lane(lane).submit(run)
         patience_s = min(timeout_s, self._left_s(timeout_s))
-        try:
-            done.result(patience_s)
-        except FutureTimeout:
-            if done.done():
-                raise
-            raise WorkHangs(
-                f"what runs in {lane!r} has not ended within {patience_s:g} s"
-            ) from None
+        if not done.wait(patience_s):
+            raise WorkHangs(f"what runs in {lane!r} has not ended within {patience_s:g} s")
+        if (error := outcomes[0].error) is not None:
+            raise error
 
     def _left_s(self, otherwise_s: float) -> float:
         if self._deadline_s is None:

@@ -17,7 +17,7 @@ from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.fsm import Timer
 from epochgate.runtime.api.committer import Committables
 from epochgate.runtime.api.job_events import CheckpointEnded, Outcome
-from epochgate.runtime.api.raised import described, let_pass
+from epochgate.runtime.api.raised import described, in_words, let_pass
 from epochgate.runtime.api.reports import CheckpointReport, keep_recent, shortened, summed
 from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, with_version
 from epochgate.runtime.shell.client_requests import JobOver
@@ -286,7 +286,7 @@ class Checkpoints:
     ) -> None:
         wait.end()
         if answer is None:
-            said = "" if error is None else f": {error}"
+            said = "" if error is None else f": {in_words(error)}"
             unknown = f"it is unknown whether checkpoint {checkpoint} is stored{said}"
             answer = Answer("store_unknown", unknown)
         machine = self._master.job.checkpoint

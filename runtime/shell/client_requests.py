@@ -17,7 +17,7 @@ from typing import Any
 from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
 from epochgate.runtime.api.raised import let_pass
-from epochgate.runtime.shell.futures import reject, resolve
+from epochgate.runtime.shell.futures import cancel, reject, resolve
 
 
 class UnknownOperator(UsageError):
@@ -111,7 +111,7 @@ def _answer(operator_id: str, future: Future[Any], answer: Any) -> None:
 
 def _answer_later(operator_id: str, future: Future[Any], done: Future[Any]) -> None:
     if done.cancelled():
-        future.cancel()
+        cancel(future)
     elif (error := done.exception()) is not None:
         reject(future, error)
     else:

@@ -22,7 +22,7 @@ from epochgate.runtime.api.coordinator import (
 from epochgate.runtime.api.coordinator_store import CoordinatorStore
 from epochgate.runtime.api.malformed_event import MalformedEvent
 from epochgate.runtime.api.operator import FatalTaskError
-from epochgate.runtime.api.raised import let_pass, quoted
+from epochgate.runtime.api.raised import in_words, let_pass, quoted
 from epochgate.runtime.api.receipts import Receipt, RegisteredEvent
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.send_future import EventLost, SendFuture
@@ -137,16 +137,18 @@ class Coordinators:
         """The reason to report, and whether trying again cannot help."""
         name = f"coordinator {self.operator_id(number)!r}{what}"
         if isinstance(cause, FatalTaskError):
-            return f"{name}: {cause}", True
+            return f"{name}: {in_words(cause)}", True
         said = quoted(cause) if isinstance(cause, BaseException) else repr(cause)
         return f"{name}: {said}", False
 
-    def _watched(self, number: int, handle: Callable[[Any], Any], value: Any) -> Any:
-        self.watch.enter(number, handle)
+    def watched(self, number: int, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call user code in the sight of the watchdog; raises what it raises."""
+        outer = self.watch.running
+        self.watch.enter(number, call)
         try:
-            return handle(value)
+            return call(*arguments)
         finally:
-            self.watch.leave()
+            self.watch.running = outer
 
     # port `user`
 
@@ -203,8 +205,9 @@ class Coordinators:
     def close(self, number: int) -> None:
         if number not in self._coordinators:
             return
+        close = self._coordinators[number].close
         try:
-            self._coordinators[number].close()
+            self.watched(number, close)
         except BaseException as error:  # noqa: BLE001  # the others must be closed too
             let_pass(error)
             self._master.warn(
@@ -246,7 +249,7 @@ class Coordinators:
     def client_request(self, number: int, request: ClientRequest) -> None:
         handle = self._coordinators[number].handle_client_request
         self.requests.answer(
-            self.operator_id(number), partial(self._watched, number, handle), request
+            self.operator_id(number), partial(self.watched, number, handle), request
         )
 
     def batch_snapshot(self, number: int, request: BatchSnapshotRequest) -> None:
@@ -401,11 +404,13 @@ class Coordinators:
 
     def confirmed(self, number: int, place: int, count: int) -> None:
         on_wire = self.on_wire[number, place]
+        on_wire[count - 1].free()
         for _ in range(count):
             on_wire.popleft().complete()
 
     def lost(self, number: int, place: int, count: int, reason: str) -> None:
         on_wire = self.on_wire[number, place]
+        on_wire[count - 1].free()
         for _ in range(count):
             future = on_wire.popleft()
             future.complete(_lost(future.event, self._subtask_of[place], reason))
@@ -415,11 +420,13 @@ class Coordinators:
         for (_, place), on_wire in self.on_wire.items():
             while on_wire:
                 future = on_wire.popleft()
+                future.free()
                 future.complete(_lost(future.event, self._subtask_of[place], reason))
 
     def turned_away(self, number: int, place: int, future: SendFuture) -> None:
         self.release(number, place, future)
         subtask = self._subtask_of[place]
+        future.free()
         future.complete(_lost(future.event, subtask, "its attempt is not running"))
 
 

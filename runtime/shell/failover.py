@@ -8,7 +8,8 @@ watch; it decides nothing.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from epochgate.runtime.api.job_events import (
     Failure,
@@ -21,6 +22,7 @@ from epochgate.runtime.api.own_frames import split_frames
 from epochgate.runtime.api.raised import let_pass, quoted
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.restart_strategies import CountsRestarts
+from epochgate.runtime.shell.watchdog import RESTART_STRATEGY
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -45,10 +47,14 @@ class Failover:
         """A checkpoint was completed: the job makes progress."""
         self._told.clear()
         try:
-            self._strategy.notify_healthy(self._master.queue.now_s)
+            self._asked(self._strategy.notify_healthy)
         except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
             let_pass(error)
             self._master.job.lifecycle.give_up(self._refused("notify_healthy", quoted(error)))
+
+    def _asked(self, method: Callable[[float], Any]) -> Any:
+        watched = self._master.coordinators.watched
+        return watched(RESTART_STRATEGY, method, self._master.queue.now_s)
 
     def _refused(self, method: str, why: str) -> str:
         return f"{type(self._strategy).__qualname__}.{method} of the restart strategy: {why}"
@@ -57,7 +63,7 @@ class Failover:
         """The strategy's delay in seconds, or none and why the job gives up."""
         left = f"{cause}; the restart strategy allows no further attempt"
         try:
-            delay_s = self._strategy.next_delay_s(self._master.queue.now_s)
+            delay_s = self._asked(self._strategy.next_delay_s)
         except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
             let_pass(error)
             return None, f"{cause}; {self._refused('next_delay_s', quoted(error))}"

@@ -73,7 +73,7 @@ class QuiescableContext:
 
     def fail_job(self, cause: BaseException | str) -> None:
         """Fail the job, unless this coordinator has been replaced when its turn comes."""
-        error = cause if isinstance(cause, Exception) else JobFailedByCoordinator(cause)
+        error = cause if isinstance(cause, BaseException) else JobFailedByCoordinator(cause)
         self.post(_raise, error)
 
     def post(self, call: Callable[..., None], *arguments: Any) -> None:

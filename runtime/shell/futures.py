@@ -1,26 +1,45 @@
 """Completing futures that others hold: a client may have cancelled one, or it may be done already.
 
 Without this, `set_result` on a future that its holder has cancelled raises where the queue's thread
-completes it. Any thread.
+completes it, and so does a callback that raises `SystemExit`, which `Future` does not catch. Any
+thread.
 """
 
 from __future__ import annotations
 
-import contextlib
+import logging
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from typing import Any
+
+from epochgate.runtime.api.raised import let_pass
+
+_log = logging.getLogger(__name__)
 
 
 def resolve(future: Future[Any], result: Any) -> None:
     """Complete `future`, unless it is over."""
-    with contextlib.suppress(InvalidStateError):
-        future.set_result(result)
+    _complete(future.set_result, result)
 
 
 def reject(future: Future[Any], error: BaseException) -> None:
     """Fail `future`, unless it is over."""
-    with contextlib.suppress(InvalidStateError):
-        future.set_exception(error)
+    _complete(future.set_exception, error)
+
+
+def cancel(future: Future[Any]) -> None:
+    """Cancel `future`, unless it is over."""
+    _complete(future.cancel)
+
+
+def _complete(complete: Callable[..., Any], *outcome: Any) -> None:
+    try:
+        complete(*outcome)
+    except InvalidStateError:
+        pass  # its holder has cancelled it
+    except BaseException as error:  # noqa: BLE001  # a callback of its holder may raise anything
+        let_pass(error)
+        _log.exception("a callback of a future has raised")
 
 
 def follow(future: Future[Any], other: Future[Any]) -> None:
@@ -28,7 +47,7 @@ def follow(future: Future[Any], other: Future[Any]) -> None:
 
     def end(done: Future[Any]) -> None:
         if done.cancelled():
-            future.cancel()
+            cancel(future)
         elif (error := done.exception()) is not None:
             reject(future, error)
         else:

@@ -88,7 +88,8 @@ class JobMaster:
         self.observers = Observers(listeners, wall_clock)
         self.report = JobReport()
         self.result: Future[JobResult] = Future()
-        self._cause: str | None = None
+        self.cause: str | None = None
+        """Why the job goes down."""
         self._is_closed = False
         self.is_end_wanted = False
         """The job was canceled, and may not have heard of it."""
@@ -217,9 +218,14 @@ class JobMaster:
 
     # for the shells, on the queue's thread
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether the job was canceled, or goes down."""
+        return self.is_end_wanted or self.cause is not None
+
     def note_cause(self, reason: str) -> None:
-        """Why the job goes down."""
-        self._cause = shortened(reason, 8000)
+        """Note why the job goes down."""
+        self.cause = shortened(reason, 8000)
 
     def note_failure(self, subtask: int | None, attempt: int | None, reason: str) -> None:
         """Report a failure of a subtask, or with None of the whole job."""
@@ -249,14 +255,14 @@ class JobMaster:
 
     def end(self, state: str, checkpoint: int) -> None:
         """The lifecycle has reached its end: release everything and report."""
-        reason = None if state == "finished" else self._cause
-        self.report.failure_reason = reason
+        reason = None if state == "finished" else self.cause
         self.forget_requests(f"the job is {state}: {reason or 'its input has ended'}")
         self.settle(state, reason, checkpoint)
 
     def settle(self, state: str, reason: str | None, checkpoint: int) -> None:
         """Say how the job ended, to those who watch and to those who wait."""
         report, figures = self.report, self.checkpoints.figures()
+        report.failure_reason = reason
         if state == "finished":
             figures = summed(report.metrics), self.coordinator_figures()
         self.observers.tell(
@@ -321,6 +327,7 @@ class JobMaster:
         for _, arguments in self.queue.abandon():
             for argument in arguments:
                 if isinstance(argument, SendFuture):
+                    argument.free()
                     argument.complete(EventLost(f"{argument.event!r} came after the job's end"))
                 elif isinstance(argument, Future):
                     reject(argument, JobOver("it was asked for after the job's end"))

@@ -11,6 +11,7 @@ import logging
 import threading
 import traceback
 
+from epochgate.runtime.api.raised import described
 from epochgate.runtime.api.reports import JobResult
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.watchdog import Watchdog
@@ -58,15 +59,26 @@ class JobLoop:
     def _call_limit_s(self) -> tuple[float, str]:
         """The seconds that a coordinator's call may take now, and the option that says so."""
         configuration = self.master.configuration
-        if self.master.is_end_wanted:
+        if self.master.is_ending:
             return configuration.end_timeout_s, "end_timeout_s"
         return configuration.coordinator_call_timeout_s, "coordinator_call_timeout_s"
 
     def _abandon(self, reason: str) -> None:
         """End the job beside the queue's thread, which user code holds and nothing can stop."""
-        self._end("canceled" if self.master.is_end_wanted else "failed", reason)
-        self.master.close()
-        self._is_closed.set()
+        cause = self.master.cause
+        said = reason if cause is None else f"{cause}; {reason}"
+        self._end("canceled" if self.master.is_end_wanted else "failed", said)
+        self._close()
+
+    def _close(self) -> None:
+        """Release what the job holds; what a user's store raises there holds up no caller."""
+        try:
+            self.master.close()
+        except BaseException as error:  # user code may raise anything
+            logger.exception("the job is over, and could not release all that it held")
+            self.master.note_warning(f"not all could be released at the end: {described(error)}")
+        finally:
+            self._is_closed.set()
 
     def _run(self) -> None:
         try:
@@ -77,8 +89,7 @@ class JobLoop:
             self._crash(error)
         finally:
             self._watchdog.stop()
-            self.master.close()  # does nothing where the watchdog has closed it
-            self._is_closed.set()
+            self._close()  # does nothing where the watchdog has closed it
 
     def _burst(self) -> None:
         queue, transport = self.master.queue, self.master.transport

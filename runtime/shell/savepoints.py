@@ -16,9 +16,11 @@ from epochgate.errors import UsageError
 from epochgate.runtime.api.job_events import SavepointWritten
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.savepoints import Savepoint, default_place, write_savepoint
+from epochgate.runtime.savepoints.errors import SavepointFailed
 from epochgate.runtime.shell.checkpoints import STORE_LANE
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
+from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import CompletedCheckpoint
 
 if TYPE_CHECKING:
@@ -61,9 +63,23 @@ class Savepoints:
             reject(wanted, error or JobOver("there is no checkpoint to write"))
             return
         where = place or default_place(self._master.store.path, latest.checkpoint_id)
-        self._master.blocking.submit(
-            STORE_LANE, lambda: self._write(where, latest, wanted), partial(self._written, wanted)
+        wait = Wait(
+            self._master,
+            STORE_LANE,
+            f"the write of savepoint {where}",
+            "store_timeout_s",
+            partial(self._expired, wanted, where),
         )
+        self._master.blocking.submit(
+            STORE_LANE,
+            lambda: self._write(where, latest, wanted),
+            partial(self._written, wanted, wait),
+        )
+
+    def _expired(self, wanted: Future[Savepoint], place: str, reason: str) -> None:
+        """The request has failed; the lane of the store is held, and the next save says so."""
+        self._open.pop(id(wanted), None)
+        reject(wanted, SavepointFailed(place, reason))
 
     def _write(
         self, place: str, checkpoint: CompletedCheckpoint, wanted: Future[Savepoint]
@@ -80,9 +96,11 @@ class Savepoints:
     def _written(
         self,
         wanted: Future[Savepoint],
+        wait: Wait,
         savepoint: Savepoint | None,
         error: BaseException | None,
     ) -> None:
+        wait.end()
         self._open.pop(id(wanted), None)
         if savepoint is None:
             self._master.warn(shortened(error))

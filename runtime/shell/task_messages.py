@@ -121,6 +121,8 @@ def forms_of(coordinators: int) -> dict[str, Form]:
         "failed": Form("fail", (REASON, is_fatal), _failed),
         "finished": Form("finish"),
         "metrics": Form("metrics", (COUNTERS,)),
+        # Taken from whom figures are taken.
+        "warning": Form("metrics", (REASON,), _warned),
     }
 
 
@@ -145,6 +147,17 @@ def _declined(subtask: int, checkpoint: int, reason: str) -> tuple[Any, ...]:
 def _failed(subtask: int, reason: str, is_fatal: bool) -> tuple[Any, ...]:
     reason = shortened(reason)
     return f"subtask {subtask}: {reason}" if is_fatal else reason, is_fatal
+
+
+@dataclass(frozen=True)
+class TaskWarning:
+    """What a person should know of a subtask: that user code takes long in it, and where."""
+
+    text: str
+
+
+def _warned(subtask: int, text: str) -> tuple[Any, ...]:
+    return (TaskWarning(f"subtask {subtask}: {shortened(text)}"),)
 
 
 def _is_versioned(value: Any) -> bool:

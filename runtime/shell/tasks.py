@@ -14,7 +14,7 @@ from epochgate.runtime.api.receipts import Receipt
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.transport import Message
-from epochgate.runtime.shell.task_messages import MessageMalformed, MessageReader
+from epochgate.runtime.shell.task_messages import MessageMalformed, MessageReader, TaskWarning
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -66,11 +66,12 @@ class Tasks:
         if self._waiting:
             self._release(coordinator, subtask, future)
         self._on_wire[coordinator, subtask].append(future)
-        message = ["event", coordinator, number, future.event]
-        if isinstance(future.event, Receipt):
-            message = ["receipt", coordinator, number, future.event.number]
-        elif isinstance(future.event, Together):
-            message = ["events", coordinator, number, future.event]
+        event = future.event
+        if type(event) is Receipt:
+            message = ["receipt", coordinator, number, event.number]
+        else:
+            kind = "events" if type(event) is Together else "event"
+            message = [kind, coordinator, number, event]
         self._transport.send(subtask, identity, message)
 
     def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
@@ -109,7 +110,10 @@ class Tasks:
     def dismiss(self, subtask: int, identity: int) -> None:
         self.finish(subtask, identity)
 
-    def metrics(self, subtask: int, counters: dict[str, Any]) -> None:
+    def metrics(self, subtask: int, counters: dict[str, Any] | TaskWarning) -> None:
+        if isinstance(counters, TaskWarning):
+            self._master.warn(counters.text)
+            return
         self._master.report.metrics[self._master.subtask_of[subtask]] = counters
 
     # the transport's inbox; any thread

@@ -28,6 +28,8 @@ LOOKS_PER_LIMIT: Final = 4
 LOOK_EVERY_MAX_S: Final = 1.0
 """A job that is canceled is looked at by another limit within this time."""
 WARNINGS_PER_METHOD_MAX: Final = 10
+RESTART_STRATEGY: Final = -1
+"""Stands for the number of a coordinator where the job's restart strategy is called."""
 _log = logging.getLogger(__name__)
 
 
@@ -65,7 +67,8 @@ class Watchdog:
         post: Callable[..., None],
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._watch, self._call_warn_s, self._operator_ids = watch, call_warn_s, operator_ids
+        self._watch, self._call_warn_s = watch, call_warn_s
+        self._names = [*(f"coordinator {one!r}" for one in operator_ids), "the restart strategy"]
         self._warn, self._post, self._clock_s = warn, post, clock_s
         self._call_limit_s, self._abandon = call_limit_s, abandon
         self._has_abandoned = False
@@ -101,17 +104,17 @@ class Watchdog:
         if running is self._named or self._call_warn_s is None or seconds < self._call_warn_s:
             return
         self._named = running
-        operator_id, method = self._operator_ids[coordinator], _name(call)
-        self._counts[operator_id, method] += 1
-        if self._counts[operator_id, method] > WARNINGS_PER_METHOD_MAX:
+        name, method = self._names[coordinator], _name(call)
+        self._counts[name, method] += 1
+        if self._counts[name, method] > WARNINGS_PER_METHOD_MAX:
             return
         text = (
-            f"coordinator {operator_id!r} has been in {method} for {seconds:.3g} s "
+            f"{name} has been in {method} for {seconds:.3g} s "
             f"(coordinator_call_warn_s is {self._call_warn_s:g}), and the whole job waits for it: "
             f"events, checkpoints and failovers too. Hand what takes so long to run_async or "
             f"run_coroutine"
         )
-        if self._counts[operator_id, method] == WARNINGS_PER_METHOD_MAX:
+        if self._counts[name, method] == WARNINGS_PER_METHOD_MAX:
             text += "; further warnings about this method are left out"
         self._warn(f"{text}. It is at:\n{self._stack()}".rstrip())
         _log.warning("%s", text)
@@ -122,9 +125,9 @@ class Watchdog:
             return
         self._has_abandoned = True
         self._abandon(
-            f"coordinator {self._operator_ids[coordinator]!r} has been in {_name(call)} for "
-            f"{seconds:.3g} s, and {option} is {limit_s:g}. The job is given up, and its thread "
-            f"left behind. It is at:\n{self._stack()}".rstrip()
+            f"{self._names[coordinator]} has been in {_name(call)} for {seconds:.3g} s, and "
+            f"{option} is {limit_s:g}. The job is given up, and its thread left behind. It is "
+            f"at:\n{self._stack()}".rstrip()
         )
 
     def _stack(self) -> str:

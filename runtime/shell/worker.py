@@ -15,7 +15,13 @@ from epochgate.errors import EpochgateError
 from epochgate.fsm import Clock, EventQueue, Journal
 from epochgate.models.task import Task, TaskSystem
 from epochgate.runtime.api.dropped_state import insist_on_operators
-from epochgate.runtime.api.operator import FatalTaskError, OperatorContext, Program, Work
+from epochgate.runtime.api.operator import (
+    FatalTaskError,
+    OperatorContext,
+    Program,
+    Work,
+    operators_of,
+)
 from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
 from epochgate.runtime.api.send_future import SendFuture, Together
@@ -57,7 +63,7 @@ class Worker:
         self.completed = 0
         """The last checkpoint of which the operators were told that it is completed."""
         self._may_work = False
-        self._operators = dict(program.operators)
+        self._operators = operators_of(program)
         self._unconfirmed: dict[int, int] = {}
         self._system = TaskSystem(coordinators=len(coordinators))
         self._system.bind("task", "operators", self)

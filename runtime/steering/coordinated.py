@@ -12,10 +12,11 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.raised import described
+from epochgate.runtime.limited import CallLate
 from epochgate.runtime.steering.accepting import insist_on_fit
 from epochgate.runtime.steering.chooser import Chooser
 from epochgate.runtime.steering.coordinator import CoordinatorState, NextBatch
@@ -23,7 +24,9 @@ from epochgate.runtime.steering.deciding import Deciding, Decision, this_process
 from epochgate.runtime.steering.errors import ChoiceFailed
 from epochgate.runtime.steering.place import Entries
 from epochgate.runtime.steering.values import Value, checked, checked_returned
+from epochgate.runtime.steering.waits import USUAL, Waits
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
@@ -47,8 +50,9 @@ class Coordinated(Deciding):
         provider: CoordinatorProvider,
         check: Callable[[Value], None] = no_check,
         now: Callable[[], float] = time.time,
+        waits: Waits = USUAL,
     ) -> None:
-        super().__init__(entries, store, control, query, initial, now)
+        super().__init__(entries, store, control, query, initial, now, waits)
         self._provider, self._check = provider, check
         self._chooser: Chooser | None = None
         self._returned: tuple[int, Any] | None = None
@@ -70,7 +74,7 @@ class Coordinated(Deciding):
         chooser, self._chooser = self._chooser, None
         if chooser is not None:
             try:
-                chooser.close()
+                self._called("the coordinator's close", self._waits.maker, chooser.close)
             except BaseException:  # noqa: BLE001  # the user's code has no root for what it raises
                 whose = self._provider.operator_id, self._control
                 _log.warning(
@@ -87,25 +91,44 @@ class Coordinated(Deciding):
         """Make a coordinator of the state in the decision. Raises ChoiceFailed."""
         self.close()
         self._completed = 0
+        behind = (0, None) if before is None else (before.batch, before.state)
+
+        def made() -> Chooser:
+            chooser = Chooser(self._provider, self._query, this_process())
+            chooser.start(*behind)
+            return chooser
+
         with self._users_code(batch):
-            self._chooser = Chooser(self._provider, self._query, this_process())
-            if before is None:
-                self._chooser.start(0, None)
-            else:
-                self._chooser.start(before.batch, before.state)
+            self._chooser = self._of_users("the coordinator's start", made)
 
     def choice(self, batch: int, values: Value) -> tuple[Value, CoordinatorState | None]:
         """Let the coordinator choose. Raises ChoiceFailed."""
-        assert self._chooser is not None, "a coordinator was made"
-        with self._users_code(batch):
-            if self._completed:
-                self._chooser.complete(self._completed)
-                self._completed = 0
-            changed = self._chooser.choose(self._next_batch(batch, values))
+        chooser, completed, self._completed = self._chooser, self._completed, 0
+        assert chooser is not None, "a coordinator was made"
+
+        def chosen() -> tuple[Value, CoordinatorState | None]:
+            if completed:
+                chooser.complete(completed)
+            changed = chooser.choose(self._next_batch(batch, values))
             value = checked(self._control, {**values, **changed})
             insist_on_fit(self._control, self._initial, changed)
             self._check(value)
-            return value, self._chooser.state(batch + 1)
+            return value, chooser.state(batch + 1)
+
+        with self._users_code(batch):
+            return self._of_users("the coordinator's choice", chosen)
+
+    def _of_users(self, what: str, call: Callable[[], T]) -> T:
+        """Call the user's code; one that is late is left behind with its coordinator."""
+        try:
+            return self._called(f"{what} in {self._where}", self._waits.maker, call)
+        except CallLate:
+            self._chooser = None
+            raise
+
+    @property
+    def _where(self) -> str:
+        return f"{self._provider.operator_id!r} of control {self._control!r}"
 
     def _next_batch(self, batch: int, values: Value) -> NextBatch:
         returned = None

@@ -29,6 +29,7 @@ from epochgate.runtime.steering.errors import (
 from epochgate.runtime.steering.place import Entries, decisions_of
 from epochgate.runtime.steering.values import Value
 from epochgate.runtime.steering.versions import Versions
+from epochgate.runtime.steering.waits import USUAL, Waits
 
 _COORDINATOR: Final = "coordinator"
 _STATE: Final = ("operator", "version", "state")
@@ -100,13 +101,14 @@ class Deciding(Creating):
         query: str,
         initial: Value,
         now: Callable[[], float] = time.time,
+        waits: Waits = USUAL,
     ) -> None:
         self._store, self._control, self._query, self._now = store, control, query, now
         self._versions = Versions(entries, control)
         self._initial = initial
         system = BatchDecisions()
         system.bind("batch_decision", "store", self)
-        super().__init__(system.batch_decision[0], decisions_of(entries, control, query))
+        super().__init__(system.batch_decision[0], decisions_of(entries, control, query), waits)
         self._newest: Decision | None = None
         """The newest decision that was read or made here."""
         self._made: Decision | None = None
@@ -183,7 +185,7 @@ class Deciding(Creating):
 
     def read(self, _: int, batch: int) -> None:
         with self._answered():
-            newest, self._read = self._versions.newest()
+            newest, self._read = self._asked("reading the versions", self._versions.newest)
             earlier = self._before(batch)
             if earlier is None:
                 self._machine.newest(newest, 0, 0)
@@ -231,4 +233,4 @@ class Deciding(Creating):
     def _at(self, number: int) -> Decision:
         if self._newest is not None and self._newest.batch == number:
             return self._newest
-        return Decision.from_entry(self._entries.get(number))
+        return Decision.from_entry(self._entry(number))

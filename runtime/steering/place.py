@@ -247,6 +247,11 @@ class Numbered:
             rf"^{re.escape(folder)}/(\d{{15}})\.json$", re.ASCII | re.MULTILINE
         )
 
+    @property
+    def shown(self) -> str:
+        """The path or URL of the folder, for people."""
+        return self._entries.place(self._folder)
+
     def numbers(self) -> list[int]:
         """Which there are, ascending. Raises OSError."""
         keys = self._entries.list(self._folder)
@@ -338,14 +343,23 @@ def sources_of(entries: Entries, control: str) -> list[str]:
     return _below(entries, control, SOURCES)
 
 
-def newest_decisions(entries: Entries, control: str) -> list[dict[str, Any]]:
-    """The newest decision for each query. Raises OSError, EntryDamaged."""
+def newest_decisions(
+    entries: Entries, control: str, known: dict[str, dict[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """The newest decision for each query. `known`: by query, what was read before, which is read
+    again where it is not the newest any more, since an entry is never written again. Raises
+    OSError, EntryDamaged.
+    """
+    known = {} if known is None else known
     newest: dict[str, int] = {}
     for key in reversed(entries.list(f"{control}/{QUERIES}")):
         query, _, name = key[len(control) + len(QUERIES) + 2 :].partition("/")
         if query not in newest and _ENTRY.fullmatch(name):
             newest[query] = int(name.removesuffix(_SUFFIX))
-    return [decisions_of(entries, control, query).get(newest[query]) for query in sorted(newest)]
+    for query, number in newest.items():
+        if query not in known or known[query]["batch"] != number:
+            known[query] = decisions_of(entries, control, query).get(number)
+    return [known[query] for query in sorted(newest)]
 
 
 def foreign_in(entries: Entries, control: str) -> list[str]:

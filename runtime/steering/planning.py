@@ -8,21 +8,21 @@ batches from 1. Runs where Spark asks for offsets, on one thread at a time.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from epochgate.models.batch_plan import BatchPlan, BatchPlans
 from epochgate.runtime.api.own_frames import own_frames
-from epochgate.runtime.api.raised import in_words, let_pass
+from epochgate.runtime.limited import CallLate
 from epochgate.runtime.source.split import SourceSplit, pack
 from epochgate.runtime.steering.creating import Creating
 from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOvertaken
 from epochgate.runtime.steering.place import Entries, plans_of
 from epochgate.runtime.steering.planned import PlannedBatch, SplitFilter, state_in
+from epochgate.runtime.steering.waits import USUAL, Waits
 
-_log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass
@@ -75,12 +75,13 @@ class Planning(Creating):
         make: Callable[[tuple[int, Any] | None], Choosing],
         remove_left: Callable[[Iterator[tuple[int, Any]]], None] | None = None,
         newest_filter: Callable[[], SplitFilter | None] = no_filter,
+        waits: Waits = USUAL,
     ) -> None:
         self._place, self._make, self._remove_left = place, make, remove_left
         self._newest_filter = newest_filter
         system = BatchPlans()
         system.bind("batch_plan", "store", self)
-        super().__init__(system.batch_plan[0], plans_of(entries, stream))
+        super().__init__(system.batch_plan[0], plans_of(entries, stream), waits)
         self._enumerator: Choosing | None = None
         self._filters: dict[int, SplitFilter | None] = {}
         """The filter that was read last, by its version; the machine says which one prunes."""
@@ -88,6 +89,8 @@ class Planning(Creating):
         """For the plan that is being made."""
         self._found: list[PlannedBatch] = []
         """The batches that are being read."""
+        self._plan: PlannedBatch | None = None
+        """The plan that was read last."""
 
     def has_batch(self, batch: int) -> bool:
         """Whether there is a batch of this number: its splits are decided then.
@@ -102,19 +105,15 @@ class Planning(Creating):
         """The plans of these batches, in their order. Raises PlanForgotten, PlanNotMade."""
         self._error, self._found = None, []
         for batch in range(after + 1, through + 1):
-            try:
-                later = self._later(batch)
-            except (OSError, ValueError) as error:
-                raise PlanNotMade(self._place, batch, str(error)) from error
-            self._machine.read(later, batch)
+            self._machine.run(batch)
             self._settled()
         return self._found
 
     def close(self) -> None:
         """End the enumerator."""
-        if self._enumerator is not None:
-            self._enumerator.close()
-            self._enumerator = None
+        enumerator, self._enumerator = self._enumerator, None
+        if enumerator is not None:
+            self._of_users("its close", enumerator.close)
 
     # port `store`
 
@@ -129,20 +128,22 @@ class Planning(Creating):
     def restore(self, _: int, batch: int) -> None:
         with self._answered(BaseException):
             self.close()
-            self._enumerator = self._make(self._state_behind(batch) if batch > 0 else None)
+            behind = state_in(self._entry(batch)) if batch > 0 else None
+            self._enumerator = self._of_users("its start", lambda: self._make(behind))
             self._machine.restored()
 
     def consult(self, _: int, batch: int) -> None:
         with self._answered():
-            newest = self._newest_filter()
+            newest = self._asked("reading the newest filter", self._newest_filter)
             version = 0 if newest is None else newest.version
             self._filters = {version: newest}
             self._machine.newest(version)
 
     def choose(self, _: int, batch: int, version: int) -> None:
-        assert self._enumerator is not None, "an enumerator was made"
+        enumerator, by = self._enumerator, self._filters[version]
+        assert enumerator is not None, "an enumerator was made"
         with self._answered(BaseException):
-            self._taken = self._enumerator.take(self._filters[version])
+            self._taken = self._of_users("its look for splits", lambda: enumerator.take(by))
             if self._taken.splits:
                 self._machine.chosen()
             elif self._taken.pruned:
@@ -151,9 +152,10 @@ class Planning(Creating):
                 self._machine.nothing()
 
     def write(self, _: int, batch: int, version: int) -> None:
-        assert self._enumerator is not None, "an enumerator was made"
+        enumerator = self._enumerator
+        assert enumerator is not None, "an enumerator was made"
         try:
-            state_version, state = self._enumerator.state(batch)
+            state_version, state = self._of_users("its state", lambda: enumerator.state(batch))
             packed = pack(state, "the state of the enumerator")
             by, taken = self._filters[version], self._taken
             made = PlannedBatch(batch, taken.splits, by, taken.pruned)
@@ -164,37 +166,28 @@ class Planning(Creating):
         else:
             self._create(batch, entry)
 
-    def forget(self, _: int, batch: int) -> None:
-        super().forget(_, batch)
-        if self._enumerator is not None:
-            with self._removing(batch):
-                self._enumerator.forgotten(batch)
+    def _remove(self, batch: int) -> None:
+        super()._remove(batch)
+        enumerator, remove_left = self._enumerator, self._remove_left
+        if enumerator is not None and batch > 0:
+            self._of_users("its removal", lambda: enumerator.forgotten(batch))
+        if remove_left is not None:
+            self._asked("removing what was left behind", lambda: remove_left(self._states()))
 
-    def sweep(self, _: int, batch: int) -> None:
-        if self._remove_left is not None:
-            with self._removing(batch):
-                self._remove_left(self._states())
-
-    @contextlib.contextmanager
-    def _removing(self, batch: int) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:  # noqa: BLE001  # the user's code has no root for what it raises
-            let_pass(error)
-            _log.warning(
-                "what batch %d no longer needs was not removed from %s, and is with a later batch: "
-                "%s",
-                *(batch, self._place, in_words(error)),
-            )
+    def fetch(self, _: int, batch: int) -> None:
+        with self._answered():
+            try:
+                self._plan = PlannedBatch.from_entry(self._entry(batch))
+            except FileNotFoundError as error:
+                self._error = error
+                self._machine.lost()
+            else:
+                self._machine.read(self._later(batch))
 
     def give(self, _: int, batch: int) -> None:
-        try:
-            self._found.append(PlannedBatch.from_entry(self._entries.get(batch)))
-            self._outcome = True
-        except FileNotFoundError as error:
-            self._error, self._outcome = error, PlanForgotten(self._place, batch)
-        except (OSError, ValueError, KeyError) as error:
-            self._error, self._outcome = error, PlanNotMade(self._place, batch, str(error))
+        assert self._plan is not None, "a plan was read"
+        self._found.append(self._plan)
+        self._outcome = True
 
     def withhold(self, _: int, batch: int) -> None:
         self._outcome = PlanForgotten(self._place, batch)
@@ -213,10 +206,15 @@ class Planning(Creating):
         told = f"{type(self._error).__name__}: {self._error}{frames}"
         self._outcome = PlanNotMade(self._place, batch, told if frames else str(self._error))
 
-    def _state_behind(self, batch: int) -> tuple[int, Any]:
-        return state_in(self._entries.get(batch))
+    def _of_users(self, what: str, call: Callable[[], T]) -> T:
+        """Call the user's code; one that is late is left behind with its enumerator."""
+        try:
+            return self._called(f"the enumerator ({what})", self._waits.maker, call)
+        except CallLate:
+            self._enumerator = None
+            raise
 
     def _states(self) -> Iterator[tuple[int, Any]]:
         for number in self._entries.numbers():
             with contextlib.suppress(FileNotFoundError):  # another driver has forgotten it
-                yield self._state_behind(number)
+                yield state_in(self._entries.get(number))

@@ -1,25 +1,31 @@
 """The versions of a control, and the update that takes the next one.
 
 A version holds the update and what all updates up to it come to, so that the newest is read alone.
-Decides nothing: an answer of the store is a trigger of the machine, an error `broken`, or `unknown`
-where a version may have been created. Any process, on the thread that updates.
+Decides nothing: an answer of the store is a trigger of the machine, an error or no answer in time
+`broken`, or `unknown` where a version may have been created. Any process; `Updating` waits on the
+thread that updates, and asks on one of its own.
 """
 
 from __future__ import annotations
 
 import bisect
 import contextlib
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from epochgate.errors import InvariantBroken
 from epochgate.models.control_update import ControlUpdate, ControlUpdates
+from epochgate.runtime.limited import CallLate, LimitedCalls
 from epochgate.runtime.steering.errors import UpdateFailed, UpdateInDoubt
 from epochgate.runtime.steering.place import Entries, NotCreated, newest_decisions, versions_of
 from epochgate.runtime.steering.values import Value
+from epochgate.runtime.steering.waits import USUAL, Waits
 
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
 _LOOKS: Final = 5
 """How often the newest version is looked for while others remove it in a burst of updates."""
 
@@ -75,19 +81,23 @@ class Updating:
         by: str,
         now: Callable[[], float] = time.time,
         accept: Accept = accept_all,
+        waits: Waits = USUAL,
     ) -> None:
+        self._waits, self._calls = waits, LimitedCalls("epochgate-update")
         self._store, self._control, self._by, self._now = store, control, by, now
-        self._accept = accept
+        self.accept = accept
         self._entries, self._versions = entries, Versions(entries, control)
         self._numbered = self._versions.entries
         self._system = ControlUpdates()
         self._system.bind("control_update", "log", self)
+        self._decisions: dict[str, dict[str, Any]] = {}
+        """The newest one for each query that was read."""
         self._changes: Value = {}
         self._newest: Value = {}
         """What the version before comes to."""
         self._token = ""
         """By which a version is known to be the update that is under way."""
-        self._outcome: int | BaseException = InvariantBroken("the update has no end")
+        self._outcome: int | BaseException
         self._error: BaseException | None = None
         self._refusal: BaseException | None = None
 
@@ -97,8 +107,12 @@ class Updating:
         Raises what `accept` raises, UpdateFailed, UpdateInDoubt.
         """
         self._changes, self._token, self._error = changes, uuid.uuid4().hex, None
+        self._outcome = InvariantBroken("the update has no end")
         self._machine.update()
         self._system.settle()
+        return self._ended()
+
+    def _ended(self) -> int:
         if isinstance(self._outcome, BaseException):
             raise self._outcome from self._error
         return self._outcome
@@ -111,14 +125,23 @@ class Updating:
 
     def read(self, _: int) -> None:
         with self._answered() as machine:
-            number, self._newest = self._versions.newest()
+            number, self._newest = self._asked("reading the versions", self._versions.newest)
             # A number with which a batch has run is not given out again, if its file was lost.
-            decided = newest_decisions(self._entries, self._control)
+            decided = self._asked(
+                "reading the decisions",
+                lambda: newest_decisions(self._entries, self._control, self._decisions),
+            )
             machine.newest(max([number, *(one["version"] for one in decided)]))
 
     def check(self, _: int, version: int) -> None:
+        newest, changes, limit = self._newest, self._changes, self._waits.maker
+        what = f"the check of control {self._control!r}"
         try:
-            self._accept(self._newest, self._changes)
+            self._calls.call(what, limit, lambda: self.accept(newest, changes))
+        except CallLate as error:
+            self._error = None
+            self._refusal = UpdateFailed(self._control, self._store, str(error))
+            self._machine.unfit()
         except BaseException as error:  # noqa: BLE001  # the user's code has no root for what it raises
             self._error, self._refusal = error.__cause__, error
             self._machine.unfit()
@@ -135,7 +158,7 @@ class Updating:
             "by": self._by,
         }
         try:
-            self._numbered.create(version, entry)
+            self._asked("writing a version", lambda: self._numbered.create(version, entry))
         except FileExistsError:
             self._tell_taken(version)
         except NotCreated as error:
@@ -149,7 +172,8 @@ class Updating:
 
     def _tell_taken(self, version: int) -> None:
         try:
-            is_own = self._numbered.get(version)["token"] == self._token
+            there = self._asked("reading a version", lambda: self._numbered.get(version))
+            is_own = there["token"] == self._token
             later = self._later(version)
         except (OSError, ValueError, KeyError) as error:
             self._error = error
@@ -162,11 +186,21 @@ class Updating:
             machine.confirmed(self._later(version))
 
     def forget(self, _: int, version: int) -> None:
-        # What cannot be removed now is removed with a later update.
         listed = self._versions.listed
-        with contextlib.suppress(OSError):
-            for number in listed[: bisect.bisect_right(listed, version)]:
+        forgotten = listed[: bisect.bisect_right(listed, version)]
+
+        def remove() -> None:
+            for number in forgotten:
                 self._numbered.delete(number)
+
+        try:
+            if forgotten:
+                self._asked("removing what is forgotten", remove)
+        except OSError as error:
+            _log.warning("what is left is removed with a later update: %s", error)
+            self._machine.kept()
+        else:
+            self._machine.forgotten()
 
     def done(self, _: int, version: int) -> None:
         self._outcome = version
@@ -190,6 +224,10 @@ class Updating:
             self._error = error
             self._machine.broken()
 
+    def _asked(self, what: str, request: Callable[[], T]) -> T:
+        """What the store answers. Raises CallLate, and what the request raises."""
+        return self._calls.call(f"{what} in {self._numbered.shown}", self._waits.store, request)
+
     def _later(self, version: int) -> int:
-        self._versions.listed = self._numbered.numbers()
+        self._versions.listed = self._asked("listing the versions", self._numbered.numbers)
         return max(0, max(self._versions.listed, default=0) - version)

@@ -1,7 +1,10 @@
 """One compaction, carried out: the machine says which step is next, and this does it.
 
-Decides nothing: a step ends in a trigger of the machine, an error of a step in `broken`, and the
-error is raised at the end. Runs in the process of the command, on one thread.
+Decides nothing: a step ends in a trigger of the machine, an error of a step in `broken`, no end
+within the limit in `expire`, and the error is raised at the end. Merging has no limit, since it
+takes as long as there are rows: it runs on the caller's thread, where an interrupt ends it, and is
+named while it takes long. Runs in the process of the command; the other steps on a thread of their
+own.
 """
 
 from __future__ import annotations
@@ -9,11 +12,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from epochgate.errors import EpochgateError, InvariantBroken, UsageError
 from epochgate.models.compaction import Compaction, Compactions
 from epochgate.runtime.filesystem import FileSystem
+from epochgate.runtime.limited import CallLate, Limit, LimitedCalls, watched
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.compaction.directory import DirectoryCompaction
 from epochgate.spark.compaction.errors import (
@@ -30,8 +34,10 @@ from epochgate.spark.parquet_sink.tree import VisibleFile
 
 FILE_BYTES: Final = 128_000_000
 KEEP_FOR_S: Final = 24 * 3600.0
+COMMIT_TIMEOUT_S: Final = 3600.0
 KEEP_CHECKPOINTS: Final = 3
 """As many as `epochgate ingest` keeps in its checkpoint directory to go back to."""
+T = TypeVar("T")
 
 
 class CompactedTarget(Protocol):
@@ -75,6 +81,7 @@ def compact(
     keep_checkpoints: int = KEEP_CHECKPOINTS,
     keep_for_s: float | None = None,
     is_dry_run: bool = False,
+    commit_timeout_s: float = COMMIT_TIMEOUT_S,
     files: FileSystem | None = None,
     open_objects: Callable[[str], ObjectStore] = open_url,
     now: Callable[[], float] = time.time,
@@ -83,7 +90,9 @@ def compact(
 
     Files of `min_files` and more in a partition that are smaller than three quarters of
     `file_bytes` become files of about that size; the newest `keep_checkpoints` stay as they are.
-    In an object store, replaced objects stay for `keep_for_s`, a day. `files`, `open_objects` and
+    In an object store, replaced objects stay for `keep_for_s`, a day. `commit_timeout_s` limits
+    each step beside merging; after a step that hangs the target stays locked until the process
+    ends. `files`, `open_objects` and
     `now`: with what, for tests. Raises UsageError for a target that cannot be compacted,
     CompactionOvertaken, CompactionReplaced, CommittableDamaged, RowsMissing, LogOutcomeUnknown, or
     CompactionFailed for anything else; readers see all of the compaction then or nothing.
@@ -106,27 +115,33 @@ def compact(
     else:
         side = DirectoryCompaction(place, wanted, files)
     try:
-        return _compacted(side, wanted, is_dry_run=is_dry_run)
+        limit = Limit("commit_timeout_s (--commit-timeout)", commit_timeout_s)
+        return _compacted(side, wanted, limit, is_dry_run=is_dry_run)
     except (OSError, ValueError) as error:
         raise CompactionFailed(side.target, str(error)) from error
 
 
-def _compacted(side: CompactedTarget, wanted: Wanted, *, is_dry_run: bool) -> CompactionResult:
-    side.open()
+def _compacted(
+    side: CompactedTarget, wanted: Wanted, limit: Limit, *, is_dry_run: bool
+) -> CompactionResult:
+    calls = LimitedCalls("epochgate-compaction")
+    calls.call(f"opening {side.target}", limit, side.open)
     try:
         if is_dry_run:
-            return planned_result(side.target, side.plan(), wanted)
-        CompactionRun(side).run()
+            planned = calls.call(f"the look at {side.target}", limit, side.plan)
+            return planned_result(side.target, planned, wanted)
+        CompactionRun(side, limit, calls).run()
         return result_of(side.target, side.planned, side.built, side.retired)
     finally:
-        side.close()
+        if not calls.is_left_behind:
+            side.close()
 
 
 class CompactionRun:
     """Carries the steps out: the handler of the machine's port."""
 
-    def __init__(self, side: CompactedTarget) -> None:
-        self._side = side
+    def __init__(self, side: CompactedTarget, limit: Limit, calls: LimitedCalls) -> None:
+        self._side, self._limit, self._calls = side, limit, calls
         self._system = Compactions()
         self._system.bind("compaction", "target", self)
         self._error: Exception | None = None
@@ -143,16 +158,17 @@ class CompactionRun:
 
     def plan(self) -> None:
         with self._step() as machine:
-            machine.planned(len(self._side.plan().merges))
+            machine.planned(len(self._limited("plan", self._side.plan).merges))
 
     def stage(self) -> None:
         with self._step() as machine:
-            self._side.stage()
+            with watched(f"merging the files of {self._side.target}"):
+                self._side.stage()
             machine.staged()
 
     def exchange(self) -> None:
         with self._step() as machine:
-            if self._side.exchange():
+            if self._limited("exchange", self._side.exchange):
                 machine.exchanged()
             else:
                 self._error = CompactionOvertaken(self._side.target)
@@ -160,12 +176,12 @@ class CompactionRun:
 
     def discard(self) -> None:
         with self._step(is_told=False) as machine:
-            self._side.discard()
+            self._limited("discard", self._side.discard)
             machine.discarded()
 
     def clean(self) -> None:
         with self._step() as machine:
-            self._side.clean()
+            self._limited("clean", self._side.clean)
             machine.cleaned()
 
     def done(self) -> None:
@@ -174,12 +190,20 @@ class CompactionRun:
     def failed(self) -> None:
         self._outcome = self._error
 
+    def _limited(self, step: str, function: Callable[[], T]) -> T:
+        what = f"the step {step!r} of the compaction of {self._side.target}"
+        return self._calls.call(what, self._limit, function)
+
     @contextlib.contextmanager
     def _step(self, *, is_told: bool = True) -> Iterator[Compaction]:
         """Answer `broken` where the step raises; not `is_told`: another error is being told."""
         machine = self._system.compaction
         try:
             yield machine
+        except CallLate as error:
+            if is_told:
+                self._error = error
+            machine.expire()
         except (EpochgateError, OSError, ValueError) as error:
             if is_told:
                 self._error = error

@@ -1,9 +1,9 @@
 """One commit of a batch, carried out: the machine says which step is next, and this does it.
 
 Decides nothing: a step ends in a trigger of the machine; an answer that is not known, or another
-writer that came before, is `unsure`; any other error is `broken`, and raised at the end. Runs where
-Spark calls `commit`, a worker process beside the driver, or a function of `foreachBatch`; on one
-thread.
+writer that came before, is `unsure`; one that exceeds its limit is `expire`; any other error is
+`broken`, and raised at the end. Runs where Spark calls `commit`, a worker process beside the
+driver, or a function of `foreachBatch`; the steps on a thread of their own.
 """
 
 from __future__ import annotations
@@ -11,14 +11,22 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
 from epochgate.errors import InvariantBroken
 from epochgate.models.query_batch import QueryBatch, QueryBatches
 from epochgate.runtime import RetryLater
+from epochgate.runtime.limited import CallLate, Limit, LimitedCalls, watched
 
+COMMIT_TIMEOUT_S: Final = 3600.0
+T = TypeVar("T")
 PAUSE_S = 0.05
 PAUSE_MAX_S = 2.0
+
+
+def commit_limit(timeout_s: float) -> Limit:
+    """What each step of a commit may take, and what is looked up before the first one."""
+    return Limit("commit_timeout_s, or the option commitTimeout", timeout_s)
 
 
 class BatchPlace(Protocol):
@@ -48,10 +56,24 @@ class BatchPlace(Protocol):
 
 
 class BatchCommit:
-    """Carries the steps out: the handler of the machine's port. `pause`: for tests."""
+    """Carries the steps out: the handler of the machine's port.
 
-    def __init__(self, place: BatchPlace, pause: Callable[[float], None] = time.sleep) -> None:
-        self._place, self._pause = place, pause
+    `timeout_s`: for each step. `calls_user`: the step `apply` is a function of the user's. It runs
+    on the thread of the caller, to which Spark's properties belong, and has no limit, as Spark
+    gives it none: a batch takes as long as its data takes. `pause`: for tests.
+    """
+
+    def __init__(
+        self,
+        place: BatchPlace,
+        pause: Callable[[float], None] = time.sleep,
+        timeout_s: float = COMMIT_TIMEOUT_S,
+        *,
+        calls_user: bool = False,
+    ) -> None:
+        self._place, self._pause, self._calls_user = place, pause, calls_user
+        self._limit = commit_limit(timeout_s)
+        self._calls = LimitedCalls("epochgate-batch-commit")
         self._system = QueryBatches()
         self._system.bind("query_batch", "target", self)
         self._error: Exception | None = None
@@ -75,26 +97,36 @@ class BatchCommit:
         if tries:
             self._pause(min(PAUSE_S * 2**tries, PAUSE_MAX_S))
         with self._step() as machine:
-            machine.looked(*self._place.look())
+            machine.looked(*self._limited("look", batch, self._place.look))
 
     def note(self, batch: int) -> None:
         with self._step() as machine:
-            self._place.note()
+            self._limited("note", batch, self._place.note)
             machine.noted()
 
     def apply(self, batch: int) -> None:
         with self._step() as machine:
-            machine.applied(1 if self._place.apply() else 0)
+            machine.applied(1 if self._applied(batch) else 0)
+
+    def _applied(self, batch: int) -> bool:
+        if not self._calls_user:
+            return self._limited("apply", batch, self._place.apply)
+        with watched(f"the function of batch {batch}"):
+            return self._place.apply()
 
     def record(self, batch: int) -> None:
         with self._step() as machine:
-            self._place.record()
+            self._limited("record", batch, self._place.record)
             machine.recorded()
 
     def sweep(self, batch: int) -> None:
         with self._step() as machine:
-            self._place.sweep()
+            self._limited("sweep", batch, self._place.sweep)
             machine.swept()
+
+    def _limited(self, step: str, batch: int, function: Callable[[], T]) -> T:
+        what = f"the step {step!r} of the commit of batch {batch}"
+        return self._calls.call(what, self._limit, function)
 
     def done(self, batch: int) -> None:
         self._outcome = None
@@ -113,6 +145,9 @@ class BatchCommit:
         except RetryLater as error:
             self._error = error
             machine.unsure()
+        except CallLate as error:
+            self._error = error
+            machine.expire()
         except Exception as error:  # noqa: BLE001  # it is raised once the machine has ended
             self._error = error
             machine.broken()

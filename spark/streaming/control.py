@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from epochgate.runtime.api.coordinator import CoordinatorProvider
+from epochgate.runtime.limited import Limit, limited
 from epochgate.runtime.objects.client import ObjectStore, is_remote, open_url
 from epochgate.runtime.steering.accepting import (
     author,
@@ -53,7 +54,8 @@ from epochgate.runtime.steering.place import (
     queries_of,
 )
 from epochgate.runtime.steering.values import Value, checked
-from epochgate.runtime.steering.versions import Updating, Versions
+from epochgate.runtime.steering.versions import Accept, Updating, Versions, accept_all
+from epochgate.runtime.steering.waits import CALL_TIMEOUT_S, STORE_TIMEOUT_S, Waits
 from epochgate.spark.streaming.control_note import note_of
 from epochgate.spark.streaming.control_query import query_of
 from epochgate.spark.streaming.guarding import Once
@@ -89,7 +91,8 @@ class Control:
     called with all values before they are in force, `initial`, those of each update of this object
     with all updates before it, and those that its coordinator chooses; it raises, or returns False,
     for values that are not valid. create: let `update` also make the control, and names that it
-    does not have, with values of any type.
+    does not have, with values of any type. store_timeout_s: the limit of each request to the store.
+    coordinator_call_timeout_s: that of each call of the coordinator, and of `check`.
 
     Raises ControlUnusable, ValueRefused.
     """
@@ -103,6 +106,8 @@ class Control:
         coordinator: CoordinatorProvider | None = None,
         check: Callable[[Value], Any] | None = None,
         create: bool = False,
+        store_timeout_s: float = STORE_TIMEOUT_S,
+        coordinator_call_timeout_s: float = CALL_TIMEOUT_S,
         open_objects: Callable[[str], ObjectStore] = open_url,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -114,6 +119,10 @@ class Control:
         if self._initial is not None:
             self._insist_on_check(self._initial)
         self._open_objects, self._now = open_objects, now
+        self._waits = Waits(
+            Limit("store_timeout_s", store_timeout_s),
+            Limit("coordinator_call_timeout_s", coordinator_call_timeout_s),
+        )
         self._updated = 0
         self._reset()
 
@@ -121,11 +130,13 @@ class Control:
         self._counted = _Counted()
         self._opened: Entries | None = None
         self._deciding: dict[str, Deciding] = {}
+        self._updating: Updating | None = None
+        """None while a thread updates."""
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs: no connection, and no figure of this one."""
-        transient = ("_counted", "_opened", "_deciding", "_lock")
+        transient = ("_counted", "_opened", "_deciding", "_updating", "_lock")
         return {name: value for name, value in vars(self).items() if name not in transient}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -206,11 +217,23 @@ class Control:
                 insist_on_fit(self.name, types, changes)
             self._insist_on_check({**known, **newest, **changes})
 
-        updating = Updating(self._entries, self.store, self.name, author(), self._now, accept)
-        self._updated = updating.update(changed)
+        self._updated = self._update(changed, accept)
         with self._lock:
             self._counted.updated += 1
         return self._updated
+
+    def _update(self, changed: Value, accept: Accept) -> int:
+        """Update with what an earlier update has read; one that has raised is left behind."""
+        with self._lock:
+            updating, self._updating = self._updating, None
+        if updating is None:
+            of = self._entries, self.store, self.name
+            updating = Updating(*of, author(), self._now, waits=self._waits)
+        updating.accept = accept
+        version = updating.update(changed)
+        updating.accept = accept_all
+        self._updating = updating
+        return version
 
     @property
     def value(self) -> Value:
@@ -306,8 +329,9 @@ class Control:
         insist_on_name("a query", query)
         of = self._entries, self.store, self.name, query, self._initial or {}
         if self._coordinator is None:
-            return Deciding(*of, self._now)
-        return Coordinated(*of, self._coordinator, self._insist_on_check, self._now)
+            return Deciding(*of, self._now, self._waits)
+        check = self._insist_on_check
+        return Coordinated(*of, self._coordinator, check, self._now, self._waits)
 
     def _count(self, decision: Decision, is_replay: bool, took_s: float) -> None:
         figures = self._counted
@@ -323,7 +347,11 @@ class Control:
     @property
     def _entries(self) -> Entries:
         if self._opened is None:
-            self._opened = open_entries(self.store, self._open_objects)
+            self._opened = limited(
+                f"opening {self.store!r}",
+                self._waits.store,
+                lambda: open_entries(self.store, self._open_objects),
+            )
         return self._opened
 
     def _insist_on_check(self, value: Value) -> None:

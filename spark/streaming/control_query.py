@@ -12,8 +12,10 @@ import os
 from collections.abc import Callable
 from typing import Any, Final
 
+from epochgate.runtime.limited import limited
 from epochgate.runtime.objects.client import ObjectStore, is_remote, is_url, open_url
 from epochgate.runtime.steering.errors import QueryUnknown
+from epochgate.runtime.steering.waits import USUAL
 
 QUERY_ID: Final = "sql.streaming.queryId"
 _METADATA: Final = "metadata"
@@ -38,7 +40,10 @@ def query_of(
 def query_at(checkpoint: str, open_objects: Callable[[str], ObjectStore] = open_url) -> str:
     """The id of the query that has this checkpoint location. Raises QueryUnknown."""
     try:
-        found = json.loads(_metadata(checkpoint, open_objects))["id"]
+        text = limited(
+            f"reading {checkpoint!r}", USUAL.store, lambda: _metadata(checkpoint, open_objects)
+        )
+        found = json.loads(text)["id"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise QueryUnknown(
             f"{checkpoint!r} holds no query ({type(error).__name__}: {error}); give the location "

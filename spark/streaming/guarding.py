@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from epochgate.spark.streaming.batch_commit import BatchCommit
+from epochgate.runtime.limited import limited
+from epochgate.spark.streaming.batch_commit import COMMIT_TIMEOUT_S, BatchCommit, commit_limit
 from epochgate.spark.streaming.errors import NoQuery, OnceUnusable
 from epochgate.spark.streaming.identity import BatchIdentity, location_of, offsets_of
 from epochgate.spark.streaming.ledgers import Ledger
@@ -34,6 +35,7 @@ def once(
     moved_from: str = "",
     replaces: str = "",
     late_start: bool = False,
+    commit_timeout_s: float = COMMIT_TIMEOUT_S,
 ) -> Callable[[DataFrame, int], None]:
     """Return a function for `foreachBatch` that calls `function` once for each batch.
 
@@ -44,7 +46,9 @@ def once(
     query id, which is unknown with Spark Connect. checkpoint: the query's checkpoint location; with
     it, a copied or emptied location is refused. moved_from: the previous location, if it was moved.
     replaces: the id of the query that had this location, to run its batches again. late_start:
-    earlier batches of the query were written without the ledger.
+    earlier batches of the query were written without the ledger. commit_timeout_s: how many seconds
+    the ledger may take to be read and to be written; `function` has no limit, and is named in a
+    warning from a minute on.
 
     The returned function raises BatchRefused if a batch would be repeated or left out,
     LocationTemporary if the query has no checkpoint location, LocationDiffers if `checkpoint` is
@@ -59,6 +63,7 @@ def once(
         query,
         location_of(checkpoint) if checkpoint else "",
         Accepted(moved_from, replaces, late_start),
+        commit_timeout_s,
     )
 
 
@@ -71,18 +76,27 @@ class Once:
     query: str
     location: str
     accepted: Accepted
+    commit_timeout_s: float = COMMIT_TIMEOUT_S
 
     def __call__(self, df: DataFrame, batch: int) -> None:
         """Process one batch."""
         require_location(df, self.location)
         query = self.query or query_of(df)
+        limit = commit_limit(self.commit_timeout_s)
+        place, accepts = limited(
+            f"the ledger of batch {batch}", limit, lambda: self._begun(query, df, batch)
+        )
+        commit = BatchCommit(place, timeout_s=self.commit_timeout_s, calls_user=True)
+        commit.commit(batch, accepts)
+
+    def _begun(self, query: str, df: DataFrame, batch: int) -> tuple[QueryPlace, int]:
         location = self.location or f"query {query}"
         offsets = offsets_of(self.location, batch) if self.location else ""
         identity = BatchIdentity(query, batch, location, offsets)
         ledger, call = self.ledger, functools.partial(self.function, df, batch)
         notes = ledger.notes()
         place = QueryPlace(ledger, notes, identity, lambda own: ledger.call(query, batch, call))
-        BatchCommit(place).commit(batch, self.accepted.code(notes.read(), query, location))
+        return place, self.accepted.code(notes.read(), query, location)
 
 
 def _insist_on_call(ledger: Any, function: Any) -> None:

@@ -5,6 +5,7 @@ Decides how a target is written in `option(...)`, and which combinations are ref
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from epochgate.models.query_batch import EMPTIED, LATE, MOVED
 from epochgate.runtime.objects.client import is_remote, is_url
 from epochgate.runtime.sizes import InvalidSize, parse_size_bytes
+from epochgate.spark.streaming.batch_commit import COMMIT_TIMEOUT_S
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.identity import location_of
 
@@ -31,6 +33,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "movedFrom": "the checkpoint location of before, if it was moved",
     "replaces": "the id of the query that had this location, if its rows shall come again",
     "lateStart": "true or false: earlier batches of the query were written elsewhere",
+    "commitTimeout": "seconds that a step of a commit may take; 3600 by default",
 }
 _OF_SPARK = ("checkpointlocation", "queryname", "checkpoint", "mode")
 _NEEDED: Final = {
@@ -69,6 +72,7 @@ class SinkOptions:
     target: BatchTarget
     location: str
     accepted: Accepted
+    commit_timeout_s: float = COMMIT_TIMEOUT_S
 
 
 def parse(given: Mapping[str, str]) -> SinkOptions:
@@ -109,7 +113,18 @@ def parse(given: Mapping[str, str]) -> SinkOptions:
             options.get("replaces", ""),
             _is_true("lateStart", options.get("latestart", "false")),
         ),
+        _seconds("commitTimeout", options.get("committimeout", str(COMMIT_TIMEOUT_S))),
     )
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise OptionsWrong(f"the option {option!r} is {text!r}; give a number of seconds above 0")
+    return seconds
 
 
 def _is_true(option: str, text: str) -> bool:

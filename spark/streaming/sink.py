@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource
 
-from epochgate.spark.streaming.batch_commit import BatchCommit
+from epochgate.runtime.limited import limited
+from epochgate.spark.streaming.batch_commit import BatchCommit, commit_limit
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.identity import BatchIdentity, offsets_of
 from epochgate.spark.streaming.options import SinkOptions, parse
@@ -76,7 +77,7 @@ class FrameWriter(datasource.DataSourceArrowWriter):
 
     def __init__(self, options: SinkOptions, overwrite: bool) -> None:
         self._options, self._overwrite = options, overwrite
-        self._query, self._agreed = f"write{secrets.token_hex(8)}", options.target.prepare()
+        self._query, self._agreed = f"write{secrets.token_hex(8)}", prepared(options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
         """In a task: stage its rows."""
@@ -85,11 +86,13 @@ class FrameWriter(datasource.DataSourceArrowWriter):
     def commit(self, messages: Messages) -> None:
         """Show the rows, all at once, and in the place of others with mode "overwrite"."""
         staged = staged_by(messages, self._query, 0)
-        BatchCommit(WritePlace(self._options.target, staged, self._overwrite)).commit(0, 0)
+        place = WritePlace(self._options.target, staged, self._overwrite)
+        BatchCommit(place, timeout_s=self._options.commit_timeout_s).commit(0, 0)
 
     def abort(self, messages: Messages) -> None:
         """Remove what is staged: no one commits it any more."""
-        self._options.target.sweep(self._query, 0)
+        target, limit = self._options.target, commit_limit(self._options.commit_timeout_s)
+        limited("the removal of what is staged", limit, lambda: target.sweep(self._query, 0))
 
 
 class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is depends on Spark
@@ -99,7 +102,7 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
         self._options = options
         self._nonce = secrets.token_hex(4)
         # Here, since an error while the writer is pickled would be told as one of pickling.
-        self._agreed = options.target.prepare()
+        self._agreed = prepared(options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
         """In a task: stage its rows."""
@@ -108,14 +111,21 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
     def commit(self, messages: Messages, batch: int) -> None:
         """Show the batch, unless that was done. Raises BatchRefused, and what the target raises."""
         staged = staged_by(messages, "", batch)
-        accepts = self._options.accepted.code(
-            self._options.target.notes().read(), staged.query, self._options.location
+        timeout_s = self._options.commit_timeout_s
+        place, accepts = limited(
+            f"the target of batch {batch}", commit_limit(timeout_s), lambda: self._begun(staged)
         )
-        BatchCommit(self._place(staged)).commit(batch, accepts)
+        BatchCommit(place, timeout_s=timeout_s).commit(batch, accepts)
 
     def abort(self, messages: Messages, batch: int) -> None:
         """What the machine says of it: nothing, since the batch may have taken effect."""
         BatchCommit(self._place(Staged("", batch, "", {}))).abort()
+
+    def _begun(self, staged: Staged) -> tuple[QueryPlace, int]:
+        options = self._options
+        known = options.target.notes().read()
+        accepts = options.accepted.code(known, staged.query, options.location)
+        return self._place(staged), accepts
 
     def _place(self, staged: Staged) -> QueryPlace:
         target, location = self._options.target, self._options.location
@@ -123,6 +133,12 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
             staged.query, staged.batch, location, offsets_of(location, staged.batch)
         )
         return QueryPlace(target, target.notes(), identity, lambda own: target.apply(staged, own))
+
+
+def prepared(options: SinkOptions) -> Any:
+    """What the target agrees with its tasks on. Raises CallLate, and what the target raises."""
+    limit = commit_limit(options.commit_timeout_s)
+    return limited("the preparation of the target", limit, options.target.prepare)
 
 
 def staged_by(messages: Messages, query: str, batch: int) -> Staged:

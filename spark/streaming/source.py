@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource
 
+from epochgate.runtime.limited import limited
 from epochgate.runtime.source import ReaderContext, SourceSplit
 from epochgate.runtime.steering.enumerating import BatchEnumerator
 from epochgate.runtime.steering.place import open_entries
@@ -156,15 +157,17 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
     def _planned(self, stream: str) -> Planning:
         if self._planning is None or self._stream != stream:
             self.stop()
+            options, state, limit = self._options, self._options.state, self._options.waits.store
             left = None
             with contextlib.suppress(OSError):  # what is left there harms nothing
-                left = self._options.left(stream)
-            entries, state = open_entries(self._options.state), self._options.state
+                left = limited(f"listing {state!r}", limit, lambda: options.left(stream))
+            entries = limited(f"opening {state!r}", limit, lambda: open_entries(state))
             self._stream = stream
             self._planning = Planning(
                 *(entries, state, stream, self._enumerator),
                 None if left is None else left.remove,
-                no_filter if self._options.filter is None else self._options.filter.newest(stream),
+                no_filter if options.filter is None else options.filter.newest(stream),
+                options.waits,
             )
         return self._planning
 

@@ -9,6 +9,8 @@
 | maxBytesPerBatch | | of files: a batch ends with the split that reaches it |
 | partitions | | in how many tasks a batch is read; one for each split otherwise |
 | settle | 5 | of files: seconds that one must have been unmodified before it is taken |
+| storeTimeout | 600 | seconds that a request to the directory `state` may take |
+| enumeratorTimeout | 3600 | seconds that a call of the enumerator may take |
 | format, batchRows | | of files: csv, jsonl or parquet; rows of a batch of Arrow |
 | filter, control, ... | | what prunes splits: `source_filter` |
 
@@ -26,11 +28,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from epochgate.runtime.filesystem import LocalFileSystem
+from epochgate.runtime.limited import Limit
 from epochgate.runtime.objects.client import is_remote, is_url, open_url
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.source import Source, SourceSplit
 from epochgate.runtime.source.split import pack_splits
 from epochgate.runtime.steering.planned import SplitFilter
+from epochgate.runtime.steering.waits import STORE_TIMEOUT_S, USUAL, Waits
 from epochgate.spark.files.split import Format
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.source_filter import (
@@ -52,9 +56,11 @@ if TYPE_CHECKING:
 SPLITS_MAX: Final = 1000
 SETTLE_S: Final = 5.0
 BATCH_ROWS: Final = 65_536
+ENUMERATOR_TIMEOUT_S: Final = 3600.0
+"""The first listing of an object store with millions of files takes many minutes."""
 KNOWN: Final = (
     *("source", "state", "maxSplitsPerBatch", "maxBytesPerBatch", "partitions"),
-    *("settle", "format", "batchRows"),
+    *("settle", "format", "batchRows", "storeTimeout", "enumeratorTimeout"),
     *FILTERING,
 )
 ARGUMENT: Final = "source."
@@ -75,6 +81,7 @@ class SourceOptions:
     batch_rows: int
     arguments: Mapping[str, str]
     filter: SourceFilter | None = None
+    waits: Waits = USUAL
 
     @property
     def is_named(self) -> bool:
@@ -231,11 +238,15 @@ def parse_source(options: Mapping[str, str]) -> SourceOptions:
         _number(given, "maxSplitsPerBatch", SPLITS_MAX),
         _number(given, "maxBytesPerBatch", None),
         _number(given, "partitions", None),
-        _seconds(given.get("settle")),
+        _seconds(given, "settle", SETTLE_S),
         cast("Any", of),
         _number(given, "batchRows", BATCH_ROWS) or BATCH_ROWS,
         arguments,
         parse_filter(given, is_named=named),
+        Waits(
+            Limit("storeTimeout", _seconds(given, "storeTimeout", STORE_TIMEOUT_S)),
+            Limit("enumeratorTimeout", _seconds(given, "enumeratorTimeout", ENUMERATOR_TIMEOUT_S)),
+        ),
     )
 
 
@@ -249,11 +260,11 @@ def _number(given: Mapping[str, str], name: str, default: int | None) -> int | N
     return number
 
 
-def _seconds(given: str | None) -> float:
+def _seconds(given: Mapping[str, str], name: str, default: float) -> float:
     try:
-        seconds = SETTLE_S if given is None else float(given)
+        seconds = float(given.get(name, default))
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < math.inf:
-        raise OptionsWrong(f"settle={given!r} is no number of seconds, 0 or more")
+        raise OptionsWrong(f"{name}={given[name]!r} is no number of seconds, 0 or more")
     return seconds

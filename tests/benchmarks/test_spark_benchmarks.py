@@ -6,7 +6,7 @@ import pytest
 
 from epochgate.benchmarks import crash, ingest, recovery, streaming
 
-pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(300)]
 
 
 def test_both_jobs_process_the_same_source() -> None:

@@ -19,6 +19,7 @@ from epochgate.fsm.closed import Environment
 from epochgate.models.catalogue import MACHINES, SYSTEMS
 from epochgate.runtime import JobConfiguration, RecreateOnReset
 
+COUNTED = "two numbers of one process are compared; `flooding` has each thread that does"
 PASSED_OVER = "what it raises ends the attempt (`task.fail`), and this machine with it"
 NOT_ASKED = {
     "attempt.scheduler.starting": "a timer of the queue, whose end is an answer to `restore`",
@@ -26,6 +27,8 @@ NOT_ASKED = {
     "in_flight.batches.look": PASSED_OVER,
     "in_flight.batches.map": PASSED_OVER,
     "lifecycle.driver.ending": "a timer of the queue",
+    "receive_window.reading.watch": COUNTED,
+    "send_window.room.watch": COUNTED,
 }
 """Messages whose description names a trigger or an answer, and that cannot fail for the machine."""
 
@@ -111,6 +114,18 @@ def test_each_answer_is_given_by_surroundings_and_taken_where_it_is_a_failure(me
     assert given == set(answers.all)
     taken = {a for a in answers.failure if any(is_taken(*place, a) for place in places)}
     assert taken == set(answers.failure)
+
+
+ALIKE = {
+    "assignment.enumerator.announce": "an enumerator that raises has failed the job in the same "
+    "event: until that resets all readers, the assignment only has to be in a state of its own",
+}
+"""Messages whose success and failure are one trigger."""
+
+
+def test_success_and_failure_are_told_apart() -> None:
+    alike = {name for name, answers in FALLIBLE.items() if {*answers.success} & {*answers.failure}}
+    assert alike == set(ALIKE)
 
 
 def test_each_limit_is_an_option() -> None:

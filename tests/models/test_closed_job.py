@@ -17,6 +17,7 @@ from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.pressed import PressedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.holder import RESTORING, STARTING
@@ -157,6 +158,7 @@ def test_the_invariants_hold_on_every_interleaving(
         (TalkingJob, 35_640, 206_317),
         (LiveJob, 11_052, 66_956),
         (AskedJob, 30_230, 115_141),
+        (PressedJob, 202_848, 1_162_480),
     ],
 )
 def test_at_its_own_bounds_everything_that_can_happen_does(
@@ -174,23 +176,38 @@ def test_a_job_without_work_after_its_commits_ends_alike() -> None:
 
 
 def test_every_row_of_the_machines_that_run_is_taken_somewhere_or_excused() -> None:
-    rows = [
-        *searched(ClosedJob, None, coordinators=2, wanted=1).coverage,
-        *searched(EndingJob, None).coverage,
-        *searched(EndingJob, None, slow_commits=0).coverage,
-        *searched(TalkingJob, None).coverage,
-        *searched(LiveJob, SMALL, subtasks=1).coverage,
-        *searched(ResumingJob, None).coverage,
-        *searched(ResumingJob, None, coordinators=2, wanted=1).coverage,
+    found = [
+        searched(ClosedJob, None, coordinators=2, wanted=1),
+        searched(EndingJob, None),
+        searched(EndingJob, None, slow_commits=0),
+        searched(TalkingJob, None),
+        searched(LiveJob, SMALL, subtasks=1),
+        searched(ResumingJob, None),
+        searched(ResumingJob, None, coordinators=2, F=0),
     ]
-    known = {_named(row) for row in rows}
-    rows += searched(EndingJob, None, subtasks=2, F=0).coverage
-    rows += [*searched(AskedJob, None).coverage, *searched(AskedJob, None, periodic=1).coverage]
+    known = {_named(row) for result in found for row in result.coverage}
+    found.append(searched(EndingJob, None, subtasks=2, F=0))
+    found += [searched(AskedJob, None), searched(AskedJob, None, periodic=1)]
     # This has other machines beside the one that runs, under the same names.
-    for system in (CommitJob(subtasks=1, wanted=2), CommitsInDoubt(F=1, wanted=1, after_commit=0)):
-        of_commits = check(system, engine=SMALL).coverage
-        rows += [row for row in of_commits if row.machine in ("committer", "post_commit")]
+    of_commits = [
+        check(system, engine=SMALL)
+        for system in (
+            CommitJob(subtasks=1, wanted=2),
+            CommitsInDoubt(F=1, wanted=1, after_commit=0),
+        )
+    ]
+    rows = [row for result in found for row in result.coverage]
+    rows += [
+        row
+        for result in of_commits
+        for row in result.coverage
+        if row.machine in ("committer", "post_commit")
+    ]
     assert known - {_named(row) for row in rows if row.is_taken} == set(untaken.NOWHERE)
+    # A search that ends with a counterexample may have left the bounds of its system.
+    assert [
+        result.counterexample for result in (*found, *of_commits) if result.counterexample
+    ] == []
 
 
 def _named(row: RowCoverage) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from epochgate.fsm.checker import Verdict, check
+from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
@@ -20,18 +21,18 @@ MEMORY_BYTES_MAX = 8 * 2**30
 SAFE: dict[str, tuple[dict[str, int], int, int]] = {
     "three_subtasks_two_coordinators_two_checkpoints_two_failures": (
         {"subtasks": 3, "coordinators": 2, "wanted": 2, "events": 1, "F": 2},
-        70_041_087,
-        775_331_743,
+        73_339_876,
+        810_091_394,
     ),
     "two_subtasks_two_coordinators_two_checkpoints_two_events": (
         {"subtasks": 2, "coordinators": 2, "wanted": 2, "events": 2, "F": 1},
-        22_976_052,
-        189_697_255,
+        23_039_522,
+        190_232_235,
     ),
     "three_subtasks_two_checkpoints_two_events_two_failures": (
         {"subtasks": 3, "coordinators": 1, "wanted": 2, "events": 2, "F": 2},
-        10_486_286,
-        110_942_264,
+        10_911_033,
+        115_347_554,
     ),
 }
 
@@ -47,12 +48,13 @@ def test_the_invariants_hold_at_the_largest_bounds(
 
 
 LARGER: dict[str, tuple[ClosedJob, int, int]] = {
-    "two_subtasks_that_talk": (TalkingJob(subtasks=2), 3_210_773, 26_274_189),
-    "two_subtasks_that_end": (EndingJob(subtasks=2), 957_426, 7_469_585),
-    "two_subtasks_that_may_be_resumed": (ResumingJob(subtasks=2, F=2), 478_857, 3_375_003),
-    "two_failures_and_then_for_ever": (LiveJob(F=2), 98_007, 679_933),
-    "two_coordinators_for_ever": (LiveJob(coordinators=2), 231_286, 1_565_737),
-    "three_subtasks_for_ever": (LiveJob(subtasks=3), 154_711, 1_238_287),
+    "two_subtasks_that_talk": (TalkingJob(subtasks=2), 3_695_538, 30_646_366),
+    "two_subtasks_that_end": (EndingJob(subtasks=2), 1_065_476, 8_332_840),
+    "two_subtasks_that_may_be_resumed": (ResumingJob(subtasks=2, F=2), 2_799_196, 21_395_791),
+    "two_coordinators_that_are_asked": (AskedJob(coordinators=2), 1_408_183, 7_985_852),
+    "two_failures_and_then_for_ever": (LiveJob(F=2), 108_155, 763_720),
+    "two_coordinators_for_ever": (LiveJob(coordinators=2), 235_526, 1_602_121),
+    "three_subtasks_for_ever": (LiveJob(subtasks=3), 158_471, 1_275_781),
 }
 
 

@@ -9,6 +9,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
@@ -53,17 +54,18 @@ SIZES: dict[type[ClosedSystem], Size] = {
     CommitJob: Size(654050, 2853858),
     HangingWork: Size(1132399, 5333992),
     CommitsInDoubt: Size(216537, 814264),
-    CompactingJob: Size(551177, 1323386),
+    CompactingJob: Size(574367, 1484463),
     PipelineTasks: Size(204633, 730456),
     ChangedSetting: Size(9586, 21704),
-    PlacedTask: Size(226017, 756073),
+    FloodedTask: Size(1033411, 3453820),
+    PlacedTask: Size(631566, 2183901),
     ResidentTask: Size(2390, 3374),
-    StreamingQuery: Size(38696, 111904),
-    RecordedAfterwards: Size(71791, 194347),
-    PlannedQuery: Size(1879826, 6386526),
-    SteeredQuery: Size(1235529, 4331377),
-    ChosenQuery: Size(1371172, 3763552),
-    UpdatedControl: Size(123368, 341826),
+    StreamingQuery: Size(125894, 404154),
+    RecordedAfterwards: Size(202476, 613719),
+    PlannedQuery: Size(2325477, 8183379),
+    SteeredQuery: Size(2103194, 7305737),
+    ChosenQuery: Size(2208866, 6097506),
+    UpdatedControl: Size(187556, 546234),
 }
 
 

@@ -26,13 +26,13 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "acknowledged_by_three": (Acknowledged(N=3), 1_406_342, 6_310_625),
     "flink_with_two_events": (Flink(E=2), 7_331_400, 14_350_766),
     "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
-    "commit": (CommitJob(items=2, F=3), 8_816_984, 34_940_647),
-    "planning": (PlannedQuery(S=3), 7_554_786, 26_068_924),
-    "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 2_217_171, 8_149_464),
-    "choosing": (ChosenQuery(batches=2, versions=1), 4_268_666, 14_100_877),
-    "updating": (UpdatedControl(updates=5), 858_478, 2_351_452),
-    "compacting": (CompactingJob(K=4, F=2), 3_402_123, 8_582_230),
-    "streaming": (StreamingQuery(K=3, F=3), 293_570, 994_279),
+    "commit": (CommitJob(items=2, F=3), 13_115_067, 65_709_807),
+    "planning": (PlannedQuery(S=3), 9_540_058, 34_168_179),
+    "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 3_605_940, 13_341_036),
+    "choosing": (ChosenQuery(batches=2, versions=1), 6_185_776, 20_969_533),
+    "updating": (UpdatedControl(updates=5), 1_411_411, 4_036_728),
+    "compacting": (CompactingJob(K=4, F=2), 3_565_119, 9_865_030),
+    "streaming": (StreamingQuery(K=3, F=3), 2_005_447, 7_761_669),
 }
 
 

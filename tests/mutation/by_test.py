@@ -25,8 +25,10 @@ from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
+from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -84,6 +86,8 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     Residents: ("tests/spark/test_task_main.py",),
     RecordsInFlight: ("tests/runtime/pipeline/test_in_flight.py",),
     SettingChanges: ("tests/runtime/pipeline/test_setting.py",),
+    SendWindows: ("tests/runtime/test_send_window.py",),
+    ReceiveWindows: ("tests/spark/test_paused_reading.py",),
 }
 """System -> the tests of its machines where they run."""
 

@@ -22,6 +22,7 @@ from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
 from epochgate.models.closed.pipelining import PipelineTasks
@@ -43,8 +44,10 @@ from epochgate.models.control_update import ControlUpdates
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
+from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from tests.mutation.explored import Explored
@@ -99,6 +102,7 @@ LARGER = (
     bounds(ClosedJob, subtasks=1, coordinators=2, F=0),
     bounds(ClosedJob, subtasks=1, F=2),
     bounds(TalkingJob),
+    bounds(ResumingJob, coordinators=2, F=0),
 )
 """For what none of these comes to, or shows."""
 COMMITS = (
@@ -130,6 +134,16 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
     Residents: (bounds(ResidentTask),),
     RecordsInFlight: (bounds(PipelineTasks, subtasks=1), bounds(PipelineTasks)),
     SettingChanges: (bounds(ChangedSetting),),
+    SendWindows: (
+        bounds(FloodedTask, events=5, large=5, said=0, K=0, F=0),
+        bounds(FloodedTask, said=0, F=0),
+    ),
+    ReceiveWindows: (
+        bounds(FloodedTask, events=2, said=3, K=0, F=0),
+        bounds(FloodedTask, events=2, said=3, K=0, F=0, waiting_messages_max=2),
+        bounds(FloodedTask, events=2, said=3, K=0, F=0, waiting_messages_max=4),
+        bounds(FloodedTask, said=1, K=0, F=0),
+    ),
     QueryBatches: (
         bounds(StreamingQuery),
         bounds(RecordedAfterwards),

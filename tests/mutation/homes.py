@@ -9,6 +9,7 @@ from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
@@ -25,8 +26,10 @@ from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
+from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -47,6 +50,8 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     Residents,
     RecordsInFlight,
     SettingChanges,
+    SendWindows,
+    ReceiveWindows,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
@@ -60,6 +65,8 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     Residents: ResidentTask,
     RecordsInFlight: PipelineTasks,
     SettingChanges: ChangedSetting,
+    SendWindows: FloodedTask,
+    ReceiveWindows: FloodedTask,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

@@ -30,7 +30,9 @@ from epochgate.models.control_update import ControlUpdates
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.resident import Residents
+from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -61,6 +63,8 @@ OF_NO_SCENARIO = (
     Residents,
     RecordsInFlight,
     SettingChanges,
+    SendWindows,
+    ReceiveWindows,
 )
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))

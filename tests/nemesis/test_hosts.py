@@ -17,7 +17,7 @@ from tests.nemesis.host import PATIENCE, Host, HostFailed, Process, wait_until
 from tests.nemesis.jobs_program import INGEST, PORTS
 from tests.nemesis.lab import NET, Lab, lab_in
 
-pytestmark = [pytest.mark.nemesis, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.nemesis, pytest.mark.timeout(300)]
 WIRE, OTHER = PORTS[INGEST], 7777
 TRY_S, HEALED_S, SLOW_S = 1.0 * PATIENCE, 10.0, 60.0
 SERVER = f"""

@@ -103,9 +103,11 @@ def test_a_committer_that_cannot_be_closed_keeps_nothing_from_being_released(
     committer = Raising(tmp_path / "table", "close")
     with caplog.at_level(logging.ERROR):
         loop = run_until(committer.committed.wait, master_with(tmp_path, committer))
-    assert loop.master.report.warnings == [
-        "the committer could not be closed: ConnectionError('the server has gone')"
-    ]
+    [warning] = loop.master.report.warnings
+    assert warning.startswith(
+        "the committer could not be closed: ConnectionError('the server has gone')\n  File "
+    )
+    assert "test_committer_life.py" in warning.splitlines()[1]
     assert "the server has gone" in caplog.text
     store_in(tmp_path).close()
     assert not [one.name for one in threading.enumerate() if one.name.startswith("epochgate-")]

@@ -4,8 +4,9 @@ door of the runtime to user code, with each kind of what can be raised.
 
 from __future__ import annotations
 
-import asyncio
 import threading
+from asyncio import CancelledError
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,43 +15,12 @@ from epochgate.runtime import Committables, Committer, JobConfiguration, JobLoop
 from epochgate.runtime.api.restart_strategies import FixedDelay, RestartStrategy
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
-from epochgate.runtime.store import InMemoryCheckpointStore
+from epochgate.runtime.store import CheckpointStore, InMemoryCheckpointStore
 from epochgate.runtime.testing.scripted import ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob
+from tests.runtime import doors
 from tests.runtime.scripted import Script, ScriptedCommitter, simulated
 from tests.runtime.test_loop import OneTask
-
-
-class OwnBase(BaseException):
-    """As a library may derive one for its own control flow."""
-
-
-class Unprintable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-    __repr__ = __str__
-
-
-RAISED: tuple[type[BaseException], ...] = (
-    ValueError,
-    SystemExit,
-    KeyboardInterrupt,
-    asyncio.CancelledError,
-    GeneratorExit,
-    OwnBase,
-    Unprintable,
-)
-COORDINATOR = (
-    "start",
-    "checkpoint",
-    "execution_attempt_ready",
-    "handle_event_from_operator",
-    "notify_checkpoint_complete",
-)
-OPERATOR = ("open", "handle_event", "snapshot", "prepare_commit", "notify_checkpoint_complete")
-COMMITTER = ("committer.check", "committer.commit")
-ENDING = ("op.reset_to_checkpoint", "op.execution_attempt_failed", "op.subtask_reset")
 
 
 class Checking(ScriptedCommitter):
@@ -85,10 +55,10 @@ def run(script: Script, **settings: Any) -> SimulatedJob:
     return job
 
 
-@pytest.mark.parametrize("raised", RAISED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("raised", doors.RAISED, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(
     "door",
-    [*(f"op.{m}" for m in COORDINATOR), *(f"operator.{m}" for m in OPERATOR), *COMMITTER, *ENDING],
+    [*doors.COORDINATOR, *doors.OPERATOR, *doors.COMMITTER],
 )
 def test_what_user_code_raises_is_told_with_its_type_and_the_job_goes_on_or_ends(
     door: str, raised: type[BaseException]
@@ -118,11 +88,12 @@ class Raising(RestartStrategy):
             raise self._error
 
 
-@pytest.mark.parametrize("raised", RAISED, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("method", ["next_delay_s", "notify_healthy"])
+@pytest.mark.parametrize("raised", doors.RAISED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("door", doors.STRATEGY)
 def test_a_restart_strategy_that_raises_ends_the_job_with_its_name(
-    method: str, raised: type[BaseException]
+    door: str, raised: type[BaseException]
 ) -> None:
+    method = door.removeprefix("strategy.")
     job = simulated(Script(), restarts=lambda: Raising(method, raised("no")))
     job.flow()
     job.master.request_checkpoint()
@@ -206,7 +177,13 @@ def test_a_job_that_is_canceled_does_not_wait_for_a_store_that_hangs() -> None:
 class Hung:
     """A job on real threads, with user code that hangs until `go` is set."""
 
-    def __init__(self, script: Script, committer: Committer | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        script: Script,
+        committer: Committer | None = None,
+        store: CheckpointStore | None = None,
+        **settings: Any,
+    ) -> None:
         provider = ScriptedProvider("op", script)
         configuration = JobConfiguration(
             "hung", 1, (provider,), checkpoint_interval_s=None, **settings
@@ -215,7 +192,7 @@ class Hung:
             JobMaster(
                 configuration,
                 transport=OneTask(),
-                store=InMemoryCheckpointStore(job_id="hung"),
+                store=store or InMemoryCheckpointStore(job_id="hung"),
                 clock=MonotonicClock(),
                 blocking=ThreadedWork,
                 committer=committer,
@@ -245,7 +222,7 @@ def test_a_coordinator_that_hangs_ends_the_job_within_its_limit(is_canceled: boo
     go.set()
 
 
-@pytest.mark.parametrize("raised", RAISED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("raised", doors.RAISED, ids=lambda kind: kind.__name__)
 def test_on_the_real_queue_thread_no_error_of_a_coordinator_ends_without_a_word(
     raised: type[BaseException],
 ) -> None:
@@ -255,3 +232,141 @@ def test_on_the_real_queue_thread_no_error_of_a_coordinator_ends_without_a_word(
     result = job.loop.join(10)
     assert result.state == "failed"
     assert raised.__name__ in (result.reason or "")
+
+
+Handed = Callable[[SimulatedJob, Script, Callable[..., Any]], Any]
+
+
+async def _raised(bad: Callable[..., Any]) -> None:
+    bad()
+
+
+HANDED: dict[str, Handed] = {
+    "sent": lambda job, script, bad: script.coordinator.send(0, "x").add_done_callback(bad),
+    "posted": lambda job, script, bad: script.coordinator.context.post(bad),
+    "timer": lambda job, script, bad: script.coordinator.context.post_later(0.5, bad),
+    "async": lambda job, script, bad: script.coordinator.context.run_async(lambda: 1, bad),
+    "coroutine": lambda job, script, bad: script.coordinator.context.run_coroutine(
+        _raised(bad), lambda result, error: script.coordinator.context.fail_job(error or "none")
+    ),
+    "requested": lambda job, script, bad: job.master.request_checkpoint().add_done_callback(bad),
+    "gauge": lambda job, script, bad: script.coordinator.context.metrics.gauge("figure", bad),
+}
+"""What a coordinator hands over to be called."""
+
+
+@pytest.mark.parametrize("raised", doors.RAISED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("door", doors.CALLBACKS)
+def test_what_is_called_later_fails_the_job_or_is_logged_and_the_job_goes_on(
+    door: str, raised: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    script = Script()
+    job = simulated(script)
+    job.flow()
+
+    def bad(*_: Any) -> None:
+        raise raised("by order of the test")
+
+    HANDED[door](job, script, bad)
+    job.flow()
+    job.wait(2.0)
+    job.flow()
+    figure = dict(job.master.report.coordinator_metrics["op"]).get("figure", 0)
+    told = [f.reason for f in job.master.report.failures]
+    if door == "gauge":
+        assert figure != figure
+    elif door == "requested":
+        assert raised.__name__ in caplog.text
+    else:
+        # Python makes a RuntimeError of the one in a coroutine, and an error without frames of the
+        # other, by which the coroutine counts as canceled.
+        is_coroutine = door == "coroutine"
+        expected = "RuntimeError" if is_coroutine and raised is StopIteration else raised.__name__
+        where = "" if is_coroutine and raised is CancelledError else "test_doors.py"
+        assert any(expected in text and where in text for text in told), told
+    assert not job.is_over
+    job.master.cancel()
+    job.settle(until=lambda: job.is_over)
+
+
+@pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt])
+def test_a_coroutine_that_leaves_ends_no_loop_of_the_others(raised: type[BaseException]) -> None:
+    script, told = Script(), threading.Event()
+    job = Hung(script)
+    errors: list[BaseException | None] = []
+
+    def hear(result: Any, error: BaseException | None) -> None:
+        errors.append(error)
+        (told.set if len(errors) == 2 else again)()
+
+    def bad() -> None:
+        raise raised("by order of the test")
+
+    def again() -> None:
+        script.coordinator.context.run_coroutine(_raised(bad), hear)
+
+    job.loop.master.queue.post(again)
+    assert told.wait(10)
+    assert [type(error) for error in errors] == [raised, raised]
+    job.loop.master.cancel()
+    assert job.loop.join(10).state == "canceled"
+
+
+class Closing(Committer):
+    def commit(self, checkpoint_id: int, committables: Committables) -> None: ...
+
+    def close(self) -> None:
+        raise doors.Unprintable
+
+
+def test_a_committer_whose_error_cannot_be_shown_holds_up_no_end() -> None:
+    job = Hung(Script(), Closing())
+    job.loop.master.cancel()
+    result = job.loop.join(10)
+    assert any("Unprintable" in text for text in result.report.warnings)
+
+
+class ClosingStore(InMemoryCheckpointStore):
+    def close(self) -> None:
+        raise doors.OwnBase("by order of the test")
+
+
+def test_a_store_that_raises_when_it_is_closed_holds_up_no_end() -> None:
+    job = Hung(Script(), store=ClosingStore(job_id="hung"))
+    job.loop.master.cancel()
+    result = job.loop.join(10)
+    assert any("OwnBase" in text for text in result.report.warnings)
+
+
+@pytest.mark.parametrize("is_canceled", [True, False])
+def test_a_coordinator_whose_close_hangs_holds_up_no_end(is_canceled: bool) -> None:
+    script = Script()
+    go = script.hang_at("op.close")
+    job = Hung(script, end_timeout_s=0.3, restart_strategy=FixedDelay(0, 0.1))
+    if is_canceled:
+        job.loop.master.cancel()
+    else:
+        job.loop.master.fail("the schema has changed")
+    result = job.loop.join(10)
+    go.set()
+    assert result.state == ("canceled" if is_canceled else "failed")
+    assert "close" in (result.reason or "")
+    assert is_canceled or "the schema has changed" in (result.reason or "")
+
+
+def test_a_restart_strategy_that_hangs_ends_the_job_at_the_limit_of_calls() -> None:
+    go = threading.Event()
+
+    class Hanging(FixedDelay):
+        def next_delay_s(self, now_s: float) -> float | None:
+            go.wait()
+            return None
+
+    script = Script()
+    script.raise_at("op.start", ValueError("by order of the test"))
+    job = Hung(script, coordinator_call_timeout_s=0.3, restart_strategy=Hanging(1, 0.1))
+    result = job.loop.join(10)
+    go.set()
+    assert result.state == "failed"
+    assert "the restart strategy has been in" in (result.reason or "")
+    assert "Hanging.next_delay_s" in (result.reason or "")

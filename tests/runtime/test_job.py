@@ -261,7 +261,12 @@ def test_a_save_of_unknown_outcome_ends_the_job_and_is_announced_as_neither(
         checkpointed(job)
     ended(job)
     assert job.result.state == "failed"
-    assert job.result.reason == "it is unknown whether checkpoint 1 is stored: the disk is gone"
+    said = (
+        "the disk is gone"
+        if isinstance(error, CheckpointOutcomeUnknown)
+        else "OSError: the disk is gone"
+    )
+    assert job.result.reason == f"it is unknown whether checkpoint 1 is stored: {said}"
     assert not [call for call in script.calls if "notify_checkpoint" in call]
     assert [report.is_completed for report in job.master.report.checkpoints] == [False]
     assert job.master.report.global_restarts == 0

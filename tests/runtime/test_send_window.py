@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from epochgate.runtime import GatewayFull, JobConfiguration, JobMisconfigured, SendFuture
 from epochgate.runtime.api.restart_strategies import NoRestart
-from epochgate.runtime.shell.send_window import EVENT_BYTES
+from epochgate.runtime.shell.coordinator_context import BoundGateway
+from epochgate.runtime.shell.send_window import EVENT_BYTES, NEVER
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, simulated
 
@@ -112,3 +115,118 @@ def test_a_coordinator_that_does_not_mind_the_bound_fails_the_job_with_the_optio
 def test_a_job_without_room_for_a_byte_is_refused() -> None:
     with pytest.raises(JobMisconfigured, match="unconfirmed_bytes_max is 0"):
         JobConfiguration("job", 1, unconfirmed_bytes_max=0)
+
+
+def of(size: int) -> bytes:
+    """An event that counts `size` bytes."""
+    return bytes(size - EVENT_BYTES)
+
+
+def gateway_of(bytes_max: int) -> BoundGateway:
+    """A gateway of no job: events go nowhere, and the test confirms them."""
+    master: Any = SimpleNamespace(
+        subtask_of=[0],
+        configuration=SimpleNamespace(unconfirmed_bytes_max=bytes_max),
+        queue=SimpleNamespace(post=lambda *_: None),
+        job=SimpleNamespace(gateway={(0, 0): SimpleNamespace(send=None)}),
+        is_over=True,
+    )
+    return BoundGateway(master, 0, 0, 1)
+
+
+def confirm(sent: SendFuture) -> None:
+    """Do what the runtime does when an event is over."""
+    sent.free()
+    sent.complete()
+
+
+def test_what_is_granted_is_what_is_over_and_the_bound() -> None:
+    window = gateway_of(3000)
+    sent = [window.send_event(of(1000)) for _ in range(3)]
+    with pytest.raises(GatewayFull, match="3000 bytes of events wait"):
+        window.send_event(of(1000))
+    confirm(sent[0])
+    with pytest.raises(GatewayFull):
+        window.send_event(of(1001))
+    window.send_event(of(1000))
+    with pytest.raises(GatewayFull):
+        window.send_event(of(257))
+    for future in sent:
+        confirm(future)
+    for _ in range(2):
+        window.send_event(of(1000))
+    with pytest.raises(GatewayFull):
+        window.send_event(of(257))
+
+
+def test_who_waits_is_told_when_half_of_the_bound_is_free_and_not_before() -> None:
+    window = gateway_of(4000)
+    sent = [window.send_event(of(1000)) for _ in range(4)]
+    rooms = [window.when_room(), window.when_room()]
+    confirm(sent[0])
+    assert [room.done() for room in rooms] == [False, False]
+    confirm(sent[1])
+    assert [room.done() for room in rooms] == [True, True]
+    confirm(sent[2])
+    assert window.when_room().done()
+
+
+def test_room_that_others_have_used_meanwhile_is_waited_for_again() -> None:
+    window = gateway_of(4000)
+    sent = [window.send_event(of(1000)) for _ in range(4)]
+    room = window.when_room()
+    confirm(sent[0])
+    others = window.send_event(of(1000))
+    confirm(sent[1])
+    assert not room.done()
+    confirm(sent[2])
+    assert room.done()
+    assert not others.done()
+
+
+def test_what_was_refused_is_not_counted_and_who_is_told_may_send() -> None:
+    window, again = gateway_of(2000), list[SendFuture]()
+    large = window.send_event(of(9000))
+    for _ in range(3):
+        with pytest.raises(GatewayFull, match="9000 bytes of events wait"):
+            window.send_event(of(1000))
+    room = window.when_room()
+    room.add_done_callback(lambda _: again.append(window.send_event(of(2000))))
+    confirm(large)
+    assert room.done()
+    assert again
+    with pytest.raises(GatewayFull, match="2000 bytes of events wait"):
+        window.send_event(of(257))
+
+
+def test_who_waits_for_room_is_told_when_the_job_is_canceled() -> None:
+    script = Script()
+    job = up(script)
+    sent, gateway = filled(script), script.coordinator.gateways[0]
+    room = gateway.when_room()
+    job.master.cancel("it is not wanted any more")
+    job.settle(lambda: job.is_over)
+    assert room.done()
+    assert all(future.done() for future in sent)
+
+
+def test_the_second_of_two_threads_that_would_tell_finds_no_one_who_waits() -> None:
+    window = gateway_of(1000)
+    sent = window.send_event(of(1000))
+    room = window.when_room()
+    confirm(sent)
+    assert room.done()
+    window._watched = window._over  # as a thread has read it before the other one told
+    window._wake_if_due()
+    assert window._watched == NEVER
+
+
+def test_two_threads_that_complete_and_ask_for_room_do_not_miss_each_other() -> None:
+    window = gateway_of(1000)
+    for _ in range(500):
+        sent = window.send_event(of(1000))
+        completing = threading.Thread(target=confirm, args=(sent,))
+        completing.start()
+        room = window.when_room()
+        completing.join()
+        assert room.done()

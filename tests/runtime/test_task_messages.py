@@ -129,3 +129,13 @@ def test_a_malformed_message_is_described_and_not_repeated() -> None:
         "it sent a malformed message: 'decline' with a bytes of length 10000000 as a reason, "
         "expected str"
     )
+
+
+def test_a_warning_of_a_task_is_one_of_the_job_and_none_of_an_evicted_process() -> None:
+    job = simulated(Script())
+    job.settle()
+    identity = job.master.job.attempt[0].identity
+    job.transport.inbox.received(0, identity - 1, [["warning", "an old one"]])
+    job.transport.inbox.received(0, identity, [["warning", "a piece of work is under way"]])
+    job.settle()
+    assert list(job.master.report.warnings) == ["subtask 0: a piece of work is under way"]

@@ -20,8 +20,10 @@ from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
+from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
@@ -43,6 +45,8 @@ SYSTEMS: tuple[type[System], ...] = (
     Residents,
     RecordsInFlight,
     SettingChanges,
+    SendWindows,
+    ReceiveWindows,
 )
 """The systems that run; each machine goes by the same name in all of them."""
 

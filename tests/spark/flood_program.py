@@ -22,6 +22,10 @@ from epochgate.runtime import (
 EVENT_BYTES = 1_000_000
 
 
+def peak_kb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 class FloodCoordinator(OperatorCoordinator):
     """Sends until the gateway is full, and again when there is room; takes its time to listen."""
 
@@ -84,6 +88,7 @@ class FloodProgram(Program):
 
     def __init__(self, *, sends: bool, work_s: float) -> None:
         self._operator, self._sends, self._work_s = FloodOperator(), sends, work_s
+        self._at_rest_kb = peak_kb()
 
     @property
     def operators(self) -> Mapping[str, Operator]:
@@ -96,5 +101,5 @@ class FloodProgram(Program):
         return Work.DONE
 
     def metrics(self) -> dict[str, Any]:
-        peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return {"peak_kb": peak_kb, "handled": self._operator.handled}
+        grown_kb = peak_kb() - self._at_rest_kb
+        return {"grown_kb": grown_kb, "handled": self._operator.handled}

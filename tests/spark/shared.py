@@ -36,6 +36,7 @@ SESSIONS = {
     "tests/spark/test_batch_snapshot_job.py": "local[2]",
     "tests/spark/test_collect_and_filtering.py": "local[2]",
     "tests/spark/test_contract_job.py": "local[2]",
+    "tests/spark/test_doors_on_spark.py": "local[2]",
     "tests/spark/test_file_modes_job.py": "local[2]",
     "tests/spark/test_large_states.py": "local[2]",
     "tests/spark/test_private_job.py": "local[2]",

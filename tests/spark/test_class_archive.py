@@ -28,7 +28,7 @@ def maps(process: psutil.Process, file: Path) -> bool:
 
 @pytest.mark.spark
 @pytest.mark.deep
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_driver_and_executors_map_the_archive_that_the_command_has_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,7 +50,7 @@ def test_driver_and_executors_map_the_archive_that_the_command_has_written(
 
 @pytest.mark.spark
 @pytest.mark.deep
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_an_archive_of_another_java_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

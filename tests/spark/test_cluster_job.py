@@ -22,7 +22,7 @@ from tests.spark.running import (
 )
 from tests.spark.shared import executor_settings
 
-pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow, pytest.mark.timeout(300)]
 
 # A frozen executor is to be noticed within the time of a test.
 QUICK_LOSS = {

@@ -19,7 +19,7 @@ from epochgate.spark.bootstrap import Work, task_function
 from tests.spark.running import NumberJob, number_job, send_signal, wait_for
 from tests.spark.standalone import Cluster, session_on, standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow, pytest.mark.timeout(300)]
 DISCARD_PORT = 9
 HOSTS = ("127.0.0.2", "127.0.0.3")
 

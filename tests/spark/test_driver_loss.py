@@ -16,7 +16,7 @@ from epochgate.spark.session import local_session
 from tests.spark.running import is_gone, number_job, send_signal, wait_for
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.timeout(300)]
 
 
 def test_a_killed_driver_jvm_fails_the_job_and_leaves_no_process() -> None:

@@ -110,7 +110,7 @@ def changes(tasks: Rows) -> Iterator[tuple[int, int, int]]:
 @pytest.mark.kills
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_all_tasks_change_the_rule_at_the_same_checkpoint_while_workers_are_killed(
     tmp_path: Path,
 ) -> None:

@@ -22,7 +22,7 @@ from tests.spark.running import EXECUTOR, NumberJob, command, number_job, send_s
 from tests.spark.standalone import Cluster, session_on, standalone_cluster
 from tests.spark.test_cut_off_host import told, worker_of, workers
 
-pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow, pytest.mark.timeout(300)]
 PYTHON = "pyspark.daemon"
 SOON = {"heartbeat_timeout_s": 120.0, "detection": Detection(pause_s=1.5)}
 """The fixed limit is longer than what these tests wait."""

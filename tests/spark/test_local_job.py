@@ -49,7 +49,7 @@ from tests.spark.running import (
     wait_for,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
 def store() -> InMemoryCheckpointStore:

@@ -25,7 +25,7 @@ class ScriptedSpark:
         self.killed: list[int] = []
         self.removed: list[str] = []
         self.speaking: set[int] = set()
-        self.is_answering = True
+        self.is_answering, self.is_deaf = True, False
         self.asked_behind: list[int] = []
         self.said: list[str] = []
         self.overdue: list[tuple[int, str]] = []
@@ -52,13 +52,15 @@ class ScriptedSpark:
         self.hosts |= self.rooms
         return {f"of {host}": Executor(host, host in self.rooms) for host in self.hosts}
 
-    def kill(self, task_attempt_id: int, reason: str) -> None:
+    def kill(self, task_attempt_id: int, reason: str) -> bool:
         self.killed.append(task_attempt_id)
-        if self.is_answering:
+        if self.is_answering and not self.is_deaf:
             self.becomes(task_attempt_id, "KILLED")
+        return not self.is_deaf
 
-    def remove(self, executor: str, reason: str) -> None:
+    def remove(self, executor: str, reason: str) -> bool:
         self.removed.append(executor)
+        return not self.is_deaf
 
     def ask(self, executor: str) -> Callable[[], bool]:
         return lambda: self.is_answering
@@ -125,6 +127,22 @@ def test_each_attempt_is_turned_away_once() -> None:
     spark.look()
     spark.look()
     assert spark.killed == [attempt]
+
+
+def test_an_attempt_that_spark_does_not_end_may_try_where_it_is() -> None:
+    spark = ScriptedSpark("bad", "good")
+    spark.fails("bad")
+    spark.is_deaf = True
+    attempt = spark.begins("bad")
+    spark.look()
+    spark.look()
+    assert spark.killed == [attempt]
+    assert spark.given_up == []
+    spark.is_deaf = False
+    spark.becomes(attempt, "FAILED")
+    spark.begins("bad")
+    spark.look()
+    assert spark.killed == [attempt, attempt + 1]
 
 
 def test_without_room_elsewhere_an_attempt_may_try_and_that_is_told_once() -> None:

@@ -19,7 +19,7 @@ from tests.spark.running import number_job, send_signal
 from tests.spark.standalone import Cluster, standalone_cluster
 from tests.spark.traffic import needs_root, recorded_traffic
 
-pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(300)]
 DRIVER, WORKERS = "127.0.0.9", ("127.0.0.2", "127.0.0.3")
 SECRET = "spark.authenticate.secret"
 

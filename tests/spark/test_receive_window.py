@@ -4,41 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 
-from epochgate.runtime.api.transport import TaskInbox
 from epochgate.spark.receive_window import WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, ReceiveWindow
 from epochgate.spark.wire import ChannelClosed, Connection, TaskChannel
+from tests.spark.slow_inbox import SlowInbox
 from tests.spark.wire.harness import Wire, eventually, running_wire
-
-
-class SlowInbox(TaskInbox):
-    """A queue that handles nothing until it is told to."""
-
-    def __init__(self) -> None:
-        self.received_count = 0
-        self.marks: deque[Callable[[], None]] = deque()
-
-    def connected(self, subtask: int, identity: int) -> None: ...
-
-    def received(self, subtask: int, identity: int, messages: list[Any]) -> None:
-        self.received_count += len(messages)
-
-    def when_handled(self, call: Callable[[], None]) -> None:
-        self.marks.append(call)
-
-    def lost(self, subtask: int, identity: int, reason: str) -> None: ...
-
-    def handle(self) -> int:
-        """Handle what was received; how many messages were."""
-        while self.marks:
-            self.marks.popleft()()
-        return self.received_count
 
 
 class Throttled:

@@ -83,7 +83,7 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 class TestLiveSession:
     @pytest.mark.versions
     def test_ours_is_valid_without_a_warning(self, spark: Any) -> None:
@@ -193,7 +193,7 @@ def test_a_session_that_cannot_start_says_so_and_leaves_nothing() -> None:
 
 @pytest.mark.programs
 @pytest.mark.spark
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_session_is_silent_and_leaves_no_folder_behind(tmp_path: Path) -> None:
     script = (
         "from epochgate.spark.session import local_session\n"

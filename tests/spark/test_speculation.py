@@ -17,7 +17,7 @@ from tests.spark import overtaken_program
 from tests.spark.overtaken_program import ROWS, Overtaken, Provider
 from tests.spark.standalone import standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(300)]
 
 SUBTASKS = 2
 

@@ -14,7 +14,7 @@ import pytest
 from tests.spark.running import Chaos, executor_of, number_job, send_signal
 from tests.spark.standalone import Cluster, session_on, standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from epochgate.runtime.api.operator import OperatorContext
+from epochgate.spark import attempt_loop
 from epochgate.spark.attempt_loop import AttemptOver
 from epochgate.spark.identities import identity_of
 from epochgate.spark.task_main import run_task
@@ -25,6 +26,8 @@ COMPLETE = ["complete", 1]
 SHUT = ["shut"]
 """Instead of a message: the connection is closed."""
 TASK, ATTEMPTS_MAX = 6, 7
+GOES_ON = threading.Event()
+"""A hanging operator goes on once the driver was warned."""
 RETURNED = "the task has returned"
 
 
@@ -37,6 +40,7 @@ class Driver:
         self._parts = parts
         self.identities: list[int] = []
         self.leaving: list[str] = []
+        self.warnings: list[str] = []
         self.acknowledged: list[Message] = []
         self.lost_ones: list[str] = []
 
@@ -52,6 +56,9 @@ class Driver:
                 connection.send(RELEASE)
             elif message[0] == "acknowledge":
                 self.acknowledged.append(message)
+            elif message[0] == "warning":
+                self.warnings.append(message[1])
+                GOES_ON.set()
             elif message[0] == "leaving":
                 self.leaving.append(message[1])
                 connection.close("it may leave")
@@ -196,3 +203,31 @@ def test_a_process_whose_connection_the_driver_closes_leaves_without_a_word() ->
 def test_a_process_that_is_told_to_finish_returns() -> None:
     driver, over = run([FINISH])
     assert (driver.identities, over) == (identities(1), RETURNED)
+
+
+class HangingOperator(EchoOperator):
+    """Hangs in an event until the driver was warned."""
+
+    def handle_event(self, event: Any) -> None:
+        if event == "hang":
+            assert GOES_ON.wait(60)
+        super().handle_event(event)
+
+
+class HangingProgram(EchoProgram):
+    def __init__(self, subtask: int) -> None:
+        super().__init__(subtask)
+        self._operators = {"echo": HangingOperator()}
+
+
+def test_an_operator_that_hangs_is_named_with_its_place_while_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    GOES_ON.clear()
+    monkeypatch.setattr(attempt_loop, "OPERATOR_WARN_S", 0.01)
+    driver, over = run([["event", 0, 1, "hang"], FINISH], program=HangingProgram)
+    assert over == RETURNED
+    told = driver.warnings[0]
+    assert told.startswith("an operator's call for the message 'event' has been under way for ")
+    assert "in handle_event" in told
+    assert [t for t in threading.enumerate() if t.name == "epochgate-operators"] == []

@@ -10,13 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger
-from epochgate.models.closed.surroundings.steering import (
-    CONFIRM,
-    DECIDING,
-    GONE,
+from epochgate.models.closed.surroundings.decision_store import (
+    FORGET,
     LOOK,
     WRITE,
     Client,
+)
+from epochgate.models.closed.surroundings.steering import (
+    DECIDING,
+    GONE,
     Driver,
     Query,
 )
@@ -24,7 +26,7 @@ from epochgate.models.closed.surroundings.steering import (
 if TYPE_CHECKING:
     from epochgate.models.closed.choosing import ChosenQuery
 
-RESTORE, CHOOSE = CONFIRM + 1, CONFIRM + 2
+RESTORE, CHOOSE = FORGET + 1, FORGET + 2
 
 
 class ChosenDecisions(Query):
@@ -38,6 +40,8 @@ class ChosenDecisions(Query):
     """With which choice the first task has run the batch."""
 
     def remove(self, batch: int) -> None:
+        if batch + self.system.retained >= self.newest:
+            self.has_kept = False
         for b in range(self.system.slots):
             if b <= batch:
                 self.is_decided[b] = False
@@ -161,10 +165,15 @@ class CoordinatorClient(Client):
         self.late_choice = self.choice
 
     def answer_broken(self) -> None:
-        if self.asked == CHOOSE:  # what it has chosen until it failed is in no decision
+        asked = self.asked
+        if asked == CHOOSE:  # what it has chosen until it failed is in no decision
             self.choice = not self.choice
         self.end()
-        self.system.batch_decision[self.driver].broken()
+        if asked == FORGET:
+            self.system.query.has_kept = True
+            self.system.batch_decision[self.driver].kept()
+        else:
+            self.system.batch_decision[self.driver].broken()
 
     def forget_all(self) -> None:
         self.choice = False

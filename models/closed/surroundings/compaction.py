@@ -118,6 +118,10 @@ class Process(Environment):
     """A merged file that no reader sees is there."""
     is_whole: bool = Bool()
     """The merged file of the target is there."""
+    is_late: bool = Bool()
+    """An exchange that was left behind may be done, until another compaction begins: its process
+    keeps the lock of a directory, and in an object store the next one stops it.
+    """
     runs: int = Int("R")
     failures: int = Int("F")
 
@@ -129,6 +133,8 @@ class Process(Environment):
     drop: Trigger
     tidy: Trigger
     fail: Trigger
+    hang: Trigger
+    arrive: Trigger
     die: Trigger
 
     # fmt: off
@@ -150,6 +156,9 @@ class Process(Environment):
                                                                              "what is needless is removed"),
         Row("fail",   "up", STAY, "may_fail",          "spend_failure, forget_exchange, answer_broken",
                                                                              "the step ends in an error"),
+        Row("hang",   "up", STAY, "may_hang",          "spend_failure, keep_late, answer_expire",
+                                                                             "the step does not end within its limit"),
+        Row("arrive", "up", STAY, "has_late",          "take_effect_late",  "an exchange that was left behind is done"),
         Row("die",    "up", STAY, "may_fail",          "spend_failure, forget_exchange, restart",
                                                                              "the process is killed"),
     )
@@ -181,6 +190,12 @@ class Process(Environment):
     def may_fail(self) -> bool:
         return self.failures < self.system.F and self.asked != NOTHING
 
+    def may_hang(self) -> bool:
+        return self.may_fail() and self.asked != STAGE
+
+    def has_late(self) -> bool:
+        return self.is_late and self.is_as_planned()
+
     def is_as_planned(self) -> bool:
         return (
             self.planned_tree == self.system.target.tree
@@ -195,6 +210,7 @@ class Process(Environment):
         self.runs += 1
 
     def start(self) -> None:
+        self.is_late = False
         self.has_ended = False
         self.failing = NOTHING
         self.system.compaction.restart()
@@ -266,6 +282,21 @@ class Process(Environment):
             self.is_staged = True  # a part of it
         self.asked = NOTHING
         self.system.compaction.broken()
+
+    def keep_late(self) -> None:
+        self.is_late = self.asked == EXCHANGE and not self.has_exchanged
+        self.has_exchanged = False
+
+    def answer_expire(self) -> None:
+        self.failing = self.asked
+        self.asked = NOTHING
+        self.system.compaction.expire()
+
+    def take_effect_late(self) -> None:
+        self.is_late = False
+        self.is_whole = self.is_staged
+        self.is_staged = False
+        self.system.target.merge(self.planned)
 
     def restart(self) -> None:
         self.asked = NOTHING

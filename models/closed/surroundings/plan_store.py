@@ -12,7 +12,7 @@ from epochgate.fsm.closed import Environment
 if TYPE_CHECKING:
     from epochgate.models.closed.planning import PlannedQuery
 
-NOTHING, LOOK, RESTORE, CONSULT, CHOOSE, WRITE, CONFIRM = range(7)
+NOTHING, LOOK, RESTORE, CONSULT, CHOOSE, WRITE, CONFIRM, FORGET, FETCH = range(9)
 
 
 class Client(Environment):
@@ -25,7 +25,7 @@ class Client(Environment):
     system: PlannedQuery
     driver: int
 
-    asked: int = Int(CONFIRM)
+    asked: int = Int(FETCH)
     batch: int = Int("batches")
     given: int = Int("S")
     """How many splits the enumerator has given out."""
@@ -52,6 +52,7 @@ class Client(Environment):
     arrive: Trigger
     lose: Trigger
     deny: Trigger
+    hang: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -61,6 +62,8 @@ class Client(Environment):
                                                             "the answer does not come"),
         Row("deny",   "up", STAY, "may_fail", "spend_failure, answer_broken",
                                                             "the store or the enumerator fails"),
+        Row("hang",   "up", STAY, "may_hang", "spend_failure, answer_expire",
+                                                            "a removal does not end"),
     )
     # fmt: on
 
@@ -75,6 +78,9 @@ class Client(Environment):
 
     def may_fail(self) -> bool:
         return self.asked != NOTHING and self.system.stream.failures < self.system.F
+
+    def may_hang(self) -> bool:
+        return self.asked == FORGET and self.may_fail()
 
     def answer_it(self) -> None:
         asked = self.asked
@@ -98,6 +104,11 @@ class Client(Environment):
             self.tell_written(batch, version)
         if asked == CONFIRM:
             self.system.batch_plan[self.driver].confirmed(self.behind(batch))
+        if asked == FORGET:
+            self.remove(batch)
+            self.system.batch_plan[self.driver].forgotten()
+        if asked == FETCH:
+            self.tell_read(batch)
 
     def tell_found(self, batch: int) -> None:
         if self.system.stream.is_planned[batch]:
@@ -162,10 +173,19 @@ class Client(Environment):
     def answer_broken(self) -> None:
         if self.asked == CHOOSE:  # what it has given out until it failed is in no plan
             self.given = self.system.stream.there
+        asked = self.asked
         self.asked = NOTHING
         self.batch = 0
         self.version = 0
-        self.system.batch_plan[self.driver].broken()
+        if asked == FORGET:
+            self.system.batch_plan[self.driver].kept()
+        else:
+            self.system.batch_plan[self.driver].broken()
+
+    def answer_expire(self) -> None:
+        self.asked = NOTHING
+        self.batch = 0
+        self.system.batch_plan[self.driver].expire()
 
     def spend_failure(self) -> None:
         self.system.stream.failures += 1
@@ -187,6 +207,20 @@ class Client(Environment):
         self.is_old = False
         self.is_swept = False
         self.has_read = False
+
+    def remove(self, batch: int) -> None:
+        """The plans up to this one, and what processes before this one have left."""
+        self.system.stream.remove(batch)
+        for d in range(self.system.drivers):
+            if d != self.driver:
+                self.system.client[d].lose_old()
+        self.is_late_swept = self.is_late_swept or self.is_late_old
+
+    def tell_read(self, batch: int) -> None:
+        if self.system.stream.is_planned[batch]:
+            self.system.batch_plan[self.driver].read(self.behind(batch))
+        else:
+            self.system.batch_plan[self.driver].lost()
 
     def note_old(self) -> None:
         """A process begins, and finds what is there."""
@@ -230,27 +264,28 @@ class Client(Environment):
 
     def forget(self, batch: int) -> None:
         assert batch <= self.system.stream.committed, "what may be run again is not forgotten"
-        self.system.stream.remove(batch)
+        made = self.system.driver[self.driver].batch + 1
+        assert not self.system.stream.is_stray[made], "what Spark is told of is not forgotten"
+        self.asked = FORGET
+        self.batch = batch
 
-    def sweep(self, batch: int) -> None:
-        assert self.system.stream.is_planned[batch], "a plan that was made is there"
-        for d in range(self.system.drivers):
-            self.system.client[d].lose_old()
+    def fetch(self, batch: int) -> None:
+        self.asked = FETCH
+        self.batch = batch
 
     def give(self, batch: int) -> None:
-        if self.system.stream.is_planned[batch]:
-            assert not self.system.stream.is_stray[batch], "what tasks read is not forgotten"
-            self.has_read = True
-            self.system.stream.see(batch)
-        else:
-            self.withhold(batch)
+        assert not self.system.stream.is_stray[batch], "what tasks read is not forgotten"
+        self.has_read = True
+        self.system.stream.see(batch)
 
     def withhold(self, batch: int) -> None:
         self.system.driver[self.driver].withhold()
 
     def tell(self, batch: int) -> None:
-        assert self.system.stream.is_planned[batch], "what Spark is told of can be read"
-        assert not self.system.stream.is_stray[batch], "what Spark is told of is not forgotten"
+        # A batch that another driver has committed meanwhile may be forgotten, and is not logged.
+        assert self.system.stream.committed >= batch or self.system.stream.is_planned[batch], (
+            "what Spark is told of can be read"
+        )
         self.system.driver[self.driver].tell()
 
     def tell_none(self, batch: int) -> None:

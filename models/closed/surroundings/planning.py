@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.batch_plan import BatchPlan
+from epochgate.models.closed.surroundings.plan_store import NOTHING
 from epochgate.models.created_once import IDLE
 
 if TYPE_CHECKING:
@@ -216,8 +217,10 @@ class Driver(Environment):
         Row("log",       TOLD,    GONE,    "not is_next and not is_mine",
             "restart",                     "another driver has gone on"),
 
-        Row("work",      RUNNING, STAY,    "not has_read",
+        Row("work",      RUNNING, STAY,    "not has_read and not is_reading",
             "ask_splits",                  "the tasks read the splits"),
+        Row("fail",      RUNNING, GONE,    None,
+            "restart",                     "the plan was not read: the query fails"),
         Row("withhold",  RUNNING, GONE,    None,
             "restart",                     "the plan is forgotten: the batch was committed by another"),
         Row("commit",    RUNNING, UP,      "has_read and is_first",
@@ -252,6 +255,9 @@ class Driver(Environment):
     def has_read(self) -> bool:
         return self.system.client[self.driver].has_read
 
+    def is_reading(self) -> bool:
+        return self.system.client[self.driver].asked != NOTHING
+
     def is_first(self) -> bool:
         return self.system.stream.committed < self.batch
 
@@ -283,8 +289,7 @@ class Driver(Environment):
         self.batch += 1
 
     def ask_splits(self) -> None:
-        behind = self.system.client[self.driver].behind(self.batch)
-        self.system.batch_plan[self.driver].read(behind, self.batch)
+        self.system.batch_plan[self.driver].run(self.batch)
 
     def commit_batch(self) -> None:
         self.system.client[self.driver].has_read = False

@@ -135,7 +135,7 @@ class Process(Environment):
             "spend_failure, say_failed",                "the process reports that it cannot go on"),
         Row("fail_fatally",    HERE, STAY, "may_fail and is_restored",
             "spend_failure, say_fatal",                 "the process reports that no attempt could go on"),
-        Row("fail_to_restore", HERE, STAY, "may_fail and is_restoring",
+        Row("fail_to_restore", HERE, STAY, "may_fail and is_restoring and is_restored",
             "spend_failure, take_back_run, say_failed", "an operator cannot be opened"),
         Row("lose_event",      HERE, STAY, "may_fail and is_event_next",
             "spend_failure, drop_event",                "an event gets lost on its way, which is noticed"),

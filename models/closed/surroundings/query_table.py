@@ -195,7 +195,8 @@ class User(Environment):
         )
 
     def is_quiet(self) -> bool:
-        return not self.system.has_driver_at(0)
+        """No driver lives there, and no step that one has left behind."""
+        return not self.system.has_driver_at(0) and not self.system.has_late_step()
 
     def home(self) -> int:
         """Where the query is started."""

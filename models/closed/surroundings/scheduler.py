@@ -139,6 +139,9 @@ class Scheduler(Environment):
     """As the driver was told."""
     is_repeated: bool = Bool()
     """The driver was told of a host what it knew."""
+    is_deaf: bool = Bool()
+    """Spark will not carry out the next request."""
+    has_been_deaf: bool = Bool()
     is_hopeless: bool = Bool()
     """Task after task has failed, and no process has ever come."""
 
@@ -156,6 +159,7 @@ class Scheduler(Environment):
     repeat: Trigger
     expire: Trigger
     change: Trigger
+    deafen: Trigger
     turn_away: Trigger
     ask_strategy: Trigger
     give_up: Trigger
@@ -189,11 +193,18 @@ class Scheduler(Environment):
         Row("change",  (PENDING, RUNNING, HERE, SILENT, OVER), STAY, None,
             "count_change",                    "one of the changes that may happen"),
 
-        Row("turn_away",    RUNNING,            PENDING, None,
+        Row("deafen",  (RUNNING, SILENT),  STAY,    "may_deafen",
+            "stop_hearing",                    "the JVM of the driver does not do what it is asked next"),
+
+        Row("turn_away",    RUNNING,            PENDING, "hears",
             "judge",                           "the attempt is killed"),
+        Row("turn_away",    RUNNING,            STAY,    "not hears",
+            "judge, refuse",                   "the attempt goes on"),
         Row("turn_away",    SILENT,             STAY,    None,
             "order_end",                       "the executor is told to end the task"),
-        Row("remove_executor", SILENT,          PENDING, None,
+        Row("remove_executor", SILENT,          STAY,    "not hears",
+            "refuse",                          "Spark goes on to wait for the executor"),
+        Row("remove_executor", SILENT,          PENDING, "hears",
             "forget_kill, give_up_early, give_host_up", "Spark starts the task again elsewhere"),
         Row("ask_strategy", (PENDING, RUNNING, SILENT), STAY,    "may_ask",
             "count_question",                  "the restart strategy lets the job go on"),
@@ -209,6 +220,20 @@ class Scheduler(Environment):
 
     def count_change(self) -> None:
         self.changes += 1
+
+    def hears(self) -> bool:
+        return not self.is_deaf
+
+    def may_deafen(self) -> bool:
+        return not self.has_been_deaf
+
+    def stop_hearing(self) -> None:
+        self.is_deaf = True
+        self.has_been_deaf = True
+
+    def refuse(self) -> None:
+        self.is_deaf = False
+        self.system.placement.refused()
 
     def holds(self, host: int) -> bool:
         return (

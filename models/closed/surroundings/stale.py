@@ -129,6 +129,7 @@ class Stale(Environment):
                     self.system.sender[c, s].undecided += 1
                     self.system.gateway[c, s].send(number - 1, 1)
                     self.system.holder[c].event(s, number - 1, 1)
+                    self.system.holder[c].event_malformed(s, number - 1, "late")
                 if self.system.task[s].received[c] > 0:
                     self.system.task[s].event(c, self.system.task[s].received[c], 1)
 

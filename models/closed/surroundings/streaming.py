@@ -65,6 +65,13 @@ class Driver(Environment):
     """Which step the machine has asked for."""
     has_applied: bool = Bool()
     """The batch has taken effect, and the machine does not know."""
+    late: int = Int(SWEEP)
+    """A step that hangs may yet be done, and no machine waits for it: which step, and of what."""
+    late_place: int = Int(1)
+    late_query: int = Int(1)
+    late_batch: int = Int("K")
+    late_offsets: int = Int(3)
+    late_accepts: int = Int(3)
 
     start: Trigger
     start_copy: Trigger
@@ -75,6 +82,8 @@ class Driver(Environment):
     answer: Trigger
     lose: Trigger
     fail: Trigger
+    hang: Trigger
+    arrive: Trigger
     log: Trigger
     abort: Trigger
     end: Trigger
@@ -109,6 +118,10 @@ class Driver(Environment):
             "spend, forget_answer, tell_unsure", "the answer is lost, or another writer comes before"),
         Row("fail",       CALLED,  STAY,    "may_break",
             "spend, forget_answer, tell_broken", "the step ends in an error"),
+        Row("hang",       CALLED,  STAY,    "may_hang",
+            "spend, keep_late, forget_answer, tell_late", "the step does not end within its limit"),
+        Row("arrive",     ANY,     STAY,    "has_late",
+            "act_late",                     "a step that was left behind is done after all"),
         Row("end",        CALLED,  TOLD,    None,
             None,                           "commit returns"),
         Row("give_up",    CALLED,  RAISED,  None,
@@ -166,6 +179,18 @@ class Driver(Environment):
 
     def may_break(self) -> bool:
         return self.may_fail() and self.asked != NOTHING
+
+    def may_hang(self) -> bool:
+        """A function of the user's, which writes elsewhere, is waited for as long as it takes."""
+        return (
+            self.may_break()
+            and not self.has_applied
+            and self.late == NOTHING
+            and (self.asked != APPLY or self.system.carried > 0)
+        )
+
+    def has_late(self) -> bool:
+        return self.late != NOTHING
 
     def is_first_to_log(self) -> bool:
         return self.system.location[self.place].committed == self.batch
@@ -266,6 +291,49 @@ class Driver(Environment):
 
     def tell_broken(self) -> None:
         self.system.query_batch[self.driver].broken()
+
+    def keep_late(self) -> None:
+        if self.asked != LOOK:  # which changes nothing
+            self.late = self.asked
+            self.late_place = self.place
+            self.late_query = self.query
+            self.late_batch = self.batch
+            self.late_offsets = self.offsets
+            self.late_accepts = self.system.query_batch[self.driver].accepts
+
+    def tell_late(self) -> None:
+        self.system.query_batch[self.driver].expire()
+
+    def act_late(self) -> None:
+        """As `act`, and no one hears of it."""
+        late = self.late
+        batch = self.late_batch
+        query = self.late_query
+        offsets = self.late_offsets
+        is_known = self.system.table.knows(query, batch)
+        origin = self.system.table.origin(query, self.late_place)
+        is_noted = self.system.table.noted_batch[query] <= batch and (
+            origin == KNOWN or origin == self.late_accepts
+        )
+        if late == NOTE and is_noted:
+            self.system.table.write_note(query, self.late_place, batch, offsets)
+        if late == APPLY and not is_known:
+            self.system.table.take(batch, offsets)
+            if self.system.carried > 0:
+                self.system.table.count(query, batch)
+        if late == RECORD and not is_known:
+            self.system.table.count(query, batch)
+        if late == SWEEP:
+            self.system.table.sweep(batch)
+        self.forget_late()
+
+    def forget_late(self) -> None:
+        self.late = NOTHING
+        self.late_place = 0
+        self.late_query = 0
+        self.late_batch = 0
+        self.late_offsets = 0
+        self.late_accepts = 0
 
     def write_end(self) -> None:
         self.system.location[self.place].close()

@@ -40,7 +40,7 @@ class Sender(Sends):
     refuse_event: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("send",      "able",   STAY,     "has_more",
             "count, post", "the coordinator has an event for this subtask"),
         Row("ready",     "unable", "able",   None,

@@ -7,6 +7,7 @@ from epochgate.models.studies.broken import (
     acknowledged,
     commit,
     concurrent,
+    flooding,
     in_doubt,
     pipelining,
     placing,
@@ -349,6 +350,51 @@ BROKEN: dict[str, Broken] = {
         "the value in force is the newest that was asked for",
         3,
         "client.ask job.fail job.restore",
+    ),
+    "flooding.granted_too_much": Broken(
+        flooding.GrantedTooMuch,
+        "no more than the bound is unconfirmed, or one event that is larger",
+        7,
+        "coordinator.send queue.handle coordinator.send coordinator.send",
+    ),
+    "flooding.large_events_refused": Broken(
+        flooding.LargeEventsRefused,
+        "a sender is refused only where something waits",
+        18,
+        "queue.handle queue.handle coordinator.send",
+    ),
+    "flooding.sender_never_told": Broken(
+        flooding.SenderNeverTold,
+        "deadlock",
+        7,
+        "coordinator.send coordinator.look queue.cancel queue.look coordinator.want",
+    ),
+    "flooding.never_read_again": Broken(
+        flooding.NeverReadAgain,
+        "a connection that is not read is read again",
+        14,
+        "wire.read queue.handle queue.look wire.count wire.look_again",
+    ),
+    "flooding.never_paused": Broken(
+        flooding.NeverPaused, "queue.waiting overflows", 14, "wire.read wire.read wire.read_rest"
+    ),
+    "flooding.sender_blocked": Broken(
+        flooding.SenderBlocked,
+        "deadlock",
+        17,
+        "coordinator.send coordinator.look coordinator.want task.take task.say",
+    ),
+    "pressed.forgotten_waiters": Broken(
+        flooding.ForgottenWaiters,
+        "who waited for room of the attempt before was told",
+        8,
+        "sender.send sender.send process.usurp backoff.elapse",
+    ),
+    "pressed.held_uncounted": Broken(
+        flooding.HeldUncounted,
+        "no more than the bound is on the wire, or held by a closed gateway",
+        8,
+        "requester.want user.take_snapshot sender.send sender.send",
     ),
     **OF_QUERIES,
     "paimon.two_messages": Broken(

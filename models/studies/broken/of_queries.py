@@ -57,28 +57,28 @@ OF_QUERIES: dict[str, Broken] = {
     "planning.splits_forgotten": Broken(
         planning.SplitsForgotten,
         "the batches that were run have each split once, in its order, read or pruned",
-        16,
+        18,
         "driver.ask client.lose client.answer driver.log driver.work",
     ),
     "planning.forgotten_batch_read": Broken(
         planning.ForgottenBatchRead,
         "what tasks read is not forgotten",
-        28,
-        "client.lose driver.log driver.commit driver.ask client.arrive driver.work",
+        32,
+        "client.lose driver.log driver.commit driver.ask client.arrive client.answer",
     ),
     "planning.swept_too_early": Broken(
-        planning.SweptTooEarly, "no plan refers to what was swept", 21, "driver.start driver.start"
+        planning.SweptTooEarly, "no plan refers to what was swept", 24, "driver.start driver.start"
     ),
     "planning.forgotten_batch_planned": Broken(
         planning.ForgottenBatchPlanned,
-        "what Spark is told of can be read",
-        23,
+        "what Spark is told of is not forgotten",
+        30,
         "driver.ask driver.ask driver.commit driver.ask client.answer",
     ),
     "planning.pruned_unrecorded": Broken(
         planning.PrunedUnrecorded,
         "the batches that were run have each split once, in its order, read or pruned",
-        17,
+        19,
         "stream.appear stream.update driver.ask stream.appear driver.ask driver.work",
     ),
     "planning.filter_of_an_earlier_batch": Broken(
@@ -90,8 +90,8 @@ OF_QUERIES: dict[str, Broken] = {
     "planning.filter_looked_up": Broken(
         planning.FilterLookedUp,
         "two runs of one batch are pruned by one filter",
-        15,
-        "driver.work stream.update driver.work",
+        18,
+        "driver.work driver.work stream.update client.answer",
     ),
     "steering.nothing_durable": Broken(
         steering.NothingDurable,
@@ -102,19 +102,19 @@ OF_QUERIES: dict[str, Broken] = {
     "steering.looked_up_by_tasks": Broken(
         steering.LookedUpByTasks,
         "two runs of one batch see one version",
-        9,
+        10,
         "driver.plan driver.work user.update driver.work",
     ),
     "steering.zombie_overwrites": Broken(
         steering.ZombieOverwrites,
         "from when on a version is in force stays as it was answered",
-        13,
+        14,
         "driver.plan driver.start user.update client.answer asker.ask driver.work",
     ),
     "steering.forgotten_batch_decided": Broken(
         steering.ForgottenBatchDecided,
         "two runs of one batch see one version",
-        20,
+        23,
         "driver.plan driver.start user.update driver.work driver.commit driver.plan driver.work",
     ),
     "choosing.chosen_at_a_replay": Broken(
@@ -132,7 +132,7 @@ OF_QUERIES: dict[str, Broken] = {
     "choosing.earlier_state": Broken(
         choosing.EarlierState,
         "a coordinator chooses from the state of the batch before",
-        24,
+        25,
         "driver.commit driver.plan driver.start client.waver driver.commit driver.plan client.answer",
     ),
     "choosing.chosen_twice": Broken(
@@ -144,7 +144,7 @@ OF_QUERIES: dict[str, Broken] = {
     "steering.loss_unnoticed": Broken(
         steering.LossUnnoticed,
         "versions are seen in their order",
-        16,
+        18,
         "user.update driver.plan user.lose driver.work driver.commit driver.plan driver.work",
     ),
     "updating.second_number": Broken(
@@ -156,7 +156,7 @@ OF_QUERIES: dict[str, Broken] = {
     "updating.removed_number": Broken(
         steering.RemovedNumber,
         "no update takes two versions",
-        19,
+        20,
         "client.lose client.arrive client.begin client.arrive client.answer",
     ),
     "updating.checked_too_early": Broken(
@@ -168,7 +168,7 @@ OF_QUERIES: dict[str, Broken] = {
     "updating.last_writer_wins": Broken(
         steering.LastWriterWins,
         "an update that is done has a version of its own",
-        9,
+        10,
         "client.begin client.begin client.answer client.answer",
     ),
 }

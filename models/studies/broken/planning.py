@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Row, machines
+from epochgate.fsm import Row, machines
+from epochgate.models.batch_plan import FETCHING
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.surroundings.planning import Planner, Stream
-from epochgate.models.created_once import CHOOSING, CONFIRMING, IDLE, LOOKING, RESTORING
+from epochgate.models.created_once import CHOOSING, CONFIRMING, FORGETTING, IDLE, LOOKING, RESTORING
 
 UNFILTERED = {**PlannedQuery.CONSTANTS, "versions": 0}
 
@@ -46,7 +47,7 @@ class TrustingPlanner(Planner):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in Planner.ROWS if row.trigger != "confirmed"),
-        Row("confirmed", CONFIRMING, IDLE, "is_there", "keep_maker, forget_old, use_found", "the plan is durable"),
+        Row("confirmed", CONFIRMING, FORGETTING, "is_there", "keep_maker, ask_forget", "the plan is durable"),
     )
     # fmt: on
 
@@ -60,9 +61,12 @@ class CredulousPlanner(Planner):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in Planner.ROWS if row.trigger != "read"),
-        Row("read", IDLE, STAY, None, "give", "the plan is there"),
+        Row("read", FETCHING, IDLE, "is_there", "give", "the plan is there"),
     )
     # fmt: on
+
+    def is_there(self, later: int) -> bool:
+        return True
 
 
 class ForgottenBatchRead(PlannedQuery):
@@ -79,7 +83,7 @@ class HastyPlanner(Planner):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in Planner.ROWS if row.trigger != "found"),
-        Row("found", LOOKING, IDLE, "not is_forgotten", "use_made", "a plan is there"),
+        Row("found", LOOKING, FORGETTING, "not is_forgotten", "ask_forget", "a plan is there"),
         Row("found", LOOKING, IDLE, "is_forgotten",     "refuse",      "the plan is forgotten"),
     )
     # fmt: on

@@ -9,7 +9,7 @@ from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.surroundings.steering import Decider, Driver, Query
 from epochgate.models.closed.updating import Log, UpdatedControl, Updater
 from epochgate.models.control_update import CHECKING, READING, WRITING
-from epochgate.models.created_once import CONFIRMING, IDLE
+from epochgate.models.created_once import CONFIRMING, FORGETTING, IDLE
 
 SMALL = {**SteeredQuery.CONSTANTS, "batches": 2}
 
@@ -70,7 +70,7 @@ class TrustingDecider(Decider):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *(row for row in Decider.ROWS if row.trigger != "confirmed"),
-        Row("confirmed", CONFIRMING, IDLE, "is_there", "forget_old, use_made", "the decision is durable"),
+        Row("confirmed", CONFIRMING, FORGETTING, "is_there", "ask_forget", "the decision is durable"),
     )
     # fmt: on
 
@@ -182,6 +182,6 @@ class OverwrittenLog(Log):
 class LastWriterWins(UpdatedControl):
     """Of two updates that follow the same version one is lost."""
 
-    CONSTANTS: ClassVar[dict[str, int]] = {**UpdatedControl.CONSTANTS, "F": 0}
+    CONSTANTS: ClassVar[dict[str, int]] = {**UpdatedControl.CONSTANTS, "objections": 0, "F": 0}
 
     log: Log = machines(OverwrittenLog)

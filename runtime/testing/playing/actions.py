@@ -274,8 +274,8 @@ ACTIONS: dict[str, Action] = {
     ),
     "process.fail_to_restore": Action(
         _fail_to_restore,
-        _is_restoring,
-        "no process is there, or the driver has heard that it runs",
+        lambda job, s: job.restored(s) and _is_restoring(job, s),
+        "no process is there, or it has failed, or the driver has heard that it runs",
         is_failure=True,
     ),
     "process.fail": Action(

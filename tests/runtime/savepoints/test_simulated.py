@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from epochgate.pipeline import FunctionSource, Pipeline, Setting
 from epochgate.runtime import CheckpointAborted, CheckpointEnded, JobOver
 from epochgate.runtime.api.job_events import JobEvent, JobListener, SavepointWritten
 from epochgate.runtime.savepoints import SavepointPlaceTaken, begin_from, read_savepoint
+from epochgate.runtime.savepoints.errors import SavepointFailed
 from epochgate.runtime.shell.savepoints import SavepointPlaceMissing
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.testing import SimulatedJob
@@ -243,3 +245,25 @@ def test_every_later_checkpoint_says_with_which_savepoint_the_job_began(tmp_path
     assert latest is not None
     assert latest.checkpoint_id > made.checkpoint_id
     assert latest.begun_from == made.savepoint_id
+
+
+def test_one_whose_write_hangs_fails_at_its_limit_and_the_job_goes_on(tmp_path: Path) -> None:
+    job = started(Written(), **without_periods(store_timeout_s=20.0, work_warn_s=5.0))
+    work(job)
+    submit, submitted = job.blocking.submit, []
+
+    def hanging_behind_the_save(lane: str, work: Callable[[], Any], then: Any) -> None:
+        submitted.append(lane)
+        if submitted.count("store") == 2:
+            job.blocking.hanging.add("store")
+        submit(lane, work, then)
+
+    job.blocking.submit = hanging_behind_the_save  # type: ignore[method-assign]
+    asked = job.master.request_savepoint(str(tmp_path / "savepoint"))
+    job.flow(held=("work",))
+    job.wait(6.0)
+    assert any("the write of savepoint" in text for text in job.master.report.warnings)
+    job.wait(15.0)
+    with pytest.raises(SavepointFailed, match=r"within 20 s; store_timeout_s is the limit"):
+        asked.result(0)
+    assert not job.is_over

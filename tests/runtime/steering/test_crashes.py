@@ -144,5 +144,5 @@ def test_what_a_crash_has_left_is_removed_once_it_is_old(tmp_path: Path) -> None
     assert all(path.exists() for path in left)
     for path in left:
         os.utime(path, (0, 0))
-    driver(entries_in(tmp_path)).decide(9)
+    driver(entries_in(tmp_path)).decide(10)
     assert not any(path.exists() for path in left)

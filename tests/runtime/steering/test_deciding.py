@@ -203,7 +203,7 @@ def test_a_hundred_decisions_are_kept_however_many_there_were(tmp_path: Path) ->
     assert numbers == list(range(RETAINED, 2 * RETAINED))
 
 
-def test_a_driver_that_starts_removes_what_others_have_left(tmp_path: Path) -> None:
+def test_the_next_decision_removes_what_others_have_left(tmp_path: Path) -> None:
     store = Watched(entries_in(tmp_path))
 
     def fail(kind: str, key: str) -> None:
@@ -214,7 +214,7 @@ def test_a_driver_that_starts_removes_what_others_have_left(tmp_path: Path) -> N
     for batch in range(RETAINED + 5):
         driver(store).decide(batch)
     assert len(decisions_of(store.inner, CONTROL, QUERY).numbers()) == RETAINED + 5
-    driver(store.inner).decide(RETAINED + 4)
+    driver(store.inner).decide(RETAINED + 5)
     assert len(decisions_of(store.inner, CONTROL, QUERY).numbers()) == RETAINED
 
 

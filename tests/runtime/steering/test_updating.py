@@ -211,11 +211,12 @@ def test_an_update_that_may_have_been_removed_is_not_made_again(tmp_path: Path) 
     def lose() -> None:
         for number in range(RETAINED):
             update(store.inner, limit=number)
-        versions_of(store.inner, CONTROL).create(1, {"token": "of another", "value": {}})
+        entry = {"version": 1, "value": {}, "changes": {}, "token": "of another"}
+        versions_of(store.inner, CONTROL).create(1, {**entry, "at": 0.0, "by": "another"})
         raise OSError(errno.ETIMEDOUT, "the answer was lost")
 
     store.after = once(lose, "create")
-    with pytest.raises(UpdateInDoubt):
+    with pytest.raises(UpdateInDoubt, match="the answer was lost"):
         update(store, limit=700)
     assert Versions(store.inner, CONTROL).newest()[0] == 1 + RETAINED
 

@@ -40,7 +40,7 @@ AT_REST = 8
 KEPT_MB = 160.0
 """What the allocator may keep of the 320 MB that the largest attack costs."""
 
-on_spark = [pytest.mark.spark, pytest.mark.programs, pytest.mark.timeout(240)]
+on_spark = [pytest.mark.spark, pytest.mark.programs, pytest.mark.timeout(300)]
 
 
 @dataclass

@@ -122,7 +122,7 @@ class Poll(threading.Thread):
 
 @pytest.mark.deep
 @pytest.mark.spark
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_readers_find_each_row_once_while_a_job_follows_and_compactions_run(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from epochgate.errors import UsageError
+from epochgate.runtime.limited import CallLate, Limit, LimitedCalls
 from epochgate.spark.compaction.errors import CompactionOvertaken
-from epochgate.spark.compaction.plan import Merge, Plan
-from epochgate.spark.compaction.run import CompactionRun
+from epochgate.spark.compaction.plan import Merge, Plan, Wanted
+from epochgate.spark.compaction.run import CompactionRun, _compacted
 from epochgate.spark.parquet_sink.tree import VisibleFile
+from tests.runtime.stalling import Stall
 
 
 class Scripted:
@@ -29,13 +32,18 @@ class Scripted:
         changes: int = 0,
         fails_in: str = "",
         error: type[Exception] = OSError,
+        hangs_in: str = "",
     ) -> None:
+        self.hangs_in = hangs_in
+        self.stall: Callable[[], bool] = lambda: True
         self.planned = Plan(merges=(Merge("", 1, (), ()),) * merges)
         self._changes, self._fails_in, self._error = changes, fails_in, error
         self.steps: list[str] = []
 
     def _step(self, name: str) -> None:
         self.steps.append(name)
+        if name == self.hangs_in:
+            self.stall()
         if name in self._fails_in.split():
             raise self._error(f"the disk fails in {name}")
 
@@ -64,9 +72,16 @@ class Scripted:
         self._step("clean")
 
 
+def run(target: Scripted) -> LimitedCalls:
+    """Compact it; the thread of its steps."""
+    calls = LimitedCalls("compaction")
+    CompactionRun(target, Limit("commit_timeout_s", 1.0), calls).run()
+    return calls
+
+
 def steps_of(target: Scripted) -> str:
     """What a compaction of it has done."""
-    CompactionRun(target).run()
+    run(target)
     return " ".join(target.steps)
 
 
@@ -103,7 +118,7 @@ def test_an_error_ends_it_and_throws_away_only_what_no_reader_can_have_seen(
 ) -> None:
     target = Scripted(fails_in=step)
     with pytest.raises(OSError, match=f"the disk fails in {step}"):
-        CompactionRun(target).run()
+        run(target)
     assert " ".join(target.steps) == done
 
 
@@ -112,6 +127,43 @@ def test_an_error_while_something_is_thrown_away_hides_no_other(error: type[Exce
     target = Scripted(changes=1, fails_in="discard", error=error)
     assert steps_of(target).endswith("plan stage exchange clean")
     with pytest.raises(CompactionOvertaken):
-        CompactionRun(Scripted(changes=4, fails_in="discard", error=error)).run()
+        run(Scripted(changes=4, fails_in="discard", error=error))
     with pytest.raises(error, match="the disk fails in stage"):
-        CompactionRun(Scripted(fails_in="stage discard", error=error)).run()
+        run(Scripted(fails_in="stage discard", error=error))
+
+
+@pytest.mark.parametrize(
+    ("step", "done"),
+    [
+        ("open", "open"),
+        ("plan", "open plan"),
+        ("exchange", "open plan stage exchange"),
+        ("discard", "open plan stage exchange discard"),
+        ("clean", "open plan stage exchange clean"),
+    ],
+)
+def test_a_step_that_hangs_ends_it_and_its_target_stays_locked(
+    monkeypatch: pytest.MonkeyPatch, step: str, done: str
+) -> None:
+    target = Scripted(hangs_in=step, changes=step == "discard")
+    target.stall = stall = Stall(monkeypatch)
+    told = CompactionOvertaken if step == "discard" else CallLate
+    with pytest.raises(told, match="/data/out"):
+        _compacted(target, Wanted(1, 2, 3), Limit("commit_timeout_s", 1.0), is_dry_run=False)
+    assert " ".join(target.steps) == done
+    stall.goes_on.set()
+
+
+def test_merging_has_no_limit_and_stays_on_its_thread() -> None:
+    threads = []
+
+    class Noting(Scripted):
+        def stage(self) -> None:
+            threads.append(threading.current_thread())
+
+        def clean(self) -> None:
+            threads.append(threading.current_thread())
+
+    run(Noting())
+    assert threads[0] is threading.current_thread()
+    assert threads[1] is not threading.current_thread()

@@ -13,7 +13,7 @@ import pytest
 from tests.spark.ingest.simulated import visible, write_source
 
 ROOT = Path(__file__).parents[3]
-pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow, pytest.mark.timeout(300)]
 
 STEPS = [
     # The checkpoint is written and not yet valid: it never was.

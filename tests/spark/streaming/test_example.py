@@ -14,7 +14,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "streaming_orders.py"
 @pytest.mark.spark
 @pytest.mark.kills
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_a_batch_that_is_run_again_is_in_the_target_once(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE)], cwd=tmp_path, capture_output=True, text=True, timeout=170

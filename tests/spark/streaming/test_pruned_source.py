@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.versions,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(300),
 ]
 ROOT = Path(__file__).parents[3]
 ROWS = 10

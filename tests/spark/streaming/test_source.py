@@ -72,7 +72,7 @@ def ids(first: int, end: int) -> list[int]:
 
 
 @pytest.mark.versions
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_files_come_in_batches_of_the_size_asked_for_and_those_that_come_later_in_the_next(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -103,7 +103,7 @@ def test_files_come_in_batches_of_the_size_asked_for_and_those_that_come_later_i
 
 
 @pytest.mark.versions
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_a_source_of_the_users_is_read_as_a_resident_job_reads_it(
     spark: Any, tmp_path: Path
 ) -> None:

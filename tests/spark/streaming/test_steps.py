@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from threading import Event
+
 import pytest
 
 from epochgate.models.query_batch import AHEAD, BEHIND, CHANGED, EMPTIED, KNOWN, LATE, MOVED
 from epochgate.runtime import RetryLater
+from epochgate.runtime.limited import CallLate
 from epochgate.spark.streaming.batch_commit import BatchCommit
+from tests.runtime.stalling import Stall
 
 BATCH = 7
 
@@ -17,7 +23,7 @@ class Refused(Exception):
 
 class Scripted:
     """A place that knows `number` batches, and does what it is told: which steps are unsure at
-    first, and which fails.
+    first, which fails, and which hangs until it may go on.
     """
 
     def __init__(
@@ -28,8 +34,11 @@ class Scripted:
         others: int = 0,
         unsure: str = "",
         fails_in: str = "",
+        hangs_in: str = "",
         carries: bool = True,
     ) -> None:
+        self.hangs_in, self.went_on = hangs_in, Event()
+        self.stall: Callable[[], bool] = lambda: True
         self.number, self.origin, self.others = number, origin, others
         self.unsure, self.fails_in, self.carries = unsure.split(), fails_in, carries
         self.steps: list[str] = []
@@ -40,6 +49,9 @@ class Scripted:
         if name in self.unsure:
             self.unsure.remove(name)
             raise RetryLater(f"no answer in {name}")
+        if name == self.hangs_in:
+            self.stall()
+            self.went_on.set()
         if name == self.fails_in:
             raise OSError(f"the disk fails in {name}")
 
@@ -173,3 +185,47 @@ def test_an_abort_does_nothing() -> None:
     place = Scripted()
     BatchCommit(place).abort()
     assert place.steps == []
+
+
+HANGING = {"look": "look", "note": "look note", "apply": "look note apply"}
+
+
+@pytest.mark.parametrize("step", [*HANGING, "record"])
+def test_a_step_that_hangs_ends_the_commit_with_its_name_and_its_place(
+    monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    place = Scripted(hangs_in=step, carries=step != "record")
+    place.stall = stall = Stall(monkeypatch)
+    with pytest.raises(CallLate, match=f"the step {step!r} of the commit of batch 7") as raised:
+        BatchCommit(place, timeout_s=0.01).commit(BATCH, 0)
+    assert "has not ended within 0.01 s; commit_timeout_s" in str(raised.value)
+    assert "in _step\n    self.stall()" in str(raised.value)
+    stall.goes_on.set()
+    assert place.went_on.wait(60)
+    assert " ".join(place.steps) == HANGING.get(step, "look note apply record")
+
+
+def test_a_batch_that_took_effect_is_done_though_its_sweep_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = Scripted(hangs_in="sweep")
+    place.stall = stall = Stall(monkeypatch)
+    BatchCommit(place, timeout_s=0.01).commit(BATCH, 0)
+    assert place.steps[-1] == "sweep"
+    stall.goes_on.set()
+
+
+def test_a_function_of_a_user_has_no_limit_and_stays_on_its_thread() -> None:
+    threads = []
+
+    class Noting(Scripted):
+        def apply(self) -> bool:
+            threads.append(threading.current_thread())
+            return super().apply()
+
+        def sweep(self) -> None:
+            threads.append(threading.current_thread())
+
+    BatchCommit(Noting(), calls_user=True).commit(BATCH, 0)
+    assert threads[0] is threading.current_thread()
+    assert threads[1] is not threading.current_thread()

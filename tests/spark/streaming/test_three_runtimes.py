@@ -36,7 +36,7 @@ def rows_in(table: Path) -> list[tuple[int, int]]:
     return sorted(zip(read["id"].to_pylist(), read["amount"].to_pylist(), strict=True))
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_the_three_runtimes_write_the_same_rows(tmp_path: Path) -> None:
     spark: Any = session_of("tests/spark/streaming/test_three_runtimes.py")
     register(spark)
