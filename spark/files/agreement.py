@@ -16,7 +16,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from epochgate.errors import UsageError
-from epochgate.spark.files.column_names import require_usable
+from epochgate.spark.files.column_names import NamesUnusable, require_usable
 from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
 from epochgate.spark.files.errors import (
     DelimiterDoubtful,
@@ -42,6 +42,7 @@ from epochgate.spark.files.layout import (
 from epochgate.spark.files.partitions import (
     PartitionColumnInFile,
     PartitionsDiffer,
+    PartitionValueInvalid,
     infer_type,
     partition_texts,
     partition_value,
@@ -51,6 +52,15 @@ from epochgate.spark.files.split import Format, SourceLayout
 from epochgate.spark.files.text import UTF_8
 
 ASKED = "--schema (schema in Python)"
+UNFIT = (
+    SchemaChanged,
+    PartitionsDiffer,
+    PartitionValueInvalid,
+    PartitionColumnInFile,
+    DelimiterDoubtful,
+    NamesUnusable,
+)
+"""What makes a file unlike the others of its source; it may be left out like one that is bad."""
 
 
 class ReadingChanged(UsageError):

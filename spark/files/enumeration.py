@@ -35,17 +35,14 @@ import pyarrow as pa
 from epochgate.errors import UsageError
 from epochgate.runtime.objects.errors import ObjectMissing, ObjectReplaced
 from epochgate.spark.files.access import FileAccess
-from epochgate.spark.files.agreement import Layouts, Reading
-from epochgate.spark.files.column_names import NamesUnusable
+from epochgate.spark.files.agreement import UNFIT, Layouts, Reading
 from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, is_as_it_was
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import (
     BadFile,
-    DelimiterDoubtful,
     FileChanged,
     IncompatibleState,
     MixedFormats,
-    SchemaChanged,
     SourceEmpty,
     SourceUnreadable,
     UnknownFormat,
@@ -62,11 +59,6 @@ from epochgate.spark.files.inspection import (
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
-from epochgate.spark.files.partitions import (
-    PartitionColumnInFile,
-    PartitionsDiffer,
-    PartitionValueInvalid,
-)
 from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
@@ -80,15 +72,6 @@ _READABLE_VERSIONS = (1, 2, 3, 4, 5, STATE_VERSION)
 _SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE, _SKIPPED_SINCE = 3, 4, 5, 6
 SPLIT_BYTES_TARGET = 64 << 20
 SAMPLE_BYTES_MAX = 8 << 20
-UNFIT = (
-    SchemaChanged,
-    PartitionsDiffer,
-    PartitionValueInvalid,
-    PartitionColumnInFile,
-    DelimiterDoubtful,
-    NamesUnusable,
-)
-"""What makes a file unlike the others of its source; it may be left out like one that is bad."""
 
 
 class FileEnumeration:

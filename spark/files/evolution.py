@@ -37,8 +37,8 @@ class EvolutionRefused(EpochgateError):
             "the output's columns are not those of the target:\n  "
             + "\n  ".join(differences)
             + f"\n{may} (schema_evolution in Python). Nothing of these rows was taken. Give the "
-            "types by --schema (schema), cast or rename the columns in the transform, or give a new "
-            "target."
+            "types by --schema (schema), cast or rename the columns in the transform, or give "
+            "a new target."
         )
 
 

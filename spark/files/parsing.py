@@ -88,7 +88,7 @@ def parse_json_lines(
 ) -> pa.Table:
     """Whole JSON records as a table; `ArrowInvalid` if they do not fit the schema.
 
-    `other_fields`: what becomes of fields that the schema lacks.
+    `other_fields`: the treatment of fields that the schema lacks.
     """
     return pa.json.read_json(
         pa.BufferReader(data),
