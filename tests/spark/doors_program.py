@@ -37,7 +37,7 @@ class Fault:
         if door != self.door or not self._is_first():
             return None
         if self.what == HANG:
-            while not self.go.exists():
+            while self.once.exists() and not self.go.exists():
                 time.sleep(TICK_S)
         if isinstance(self.what, type):
             raise self.what("by order of the test")
@@ -45,7 +45,9 @@ class Fault:
 
     @property
     def go(self) -> Path:
-        """The file that lets go of what hangs, so that no thread of a test is left."""
+        """The file that lets go of what hangs, as the removal of the folder does, so that no thread
+        of a test is left.
+        """
         return self.once.parent / "go"
 
     def _is_first(self) -> bool:
