@@ -49,7 +49,7 @@ class Lab:
         for name in ("disk", "source", "history", "traces", "recovery", "logs", "set-back"):
             (folder / name).mkdir()
         self.library = HostLibrary(folder / "library", self.disk)
-        self._python = _executors_python(folder, self.library.variables("$host"))
+        self.python = _executors_python(folder, self.library.variables("$host"))
         self._java = QUICK_JVM + _class_archive()
         self._conf = _private_configuration(folder)
         self._drivers = 0
@@ -168,7 +168,7 @@ class Lab:
             str(self.disk),
             MASTER_URL,
             f"{NET}.1",
-            str(self._python),
+            str(self.python),
             self._java,
             locks,
             ports_on,
@@ -179,7 +179,7 @@ class Lab:
             **self._variables(f"{NET}.1"),
             "SPARK_CONF_DIR": str(self._conf),
             "PYTHONPATH": str(ROOT),
-            "PYSPARK_PYTHON": str(self._python),
+            "PYSPARK_PYTHON": str(self.python),
             "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
             **self.library.variables(self.driver.name),
         }
