@@ -61,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "place",
         metavar="DIR",
         help="a target of `epochgate ingest`, the working directory beside it, a directory of "
-        "checkpoints, a savepoint, or the URL of either in an object store",
+        "checkpoints, a savepoint, or the URL of any of them in an object store",
     )
     parser.add_argument(
         "id", type=int, nargs="?", metavar="ID", help="of one checkpoint (default: the newest)"
@@ -96,11 +96,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def checkpoints_of(place: str) -> str:
-    """The directory or URL of the checkpoints that belong to `place`. Raises NothingToSee."""
+    """The directory or URL of the checkpoints that belong to `place`. Raises NothingToSee, and
+    CheckpointStoreUnusable if an object store cannot be asked.
+    """
     from epochgate.runtime.objects.client import is_url
-    from epochgate.runtime.observing.status import checkpoint_directory_in
+    from epochgate.runtime.observing.status import CHECKPOINTS, checkpoint_directory_in
+    from epochgate.runtime.store.inspection import stored_checkpoints
 
-    return place if is_url(place) else checkpoint_directory_in(place)
+    if not is_url(place):
+        return checkpoint_directory_in(place)
+    beside = f"{place.rstrip('/')}.{CHECKPOINTS}"
+    return beside if stored_checkpoints(beside) else place
 
 
 def stored_at(where: str) -> list[StoredCheckpoint]:

@@ -67,7 +67,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "place",
         metavar="DIR",
         help="a target of `epochgate ingest`, the working directory beside it, a directory of "
-        "checkpoints, or the URL of checkpoints in an object store",
+        "checkpoints, or the URL of a target or of checkpoints in an object store",
     )
     parser.add_argument("ids", type=int, nargs="*", metavar="ID", help="of checkpoints")
     parser.add_argument("--all", action="store_true", help="give up all commits in doubt")
@@ -208,9 +208,12 @@ def _creator(
 
 
 def _is_target(place: str) -> bool:
-    """Whether the checkpoints lie beside `place`, as they do for a target in a directory."""
+    """Whether the checkpoints lie beside `place`, as they do for a target."""
+    from epochgate.runtime.objects.client import is_url
     from epochgate.spark.parquet_sink import working_directory_of
 
+    if is_url(place):
+        return checkpoints_of(place) != place
     beside = os.path.join(working_directory_of(os.path.abspath(place)), "checkpoints")
     return checkpoints_of(place) == beside
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from epochgate.commands.progress import Progress
     from epochgate.commands.watching import Interrupts
     from epochgate.spark.ingest.chaos import Chaos, Strike
+    from epochgate.spark.ingest.hanging import Hanging
     from epochgate.spark.ingest.options import IngestOptions
     from epochgate.spark.ingest.plan import IngestPlan
     from epochgate.spark.ingest.run import IngestHandle, IngestResult
@@ -187,6 +188,20 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         help="replace a worker that is silent for this time (default: 10s)",
     )
     add(
+        "--store-timeout",
+        default="10m",
+        metavar="TIME",
+        help="fail the job if a checkpoint is not stored within this time; the next start goes on "
+        "(default: 10m)",
+    )
+    add(
+        "--commit-timeout",
+        default="1h",
+        metavar="TIME",
+        help="fail the job if a commit has not ended within this time; the next start commits "
+        "again (default: 1h)",
+    )
+    add(
         "--chaos",
         type=int,
         default=0,
@@ -194,8 +209,10 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         help="kill (-9) this many of the job's own workers and executors while it runs",
     )
     add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
-    # For `epochgate soak`: stopped workers among the kills, and a record of them.
+    # For `epochgate soak`: stopped workers among the kills, saves and commits that hang for up to
+    # so long, and a record of them.
     add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
+    add("--chaos-hangs", type=float, metavar="SECONDS", help=argparse.SUPPRESS)
     add("--chaos-log", help=argparse.SUPPRESS)
 
 
@@ -237,6 +254,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--chaos {arguments.chaos}: give the number of kills, 0 for none")
     from epochgate.commands.progress import Progress
     from epochgate.commands.watching import Interrupts, logging_to
+    from epochgate.spark.ingest.hanging import Hanging
     from epochgate.spark.ingest.plan import plan_ingest, require_stores
     from epochgate.spark.ingest.run import start_plan
     from epochgate.spark.session import local_master, local_session
@@ -247,6 +265,7 @@ def run(arguments: argparse.Namespace) -> int:
         require_stores(options)
         plan = plan_ingest(options)
         stack.callback(plan.release)
+        hanging = None if arguments.chaos_hangs is None else Hanging(plan)
         _announce(plan, master, is_quiet=arguments.quiet)
         spark = stack.enter_context(local_session(master, log_level=arguments.log_level))
         progress = Progress(is_followed=options.follow, is_quiet=arguments.quiet)
@@ -255,7 +274,7 @@ def run(arguments: argparse.Namespace) -> int:
         if handle.job.metrics_url is not None:
             progress.note(f"metrics: {handle.job.metrics_url}", is_needed=True)
         interrupts.begin()
-        result, chaos = _watched(handle, progress, arguments, interrupts)
+        result, chaos = _watched(handle, progress, arguments, interrupts, hanging)
     if arguments.json:
         print(json.dumps(_as_json(result, plan, progress, chaos), default=str))
     elif not arguments.quiet:
@@ -301,6 +320,8 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         restart=arguments.restart or RESTART,
         rows_per_second=arguments.rows_per_second,
         heartbeat_timeout_s=parse_duration_s(arguments.heartbeat_timeout),
+        store_timeout_s=parse_duration_s(arguments.store_timeout),
+        commit_timeout_s=parse_duration_s(arguments.commit_timeout),
         port=arguments.port,
         wire=arguments.wire,
         metrics_port=arguments.metrics_port,
@@ -333,6 +354,7 @@ def _watched(
     progress: Progress,
     arguments: argparse.Namespace,
     interrupts: Interrupts,
+    hanging: Hanging | None,
 ) -> tuple[IngestResult, Chaos | None]:
     from epochgate.commands.watching import say_on_stderr, watch
     from epochgate.spark.ingest.chaos import Chaos, has_executors, kill_plan
@@ -344,11 +366,14 @@ def _watched(
             seed=arguments.seed,
             has_executors=has_executors(handle.spark_context),
             stops=arguments.chaos_stops,
+            hangs=hanging is not None,
         )
         chaos = Chaos(
             handle,
             kinds,
             seed=arguments.seed,
+            hanging=hanging,
+            hang_s_max=arguments.chaos_hangs or 0.0,
             on_strike=_recorder(progress, arguments.chaos_log),
         )
     with chaos or contextlib.nullcontext():

@@ -1,5 +1,5 @@
 """One ingestion over many driver processes: each is `epochgate ingest`, which kills its own workers
-and executors, and is killed itself (-9) after a while.
+and executors, lets its saves and commits hang, and is killed itself (-9) after a while.
 
 Decides nothing about the ingestion; the options are the round's.
 """
@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -31,10 +32,31 @@ COMPLETE = (0, 3)
 POLL_S = 1.0
 """Between two looks at a driver, and between two acts in its landing zone."""
 LOG_LINES_SHOWN = 15
+HANG_S_MAX = 3.0
+LIMIT, LIMIT_S, BEYOND_LIMIT_S = "is the limit", 1.5, 20.0
+"""Of saves and commits, where the job is to end by it: what its reason says, and how long they then
+hang at most."""
+FAILED, REFUSED = 1, 2
+"""The exit codes of an ingestion that has failed, and of one that does not start."""
+WAY_ON = re.compile(r"`epochgate commits give-up DIR ([^`]+)`")
 
 
 class SoakFailed(NegativeResult):
     """A row was lost or duplicated, a job failed, or the kills did not come about."""
+
+
+class NotTaken(SoakFailed):
+    """The job does not take its target, and names what may be given up: the arguments for it, what
+    the job said.
+    """
+
+    @property
+    def way_on(self) -> list[str]:
+        """Of `epochgate commits give-up DIR`."""
+        return str(self.args[0]).split()
+
+    def __str__(self) -> str:
+        return f"the job does not take its target; it said:\n{self.args[1]}"
 
 
 @dataclass
@@ -47,11 +69,21 @@ class Tally:
     events: int = 0
     """Of the machines of drivers and tasks, in traces that were accepted."""
     kills: Counter[str] = field(default_factory=Counter)
+    hangs: int = 0
+    """Of saves and commits, for a while."""
+    ends_by_limit: int = 0
+    set_back: int = 0
+    """Targets, and with them `rows_given_up`."""
+    rows_given_up: int = 0
 
     def __str__(self) -> str:
         names = {"worker": "workers", "executor": "executors", "stop": "workers stopped"}
         parts = [f"{self.kills[kind]} {name}" for kind, name in names.items()]
-        return f"{self.kills.total()} kills ({', '.join(parts)}, {self.kills['driver']} drivers)"
+        return (
+            f"{self.kills.total()} kills ({', '.join(parts)}, {self.kills['driver']} drivers), "
+            f"{self.hangs} hanging stores, {self.ends_by_limit} of them until the job's end, "
+            f"{self.set_back} targets set back by {self.rows_given_up:,} rows"
+        )
 
 
 class Drivers:
@@ -80,8 +112,9 @@ class Drivers:
         """Run a driver until it has killed this many of its processes, with `meanwhile` again and
         again, and kill it then.
 
-        False if it has ended before. SoakFailed if that was with an error, or if it does not get
-        on: it strikes only between two checkpoints.
+        False if it has ended before. NotTaken if that was since it does not take its target, and
+        SoakFailed if it was with another error, or if it does not get on: it strikes only between
+        two checkpoints.
         """
         process = self._started([*options, *self._chaos()])
         end_s = time.monotonic() + RUN_S_MAX
@@ -103,8 +136,46 @@ class Drivers:
         if was_killed:
             self._tally.kills["driver"] += 1
         elif code not in COMPLETE:
-            raise SoakFailed(f"the job ended with exit code {code}; it said:\n{self._end_of_log()}")
+            said = self._end_of_log()
+            if code in (FAILED, REFUSED) and (way_on := WAY_ON.search(said)):
+                raise NotTaken(way_on[1], said)
+            raise SoakFailed(f"the job ended with exit code {code}; it said:\n{said}")
         return was_killed
+
+    def hang(self, options: Sequence[str], meanwhile: Callable[[], None]) -> None:
+        """Run a driver whose store hangs until the job ends by its limits. SoakFailed if it ends
+        otherwise, or not at all.
+        """
+        limits = ["--store-timeout", f"{LIMIT_S}s", "--commit-timeout", f"{LIMIT_S}s"]
+        process = self._started([*options, *limits, *self._chaos(BEYOND_LIMIT_S)])
+        end_s = time.monotonic() + RUN_S_MAX
+        try:
+            while process.poll() is None and time.monotonic() < end_s:
+                meanwhile()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(POLL_S)
+        finally:
+            code = process.poll()
+            process.kill()
+            process.wait()
+        said = self._end_of_log()
+        if code != FAILED or LIMIT not in said:
+            raise SoakFailed(
+                f"a job whose store hangs ended with exit code {code}, and not by --store-timeout "
+                f"or --commit-timeout; it said:\n{said}"
+            )
+        self._tally.ends_by_limit += 1
+
+    def give_up(self, way_on: Sequence[str]) -> None:
+        """Give up what a driver has named as lost. SoakFailed if that is refused."""
+        command = [sys.executable, "-m", "epochgate", "commits", "give-up", self._target, *way_on]
+        with self._log.open("a") as output:
+            print("$", *command, file=output, flush=True)
+            code = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
+            ).returncode
+        if code:
+            raise SoakFailed(f"give-up ended with exit code {code}; it said:\n{self._end_of_log()}")
 
     def finish(self, options: Sequence[str], *, is_disturbed: bool) -> None:
         """Run a last driver to its own end, and count the kills of all. SoakFailed if it fails."""
@@ -124,7 +195,9 @@ class Drivers:
     def count_kills(self) -> None:
         """Add to the tally what the drivers killed themselves."""
         lines = self._kills.read_text().splitlines()
-        self._tally.kills.update(json.loads(line)["kind"] for line in lines)
+        kinds = Counter(json.loads(line)["kind"] for line in lines)
+        self._tally.hangs += kinds.pop("hang", 0)
+        self._tally.kills.update(kinds)
 
     def check_traces(self) -> None:
         """Let the machines check what the drivers and their tasks did. SoakFailed if one is
@@ -141,8 +214,9 @@ class Drivers:
     def _struck(self) -> int:
         return self._kills.read_bytes().count(b"\n")
 
-    def _chaos(self) -> list[str]:
-        return ["--chaos", str(CHAOS_PER_RUN), "--chaos-stops", "--chaos-log", str(self._kills)]
+    def _chaos(self, hang_s_max: float = HANG_S_MAX) -> list[str]:
+        chaos = ["--chaos", str(CHAOS_PER_RUN), "--chaos-stops", "--chaos-log", str(self._kills)]
+        return [*chaos, "--chaos-hangs", str(hang_s_max)]
 
     def _started(self, options: Sequence[str]) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "epochgate", "ingest"]

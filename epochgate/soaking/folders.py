@@ -91,6 +91,11 @@ class Table(Protocol):
     def files(self) -> Path:
         """The directory in which the files are that are visible now."""
 
+    def set_back(self, commits: int, kept: Path) -> None:
+        """Let the table be as it was so many commits before, as from a backup; the files that leave
+        it lie in the new directory `kept` afterwards.
+        """
+
 
 class DirectoryTable:
     """A target on a disk: what is in the directory is visible."""
@@ -100,6 +105,16 @@ class DirectoryTable:
 
     def files(self) -> Path:
         return self._path
+
+    def set_back(self, commits: int, kept: Path) -> None:
+        kept.mkdir()
+        gone = sorted(self._path.glob("checkpoint=*"))[-commits:]
+        for directory in gone:
+            directory.rename(kept / directory.name)
+        numbers = {path.name.partition("=")[2] for path in gone}
+        for path in self._path.with_name(f".{self._path.name}.epochgate").glob("manifests/*.json"):
+            if path.stem.rpartition("-")[2] in numbers:
+                path.unlink()
 
 
 class ObjectTable:
@@ -126,6 +141,18 @@ class ObjectTable:
         for name in visible.keys() - there:
             (self._copies / name).write_bytes(self._read(f"{self._place}/{visible[name]}"))
         return self._copies
+
+    def set_back(self, commits: int, kept: Path) -> None:
+        kept.mkdir()
+        before = self._visible()
+        made = sorted(path for path, entry in self._entries.items() if entry["kind"] == "commit")
+        first = made[-commits:][0]
+        for path in [path for path in self._entries if path >= first]:
+            del self._entries[path]
+            self._s3.delete_file(path)
+        for number, path in enumerate(sorted(set(before) - set(self._visible()))):
+            (kept / f"{number:06}.parquet").write_bytes(self._read(f"{self._place}/{path}"))
+            self._s3.delete_file(f"{self._place}/{path}")
 
     def _visible(self) -> list[str]:
         """The files by the log alone, in the order in which they were committed."""

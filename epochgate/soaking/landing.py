@@ -1,16 +1,21 @@
-"""A round over a landing zone that changes all the time, with another parallelism at each start."""
+"""A round over a landing zone that changes all the time, with another parallelism at each start.
+
+Once in a round, the job ends by the limits for its saves and commits. In rounds without bad rows,
+the target is set back once, and the rows that it lacks are given up as the refusals of the next
+starts say: these rows are lost, and no others.
+"""
 
 from __future__ import annotations
 
 import os
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epochgate.soaking.driver import SLOTS, Drivers, SoakFailed, Tally
+from epochgate.soaking.driver import SLOTS, Drivers, NotTaken, SoakFailed, Tally
 from epochgate.soaking.folders import (
     Directory,
     DirectoryTable,
@@ -25,6 +30,9 @@ from epochgate.spark.ingest.verification import Verdict, verify_parquet
 DRIVERS = 3
 STRIKES_PER_DRIVER = (4, 14)
 ACTS_BETWEEN = 3
+SET_BACK_BY = (1, 5)
+"""Commits."""
+STARTS_MAX = 4
 OPTIONS = ["--on-changed-file", "new"]
 FOLLOWING = ["--follow", "--settle-s", "0.5", "--rows-per-second", "2000"]
 
@@ -81,16 +89,41 @@ def soak_landing_zone(
 
     zone = LandingZone(grounds.folder, place / "ledger", KINDS[kind], chance, have_arrived)
     drivers = Drivers(grounds.source, grounds.target, place, chance, tally)
-    for _ in range(DRIVERS):
+    hangs_after, set_back_after = (chance.randrange(DRIVERS) for _ in range(2))
+    for number in range(DRIVERS):
         following = [*options, *FOLLOWING, *_parallelism(chance)]
         drivers.live(chance.randint(*STRIKES_PER_DRIVER), following, zone.act)
+        if number == hangs_after:
+            drivers.hang(following, zone.act)
         for _ in range(ACTS_BETWEEN):
             zone.act()
+        if number == set_back_after and KINDS[kind].bad_row is None:
+            kept = place / "set-back"
+            grounds.rows.set_back(chance.randint(*SET_BACK_BY), kept)
+            _go_on(drivers, following, zone.act)
+            tally.set_back += 1
+            tally.rows_given_up += zone.give_up(kept)
     drivers.finish([*options, *_parallelism(chance)], is_disturbed=False)
     drivers.count_kills()
     drivers.check_traces()
     _require_rejected(zone.bad_rows, _rejected(grounds.rejected))
     return verify_parquet(zone.ledger, grounds.rows.files())
+
+
+def _go_on(drivers: Drivers, options: list[str], meanwhile: Callable[[], None]) -> None:
+    """Give up what each start names, until one takes the target. SoakFailed if the first one does,
+    or none.
+    """
+    for number in range(STARTS_MAX):
+        try:
+            drivers.live(1, options, meanwhile)
+        except NotTaken as refusal:
+            drivers.give_up(refusal.way_on)
+        else:
+            if number == 0:
+                raise SoakFailed("a target that was set back was taken without a word")
+            return
+    raise SoakFailed(f"a target that was set back was refused {STARTS_MAX} times")
 
 
 def _require_rejected(expected: list[str], found: list[str]) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from epochgate.soaking.folders import Folder
@@ -164,6 +165,20 @@ class LandingZone:
         """What was done, in order."""
         self.ledger.mkdir()
         self.deliver()
+
+    def give_up(self, kept: Path) -> int:
+        """Take the rows of the files in `kept` out of the ledger; how many there are."""
+        lost = pa.concat_arrays(
+            [
+                chunk
+                for path in sorted(kept.rglob("*.parquet"))
+                for chunk in pq.read_table(path, columns=["id"], partitioning=None)["id"].chunks
+            ]
+        )
+        for path in self.ledger.iterdir():
+            rows = pq.read_table(path)
+            pq.write_table(rows.filter(pc.invert(pc.is_in(rows["id"], lost))), path)
+        return len(lost)
 
     @property
     def rows(self) -> int:

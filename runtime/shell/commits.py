@@ -51,6 +51,12 @@ FAILURES: dict[type[BaseException], Failure] = {
 """The first class that fits counts; no exception means `committed`."""
 
 
+WAY_ON: Final = (
+    ". Put right what is missing, and start again. Or give its rows up for good: "
+    "`epochgate commits give-up DIR {}`, where DIR is the target of `epochgate ingest` or the "
+    "directory of the job's checkpoints"
+)
+"""What may be done about a checkpoint that can never be committed."""
 SUCCESSES: dict[bool, str] = {False: "committed", True: "already_committed"}
 """Whether an earlier commit had done all of it -> the trigger that says so."""
 
@@ -70,12 +76,15 @@ class Done(NamedTuple):
 
 
 class CommitAttempt(NamedTuple):
-    """One try of a commit; began_s: the time of the event with which it began."""
+    """One try of a commit; began_s: the time of the event with which it began; tried: the
+    checkpoints of which the committer was asked to commit them, the last one last.
+    """
 
     checkpoint: int
     tries: int
     batch: Batch
     began_s: float
+    tried: list[int]
 
     @property
     def numbers(self) -> list[int]:
@@ -161,7 +170,7 @@ class Commits:
         self._master.report.committed_upto = checkpoint
 
     def _submit(self, checkpoint: int, tries: int, batch: Batch) -> None:
-        attempt = CommitAttempt(checkpoint, tries, batch, self._master.queue.now_s)
+        attempt = CommitAttempt(checkpoint, tries, batch, self._master.queue.now_s, [])
         wait = Wait(
             self._master,
             LANE,
@@ -174,16 +183,16 @@ class Commits:
             wait.end()
             self._done(attempt, result, error)
 
-        self._master.blocking.submit(LANE, lambda: self._commit_all(batch), done)
+        self._master.blocking.submit(LANE, lambda: self._commit_all(attempt), done)
 
-    def _commit_all(self, batch: Batch) -> Done:
+    def _commit_all(self, attempt: CommitAttempt) -> Done:
         if self._committer is None:
             return Done({}, [], {})
-        before = [
-            checkpoint
-            for checkpoint, committables in batch
-            if self._committer.commit(checkpoint, committables) is False
-        ]
+        batch, before = attempt.batch, []
+        for checkpoint, committables in batch:
+            attempt.tried.append(checkpoint)
+            if self._committer.commit(checkpoint, committables) is False:
+                before.append(checkpoint)
         newest = newest_by_label(batch)
         try:
             return Done(dict(self._committer.metrics()), before, newest)
@@ -218,6 +227,8 @@ class Commits:
         if is_tried_again:
             self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {said}")
         reason = f"commit of checkpoints {numbers} {failure.cause}: {said}"
+        if isinstance(error, CommitImpossible):
+            reason = reason.removesuffix(".") + WAY_ON.format(attempt.tried[-1])
         getattr(machine, failure.trigger)(attempt.checkpoint, attempt.tries, reason)
 
     def _tell(self, attempt: CommitAttempt, kind: type[JobEvent], **values: Any) -> None:

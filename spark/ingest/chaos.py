@@ -1,10 +1,12 @@
-"""Kills processes of one running job, to show that it loses nothing: workers, executors, stops.
+"""Kills processes of one running job, to show that it loses nothing: workers, executors, stops,
+and saves and commits that hang.
 
 Decides whom to hit and when: each time once a new checkpoint has completed and every subtask runs,
 after a random share of a checkpoint interval. Hits only Python workers that have introduced
 themselves to this job's driver, on this machine, and the executor JVMs of this Spark application
 that run them. Runs on a thread of its own, "epochgate-chaos".
 
+A "hang" lasts up to `hang_s_max`, beyond the limits of saves and commits where these are shorter.
 A "stop" (SIGSTOP) leaves the worker's connection open; it is continued once its subtask runs in
 another process, as a zombie whose words must count for nothing.
 """
@@ -12,6 +14,7 @@ another process, as a zombie whose words must count for nothing.
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import signal
 import socket
@@ -24,12 +27,14 @@ from typing import Any, Literal, Protocol
 import psutil
 
 from epochgate.errors import UsageError
+from epochgate.spark.ingest.hanging import Hanging
 from epochgate.spark.job import JobStatus, TaskStatus
 
-Kind = Literal["worker", "executor", "stop"]
+Kind = Literal["worker", "executor", "stop", "hang"]
 EXECUTOR_MARK = "CoarseGrainedExecutorBackend"
 POLL_S = 0.05
 REPLACED_PATIENCE_S = 120.0
+HANG_S_MIN = 0.5
 
 
 class ChaosImpossible(UsageError):
@@ -59,7 +64,8 @@ class Victim(Protocol):
 class Chaos:
     """Strikes `kinds` on `job`, in order; `on_strike` is told of each, on the chaos thread.
 
-    As a context manager it begins at the start of the block and ends with it.
+    As a context manager it begins at the start of the block and ends with it. hanging: of the job,
+    needed for the kind "hang".
     """
 
     def __init__(
@@ -69,10 +75,13 @@ class Chaos:
         *,
         seed: int = 0,
         delay_s_max: float = 0.5,
+        hanging: Hanging | None = None,
+        hang_s_max: float = 3.0,
         on_strike: Callable[[Strike], None] = lambda strike: None,
     ) -> None:
         self._job, self.kinds, self._on_strike = job, list(kinds), on_strike
         self._chance, self._delay_s_max = random.Random(seed), delay_s_max
+        self._hanging, self._hang_s_max = hanging, hang_s_max
         self._driver_pid = driver_jvm_pid(job.spark_context)
         self._application: str = job.spark_context.applicationId
         self._is_ending = threading.Event()
@@ -109,7 +118,10 @@ class Chaos:
                     return
                 last_checkpoint_id = status.last_checkpoint_id
                 self._pause(self._chance.random() * self._delay_s_max)
-                self._strike(kind)
+                if kind == "hang":
+                    self._hang()
+                else:
+                    self._strike(kind)
             self._await_progress(last_checkpoint_id)
         except Exception as error:  # noqa: BLE001  the outcome reports it
             self.error = error
@@ -144,14 +156,28 @@ class Chaos:
                 del self._stopped[subtask]
                 _signal(process, signal.SIGCONT)
 
+    def _hang(self) -> None:
+        """Let saves and commits hang for a while, and no longer than the job lasts."""
+        if self._hanging is None:
+            raise ChaosImpossible("saves and commits of this job cannot be held")
+        self._hanging.begin()
+        self._note(Strike("hang", os.getpid(), (), time.monotonic() - self._began_s))
+        end_s = time.monotonic() + self._chance.uniform(HANG_S_MIN, self._hang_s_max)
+        while time.monotonic() < end_s and not self._job.is_over and not self._is_ending.is_set():
+            self._pause(POLL_S)
+        self._hanging.end()
+
+    def _note(self, strike: Strike) -> None:
+        self.strikes.append(strike)
+        self._on_strike(strike)
+
     def _strike(self, kind: Kind) -> None:
         """Hit something of this kind; tries again while the job's processes change under it."""
         deadline_s = time.monotonic() + REPLACED_PATIENCE_S
         while not self._job.is_over and not self._is_ending.is_set():
             tasks = [task for task in self._job.status().tasks if self._is_ours(task)]
             if tasks and (strike := self._hit(kind, self._chance.choice(tasks), tasks)):
-                self.strikes.append(strike)
-                self._on_strike(strike)
+                self._note(strike)
                 return
             if time.monotonic() > deadline_s:
                 raise ChaosImpossible(f"no {kind} of this job was found on this machine to kill")
@@ -199,9 +225,11 @@ def driver_jvm_pid(context: Any) -> int:
     return int(context._jvm.java.lang.ProcessHandle.current().pid())
 
 
-def kill_plan(kills: int, *, seed: int, has_executors: bool, stops: bool = False) -> list[Kind]:
+def kill_plan(
+    kills: int, *, seed: int, has_executors: bool, stops: bool = False, hangs: bool = False
+) -> list[Kind]:
     """`kills` kinds, mixed by `seed`: one in four an executor where there are any, one in eight a
-    stop if wanted.
+    stop, and one in eight a hang, if wanted.
 
     >>> sorted(kill_plan(4, seed=1, has_executors=True))
     ['executor', 'worker', 'worker', 'worker']
@@ -210,6 +238,8 @@ def kill_plan(kills: int, *, seed: int, has_executors: bool, stops: bool = False
     kinds = [pattern[number % 4] for number in range(kills)]
     if stops:
         kinds = ["stop" if number % 8 == 5 else kind for number, kind in enumerate(kinds)]
+    if hangs:
+        kinds = ["hang" if number % 8 == 1 else kind for number, kind in enumerate(kinds)]
     random.Random(seed).shuffle(kinds)
     return kinds
 

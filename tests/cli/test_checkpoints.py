@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochgate import cli
+from epochgate.commands.checkpoints import NoCheckpoint, checkpoints_of, stored_at
 from epochgate.runtime import pack_parts
 from epochgate.runtime.store import (
     CheckpointStore,
@@ -19,6 +20,7 @@ from epochgate.runtime.store import (
     checkpoint_file_name,
 )
 from epochgate.runtime.store.encoding import seal, unseal
+from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from tests.runtime.objects.stores import Memory
 
 URL = "s3://bucket/jobs/orders"
@@ -168,6 +170,20 @@ def test_those_of_an_object_store_are_read_without_a_claim(
     store.save(checkpoint(2))
     assert cli.main(["checkpoints", "show", URL, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["checkpoint_id"] == 2
+
+
+def test_a_target_in_an_object_store_stands_for_the_checkpoints_beside_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = Memory()
+    monkeypatch.setattr("epochgate.runtime.store.inspection.open_url", memory.open)
+    ObjectTarget(memory.open(URL), "orders", "r1").claim(None)
+    with pytest.raises(NoCheckpoint):
+        stored_at(checkpoints_of(URL))
+    ObjectCheckpointStore(memory.open(f"{URL}.checkpoints"), job_id="orders").save(checkpoint(1))
+    for given in (URL, f"{URL}/", f"{URL}.checkpoints"):
+        assert cli.main(["checkpoints", "verify", given]) == 0
+        assert "1 of 1 whole" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from epochgate.runtime.tracing.validation import validated
 from tests.nemesis.faults import Fault, Heal
 from tests.nemesis.history import History, Reader
 from tests.nemesis.host import PATIENCE, Host, wait_until
-from tests.nemesis.jobs_program import INGEST, PARALLELISM, UPDATES
+from tests.nemesis.jobs_program import INGEST, PARALLELISM, TABLE, UPDATES
 from tests.nemesis.judge import NotExactlyOnce, judge, table_problems
 from tests.nemesis.lab import DRIVER, Lab
 from tests.nemesis.schedule import Bout
@@ -197,9 +197,10 @@ class Campaign:
         """Let everything arrive that was fed, and judge all that was written down so far. Raises
         NotExactlyOnce.
         """
-        source, table = self.lab.folder / "source", self.lab.on_disk("table")
+        source, table = self.lab.folder / "source", self.lab.on_disk(TABLE)
+        given_up = self.lab.folder / "set-back"
         with self._feeder.paused():
-            problems = _until_none(lambda: table_problems(source, table), ARRIVED_S_MAX)
+            problems = _until_none(lambda: table_problems(source, table, given_up), ARRIVED_S_MAX)
         if problems:
             raise NotExactlyOnce("\n".join(problems))
         judge(self.history, stuck_after_s=RECOVERED_S_MAX, failures=self.failures)

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from tests.nemesis.clocks import COMPILER
 from tests.nemesis.host import Host, HostFailed, wait_until
+from tests.nemesis.host_library import COMPILER
 from tests.nemesis.jobs_program import PORTS
 from tests.nemesis.lab import EXECUTOR, MASTER, PYTHON, ROOT, Lab
+from tests.nemesis.set_back import SET_BACK_BY, set_target_back
 
 DELAY_MS, LOSS_PERCENT = 100, 5
 MASTER_AWAY_S = 5.0
@@ -173,12 +174,23 @@ def read_only(lab: Lab, host: Host) -> Heal:
     return partial(wait_until, is_unmounted, UNMOUNT_S, "unmounting the disk")
 
 
+def hanging(lab: Lab, host: Host) -> Heal:
+    """Calls of the host's Python processes about files of the disk hang until it is healed."""
+    lab.library.set_hanging(host.name, is_hanging=True)
+    return partial(lab.library.set_hanging, host.name, is_hanging=False)
+
+
+def target_set_back(lab: Lab, host: Host) -> Heal:
+    set_target_back(lab)
+    return nothing
+
+
 def clock(seconds: int) -> Begin:
     """The clock of the host's Python processes jumps, and jumps back."""
 
     def begin(lab: Lab, host: Host) -> Heal:
-        lab.clocks.set(host.name, seconds)
-        return partial(lab.clocks.set, host.name, 0)
+        lab.library.set_clock(host.name, seconds)
+        return partial(lab.library.set_clock, host.name, 0)
 
     return begin
 
@@ -203,7 +215,7 @@ class Fault:
     is_mixed: bool = True
 
 
-NO_CLOCKS = "clocks of hosts take a C compiler, cc" if COMPILER is None else ""
+NO_LIBRARY = "clocks and hanging disks take a C compiler, cc" if COMPILER is None else ""
 ALONE = False
 """Of faults that last too long, or leave too little, to be mixed with others."""
 FAULTS = (
@@ -236,10 +248,15 @@ FAULTS = (
     Fault("driver_read_only", "disk read-only for the driver, 6 s", read_only, 6.0, "driver",
           before_s=6.9),
     Fault("tasks_read_only", "disk read-only for a host's tasks, 6 s", read_only, 6.0),
+    Fault("driver_hangs", "disk hangs for the driver, 6 s", hanging, 6.0, "driver",
+          missing=NO_LIBRARY),
+    Fault("tasks_hang", "disk hangs for a host's tasks, 6 s", hanging, 6.0, missing=NO_LIBRARY),
+    Fault("target_set_back", f"target set back by {SET_BACK_BY} commits, refused, given up",
+          target_set_back, 0.0, "driver"),
     Fault("driver_clock_on", "driver's clock an hour ahead, 6 s", clock(CLOCK_JUMP_S), 6.0,
-          "driver", missing=NO_CLOCKS),
+          "driver", missing=NO_LIBRARY),
     Fault("driver_clock_back", "driver's clock an hour back, 6 s", clock(-CLOCK_JUMP_S), 6.0,
-          "driver", missing=NO_CLOCKS),
+          "driver", missing=NO_LIBRARY),
     Fault("tasks_clock_on", "clocks of a host's tasks an hour ahead, 6 s", clock(CLOCK_JUMP_S),
-          6.0, missing=NO_CLOCKS),
+          6.0, missing=NO_LIBRARY),
 )  # fmt: skip

@@ -21,6 +21,8 @@ from typing import Any, Literal
 
 LOOK_S = 0.2
 INGEST, UPDATES = "ingest", "updates"
+TABLE, INGEST_CHECKPOINTS = "table", "ingest-checkpoints"
+"""Of the ingestion, on the disk."""
 PORTS = {INGEST: 41_001, UPDATES: 41_002}
 EXECUTOR_CORES, CORES = 6, 12
 """Of each executor, and of all: each host begins with one, which could carry all subtasks."""
@@ -46,6 +48,8 @@ class Settings:
     ports_on: int = 0
     """Added to the ports, for a driver beside another."""
     process_timeout_s: float = 60.0
+    work_timeout_s: float = 600.0
+    """Of a save and of a commit."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -80,13 +84,18 @@ def run(settings: Settings) -> int:
 
 
 def _watched(spark: Any, settings: Settings) -> int:
+    from epochgate.errors import UsageError
     from tests.nemesis.updates import Record
 
     folder, run_id = Path(settings.folder), uuid.uuid4().hex
     record = Record(folder / "history" / f"driver-{run_id}.jsonl", run=run_id, pid=os.getpid())
     record("began")
     jobs = {UPDATES: _updates(spark, settings, record, run_id), INGEST: None}
-    jobs[INGEST] = _ingest(spark, settings, record)
+    try:
+        jobs[INGEST] = _ingest(spark, settings, record)
+    except UsageError as error:
+        record("refused", job=INGEST, error=type(error).__name__, reason=str(error))
+        raise
     is_stopping = False
     over: set[str] = set()
     while len(over) < len(jobs):
@@ -146,6 +155,8 @@ def _updates(spark: Any, settings: Settings, record: Any, run_id: str) -> Any:
         tolerable_checkpoint_failures=1_000_000,
         restart_strategy=FixedDelay(1_000_000, 0.1),
         commit_retries_max=100,
+        store_timeout_s=settings.work_timeout_s,
+        commit_timeout_s=settings.work_timeout_s,
     )
     return run_job(
         spark,
@@ -168,8 +179,8 @@ def _ingest(spark: Any, settings: Settings, record: Any) -> Any:
 
     options = IngestOptions(
         source=os.path.join(settings.folder, "source"),
-        target=os.path.join(settings.disk, "table"),
-        checkpoint_directory=os.path.join(settings.disk, "ingest-checkpoints"),
+        target=os.path.join(settings.disk, TABLE),
+        checkpoint_directory=os.path.join(settings.disk, INGEST_CHECKPOINTS),
         parallelism=PARALLELISM[INGEST],
         checkpoint_every_s=CHECKPOINT_EVERY_S,
         follow=True,
@@ -177,6 +188,8 @@ def _ingest(spark: Any, settings: Settings, record: Any) -> Any:
         rows_per_second=ROWS_PER_S,
         restart="fixed:1000000,100ms",
         port=PORTS[INGEST] + settings.ports_on,
+        store_timeout_s=settings.work_timeout_s,
+        commit_timeout_s=settings.work_timeout_s,
         journal=os.path.join(settings.folder, "traces", INGEST),
     )
     plan = plan_ingest(options)

@@ -14,6 +14,8 @@ from typing import Any
 from tests.nemesis.history import History, Line, Pages
 
 PROBLEMS_SHOWN_MAX = 20
+WAY_ON = "`epochgate commits give-up DIR"
+"""In the reason of a job that cannot commit what was taken out of its table."""
 
 
 class NotExactlyOnce(AssertionError):
@@ -37,21 +39,32 @@ def judge(history: History, *, stuck_after_s: float, failures: Iterable[str] = (
         raise NotExactlyOnce(f"{len(problems)} problems:\n{shown}")
 
 
-def table_problems(source: Path, table: Path) -> list[str]:
+def table_problems(source: Path, table: Path, given_up: Path | None = None) -> list[str]:
     """Compare the rows of the source's files with those of the table, both read by DuckDB: how
-    many, how many different ids, and the sum of a column.
+    many, how many different ids, and the sum of a column. given_up: holds the files that were taken
+    out of the table; their rows are the ones that it lacks.
     """
     import duckdb
 
     figures = "count(*), count(distinct id), coalesce(sum(value), 0)::hugeint"
     with duckdb.connect() as database:
-        told = []
-        for place in (source, table):
-            files = [str(path) for path in place.glob("**/*.parquet")]
-            asked = f"select {figures} from read_parquet(?)"
-            told.append(database.execute(asked, [files]).fetchall()[0] if files else (0, 0, 0))
+        for name, place in (("source", source), ("found", table), ("lost", given_up)):
+            files = [] if place is None else [str(path) for path in place.glob("**/*.parquet")]
+            rows = "read_parquet($files)" if files else "(select 0 as id, 0 as value limit 0)"
+            asked = f"create temp table {name} as select id, value from {rows}"
+            database.execute(asked, {"files": files} if files else {})
+        database.execute("create temp table fed as from source anti join lost using (id)")
+        told = [
+            database.execute(f"select {figures} from {name}").fetchall()[0]
+            for name in ("fed", "found")
+        ]
+        [(back,)] = database.execute(
+            "select count(*) from found semi join lost using (id)"
+        ).fetchall()
     (fed, ids, total), (found, found_ids, found_total) = told
     problems = []
+    if back:
+        problems.append(f"table: {back:,} rows that were given up are there")
     if found_ids < ids:
         problems.append(f"table: {ids - found_ids:,} of {fed:,} rows are lost")
     if found > found_ids:
@@ -196,10 +209,17 @@ def quiet_times(history: History) -> Iterator[tuple[float, float]]:
 
 
 def end_problems(history: History, failures: tuple[str, ...]) -> Iterator[str]:
-    """Jobs end when they are asked to, and with success."""
-    for line in history.of("ended"):
+    """Jobs end when they are asked to, and with success; an ingestion whose table was set back
+    fails until what it cannot commit any more is given up.
+    """
+    is_set_back = False
+    for line in history.of("ended", "set_back", "given_up"):
+        if line["event"] != "ended":
+            is_set_back = line["event"] == "set_back"
+            continue
+        expected = [*failures, *([WAY_ON] if is_set_back and line["job"] == "ingest" else [])]
         reason = str(line["reason"])
-        if line["state"] != "finished" and not any(text in reason for text in failures):
+        if line["state"] != "finished" and not any(text in reason for text in expected):
             yield f"{line['job']} has {line['state']}: {reason}"
 
 

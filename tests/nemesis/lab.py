@@ -23,8 +23,8 @@ from typing import Any
 from epochgate.spark.java import archive_options, ensure_java
 from epochgate.spark.session import QUICK_JVM
 from tests.nemesis import jobs_program
-from tests.nemesis.clocks import Clocks
 from tests.nemesis.host import PATIENCE, Host, wait_until
+from tests.nemesis.host_library import HostLibrary
 from tests.nemesis.jobs_program import EXECUTOR_CORES, INGEST, UPDATES, Locks
 from tests.nemesis.updates import Record
 
@@ -46,10 +46,10 @@ class Lab:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.disk = folder, folder / "disk"
-        for name in ("disk", "source", "history", "traces", "recovery", "logs"):
+        for name in ("disk", "source", "history", "traces", "recovery", "logs", "set-back"):
             (folder / name).mkdir()
-        self.clocks = Clocks(folder / "clocks")
-        self._python = _executors_python(folder, self.clocks.variables("$host"))
+        self.library = HostLibrary(folder / "library", self.disk)
+        self.python = _executors_python(folder, self.library.variables("$host"))
         self._java = QUICK_JVM + _class_archive()
         self._conf = _private_configuration(folder)
         self._drivers = 0
@@ -67,7 +67,7 @@ class Lab:
         known = "".join(f"{NET}.{n} {name}\n" for n, name in enumerate(names, 1))
         (self.folder / "hosts").write_text(f"127.0.0.1 localhost\n{known}")
         for number, name in enumerate(names, 1):
-            self.clocks.set(name, 0)
+            self.library.begin(name)
             host = Host(name, self.switch)
             self.hosts.append(host)
             host.run("mount", "--bind", str(self.folder / "hosts"), "/etc/hosts")
@@ -154,8 +154,12 @@ class Lab:
 
     # the jobs
 
-    def start_driver(self, *, locks: Locks = "held", ports_on: int = 0) -> Path:
-        """Start a driver with both jobs, and return its log; ports_on: beside another driver."""
+    def start_driver(
+        self, *, locks: Locks = "held", ports_on: int = 0, work_timeout_s: float = 600.0
+    ) -> Path:
+        """Start a driver with both jobs, and return its log; ports_on: beside another driver;
+        work_timeout_s: for a save or a commit.
+        """
         self._drivers += 1
         (self.folder / "stop").unlink(missing_ok=True)
         log = self.folder / "logs" / f"driver-{self._drivers}.txt"
@@ -164,19 +168,20 @@ class Lab:
             str(self.disk),
             MASTER_URL,
             f"{NET}.1",
-            str(self._python),
+            str(self.python),
             self._java,
             locks,
             ports_on,
             PROCESS_TIMEOUT_S * PATIENCE,
+            work_timeout_s,
         )
         variables = {
             **self._variables(f"{NET}.1"),
             "SPARK_CONF_DIR": str(self._conf),
             "PYTHONPATH": str(ROOT),
-            "PYSPARK_PYTHON": str(self._python),
+            "PYSPARK_PYTHON": str(self.python),
             "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
-            **self.clocks.variables(self.driver.name),
+            **self.library.variables(self.driver.name),
         }
         command = [sys.executable, "-m", "tests.nemesis.jobs_program", settings.to_json()]
         self.driver.start(command, log, variables, ROOT)
@@ -277,8 +282,10 @@ def _class_archive() -> str:
     return f" {archive_options(archive)}" if archive.exists() else ""
 
 
-def _executors_python(folder: Path, clock: Mapping[str, str]) -> Path:
-    """A Python that has pyarrow and numpy beside its standard library, and its host's clock."""
+def _executors_python(folder: Path, library: Mapping[str, str]) -> Path:
+    """A Python that has pyarrow and numpy beside its standard library, and its host's clock and
+    disk.
+    """
     packages = folder / "packages"
     packages.mkdir()
     for name in ("pyarrow", "numpy"):
@@ -290,7 +297,7 @@ def _executors_python(folder: Path, clock: Mapping[str, str]) -> Path:
     base = getattr(sys, "_base_executable", sys.executable)
     script = folder / "executors-python"
     lines = ["#!/bin/sh", "read host < /proc/sys/kernel/hostname"]
-    lines += [f'export {name}="{value}"' for name, value in clock.items()]
+    lines += [f'export {name}="{value}"' for name, value in library.items()]
     lines += [f'export PYTHONPATH="{packages}:$PYTHONPATH"', f'exec "{base}" -S "$@"', ""]
     script.write_text("\n".join(lines))
     script.chmod(0o755)

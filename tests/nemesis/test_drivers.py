@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.nemesis.campaign import Campaign
-from tests.nemesis.faults import disk_full
+from tests.nemesis.faults import NO_LIBRARY, disk_full, hanging
 from tests.nemesis.host import PATIENCE, wait_until
 from tests.nemesis.jobs_program import INGEST, UPDATES
 from tests.nemesis.lab import DRIVER, MASTER
@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.nemesis, pytest.mark.timeout(600 * PATIENCE)]
 ENDS_S = 180.0
 REFUSED_S = 60.0
 OTHER_PORTS, MORE = 10, "more"
+LIMIT_S = 3.0 * PATIENCE
 JOBS = {INGEST, UPDATES}
 
 
@@ -107,3 +108,29 @@ def test_jobs_that_their_master_forgot_warn_and_go_on_when_they_are_started_agai
     lab.wait_until_well(ENDS_S)
     lab.record("healed", name="master_forgets", host=lab.driver.name)
     campaign.judge()
+
+
+@pytest.mark.skipif(bool(NO_LIBRARY), reason=NO_LIBRARY)
+def test_jobs_whose_disk_hangs_beyond_the_limit_end_and_go_on_when_they_are_started_again(
+    campaign: Campaign,
+) -> None:
+    """The driver's process ends while its calls still hang, and the next start reads the store."""
+    lab = campaign.lab
+    campaign.failures += ["store_timeout_s is the limit", "commit_timeout_s is the limit"]
+    lab.kill_driver()
+    lab.start_driver(work_timeout_s=LIMIT_S)
+    lab.wait_until_well(ENDS_S)
+    lab.record("fault", name="disk_hangs", host=lab.driver.name)
+    began = time.monotonic()
+    heal = hanging(lab, lab.driver)
+    try:
+        wait_until(lambda: not lab.driver.processes(DRIVER), ENDS_S, "the driver's end", lab.told)
+        lab.start_driver()
+        wait_until(lambda: len(lab.driver.processes(DRIVER)) == 1, REFUSED_S, "the next driver")
+    finally:
+        heal()
+    campaign.make_well()
+    lab.record("healed", name="disk_hangs", host=lab.driver.name)
+    campaign.judge()
+    ended = [line["job"] for line in campaign.history.of("ended") if line["t"] > began]
+    assert sorted(ended) == sorted(JOBS)

@@ -128,6 +128,21 @@ def test_a_disk_is_read_only_for_one_host_and_full_for_all(lab: Lab) -> None:
         lab.on_disk("file").unlink()
 
 
+@pytest.mark.skipif(bool(faults.NO_LIBRARY), reason=faults.NO_LIBRARY)
+def test_a_disk_hangs_for_the_tasks_of_one_host_until_it_is_healed(lab: Lab) -> None:
+    struck, other = lab.workers
+    writing = f"open({str(lab.disk / 'hangs')!r}, 'w').close()"
+    command = ["timeout", str(TRY_S), str(lab.python), "-c", writing]
+    heal = faults.hanging(lab, struck)
+    try:
+        with pytest.raises(HostFailed):
+            struck.run(*command)
+        other.run(*command)
+    finally:
+        heal()
+    struck.run(*command)
+
+
 def _has(processes: Callable[[str], list[Process]]) -> bool:
     return bool(processes("sleep 100"))
 

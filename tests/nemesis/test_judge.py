@@ -210,6 +210,43 @@ def test_an_end_that_is_expected_is_no_problem() -> None:
     judge(history, stuck_after_s=STUCK_AFTER_S, failures=["no slots"])
 
 
+def test_an_ingestion_fails_with_the_way_on_only_until_its_lost_rows_are_given_up() -> None:
+    reason = "it is gone. Give it up: `epochgate commits give-up DIR 7`"
+    for event, job, is_expected in (
+        ("set_back", "ingest", True),
+        ("set_back", "updates", False),
+        ("given_up", "ingest", False),
+    ):
+        history = right()
+        add(history, driver(7.5, event))
+        add(history, driver(8.0, "ended", "b", job=job, state="failed", reason=reason))
+        if is_expected:
+            judge(history, stuck_after_s=STUCK_AFTER_S)
+        else:
+            assert f"{job} has failed: it is gone" in found(history)
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        ([1, 4], []),
+        ([1, 2, 4], ["table: 1 rows that were given up are there"]),
+        ([1], ["table: 1 of 2 rows are lost"]),
+        ([1, 4, 4], ["table: 1 rows are doubled"]),
+    ],
+)
+def test_the_rows_that_were_given_up_are_lost_and_no_others(
+    ids: list[int], said: list[str], tmp_path: Path
+) -> None:
+    given_up = tmp_path / "set-back"
+    source, table = tmp_path / "source", tmp_path / "table"
+    for folder, rows in ((source, [1, 2, 3, 4]), (table, ids), (given_up / "checkpoint=2", [2, 3])):
+        folder.mkdir(parents=True)
+        values = pa.table({"id": rows, "value": [10 * row for row in rows]})
+        pq.write_table(values, folder / "1.parquet")
+    assert table_problems(source, table, given_up) == said
+
+
 @pytest.mark.parametrize(
     ("ids", "said"),
     [

@@ -117,13 +117,31 @@ def test_a_commit_that_is_impossible_is_not_tried_again_and_stays_in_doubt() -> 
     job.master.request_checkpoint()
     job.settle(until=lambda: job.is_over)
     assert job.result.state == "failed"
-    assert job.result.reason == "commit of checkpoints [1] is impossible: part 3 is gone"
+    reason = str(job.result.reason)
+    assert reason.startswith("commit of checkpoints [1] is impossible: part 3 is gone. ")
+    assert "`epochgate commits give-up DIR 1`" in reason, "the way on is named"
     assert script.commits == []
     stored = job.store.load(1)
     assert (stored.committables, stored.uncommitted) == (ROW, {})
     job.crash_driver()
     job.settle()
     assert script.commits == [(1, ROW)], "the next start asks again: the target may take it by now"
+
+
+def test_of_commits_that_cover_several_checkpoints_the_impossible_one_is_named() -> None:
+    class SecondImpossible(Script):
+        def at(self, place: str, *arguments: Any) -> None:
+            super().at(place, *arguments)
+            if place == "committer.commit" and arguments[0] == 2:
+                raise CommitImpossible("part 3 is gone.")
+
+    script = SecondImpossible(errors={"committer.commit": [RetryLater("busy")]})
+    job = with_two_checkpoints(script)
+    job.crash_driver()
+    job.settle(until=lambda: job.is_over)
+    reason = str(job.result.reason)
+    assert reason.startswith("commit of checkpoints [1, 2] is impossible: part 3 is gone. ")
+    assert "`epochgate commits give-up DIR 2`" in reason
 
 
 class Told(JobListener):

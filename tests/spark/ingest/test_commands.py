@@ -138,6 +138,24 @@ def test_a_plan_of_kills_holds_workers_executors_and_stops() -> None:
     assert set(kill_plan(9, seed=3, has_executors=False)) == {"worker"}
 
 
+def test_a_plan_of_kills_holds_hangs_where_they_are_wanted() -> None:
+    kinds = kill_plan(16, seed=3, has_executors=True, stops=True, hangs=True)
+    assert {kind: kinds.count(kind) for kind in set(kinds)} == {
+        "worker": 8,
+        "executor": 4,
+        "stop": 2,
+        "hang": 2,
+    }
+
+
+def test_limits_of_saves_and_commits_reach_the_job_from_the_command_line() -> None:
+    arguments = ["ingest", "in", "out", "--store-timeout", "1500ms", "--commit-timeout", "2m"]
+    options = options_from(parser().parse_args(arguments))
+    assert (options.store_timeout_s, options.commit_timeout_s) == (1.5, 120.0)
+    unsaid = options_from(parser().parse_args(arguments[:3]))
+    assert (unsaid.store_timeout_s, unsaid.commit_timeout_s) == (600.0, 3600.0)
+
+
 def test_what_the_command_line_says_of_files_reaches_the_job() -> None:
     arguments = ["ingest", "in", "out", "--on-changed-file", "new", "--settle-s", "2.5"]
     options = options_from(parser().parse_args(arguments))
