@@ -253,12 +253,16 @@ class EventQueue:
     def post_later(self, delay_s: float, trigger: Callable[..., Any], *arguments: Any) -> Timer:
         """Enqueue a trigger once `delay_s` seconds have passed; queue thread only."""
         timer = Timer(self.clock.now_s() + delay_s, trigger, arguments)
+        self.set_timer(timer)
+        return timer
+
+    def set_timer(self, timer: Timer) -> None:
+        """Enqueue a timer's event at its time; queue thread only."""
         heapq.heappush(self._timers, (timer.due_s, next(self._timer_number), timer))
         if len(self._timers) >= self._purge_at:
             self._timers = [entry for entry in self._timers if not entry[2].is_cancelled]
             heapq.heapify(self._timers)
             self._purge_at = max(TIMERS_PURGED_MIN, 2 * len(self._timers))
-        return timer
 
     @property
     def now_s(self) -> float:

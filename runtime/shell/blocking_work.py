@@ -198,7 +198,8 @@ class SimulatedWork:
         for position, (waiting, work, then) in enumerate(self.waiting):
             if waiting == lane or (lane is None and waiting not in self.hanging):
                 del self.waiting[position]
-                self._run(work, then)
+                outcome = Outcome(work)
+                self._post(then, outcome.result, outcome.error)
                 return True
         return False
 

@@ -248,7 +248,7 @@ class Checkpoints:
         wait = Wait(
             self._master,
             STORE_LANE,
-            f"the save of checkpoint {checkpoint}",
+            lambda: f"the save of checkpoint {checkpoint}",
             "store_timeout_s",
             lambda reason: expire(checkpoint, f"it is unknown whether it is stored: {reason}"),
         )

@@ -174,16 +174,15 @@ class Commits:
         wait = Wait(
             self._master,
             LANE,
-            f"the commit of checkpoints {attempt.numbers}",
+            lambda: f"the commit of checkpoints {attempt.numbers}",
             "commit_timeout_s",
             lambda reason: self._master.job.committer.expire(checkpoint, tries, reason),
         )
-
-        def done(result: Done | None, error: BaseException | None) -> None:
-            wait.end()
-            self._done(attempt, result, error)
-
-        self._master.blocking.submit(LANE, lambda: self._commit_all(attempt), done)
+        self._master.blocking.submit(
+            LANE,
+            lambda: self._commit_all(attempt),
+            lambda result, error: self._done(attempt, wait, result, error),
+        )
 
     def _commit_all(self, attempt: CommitAttempt) -> Done:
         if self._committer is None:
@@ -204,9 +203,11 @@ class Commits:
     def _done(
         self,
         attempt: CommitAttempt,
+        wait: Wait,
         done: Done | None,
         error: BaseException | None,
     ) -> None:
+        wait.end()
         machine, numbers = self._master.job.committer, attempt.numbers
         if error is None:
             figures, before, newest = done or Done({}, [], {})

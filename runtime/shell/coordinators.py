@@ -119,7 +119,8 @@ class Coordinators:
         """Call user code; what it raises fails the job before any other event, and RAISED is
         returned.
         """
-        self.watch.enter(number, call)
+        watch = self.watch
+        watch.running = (watch.clock_s(), number, call)
         try:
             return call(*arguments)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
@@ -127,7 +128,7 @@ class Coordinators:
             self.fail_job_now(number, error)
             return RAISED
         finally:
-            self.watch.leave()
+            watch.running = None
 
     def fail_job_now(self, number: int, cause: BaseException | str) -> None:
         """Let the holder decide what the failure means; as an event of its own."""
@@ -143,12 +144,12 @@ class Coordinators:
 
     def watched(self, number: int, call: Callable[..., Any], *arguments: Any) -> Any:
         """Call user code in the sight of the watchdog; raises what it raises."""
-        outer = self.watch.running
-        self.watch.enter(number, call)
+        watch = self.watch
+        outer, watch.running = watch.running, (watch.clock_s(), number, call)
         try:
             return call(*arguments)
         finally:
-            self.watch.running = outer
+            watch.running = outer
 
     # port `user`
 
@@ -167,7 +168,8 @@ class Coordinators:
         what: str,
     ) -> None:
         """Call user code, and fire the trigger that says how that has ended."""
-        self.watch.enter(number, call)
+        watch = self.watch
+        watch.running = (watch.clock_s(), number, call)
         try:
             call()
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
@@ -176,7 +178,7 @@ class Coordinators:
         else:
             done()
         finally:
-            self.watch.leave()
+            watch.running = None
 
     def unfit(self, number: int) -> None:
         reason = f"coordinator {self.operator_id(number)!r} has failed the job before it started"
@@ -296,19 +298,19 @@ class Coordinators:
         result.add_done_callback(partial(self._snapshot_done, number, checkpoint))
         self.guarded(number, self._coordinators[number].checkpoint, checkpoint, result)
 
-    def _snapshot_done(self, number: int, checkpoint: int, result: Future[bytes]) -> None:
+    def _snapshot_done(self, number: int, checkpoint: int, result: Future[Any]) -> None:
         snapshot = self._master.job.snapshot[number]
-        error = None if result.cancelled() else result.exception()
-        if error is None and not result.cancelled():
-            error = _not_bytes(result.result(), checkpoint)
-        if result.cancelled() or error is not None:
-            reason = (
-                f"coordinator {self.operator_id(number)!r} has no snapshot: "
-                f"{'its future was canceled' if error is None else quoted(error)}"
-            )
-            self._master.queue.post(snapshot.fail, checkpoint, reason)
+        if result.cancelled():
+            why = "its future was canceled"
+        elif (error := result.exception()) is not None:
+            why = quoted(error)
+        elif (state := result.result()) is None or type(state) is bytes:
+            self._master.queue.post(snapshot.succeed, checkpoint, state)
+            return
         else:
-            self._master.queue.post(snapshot.succeed, checkpoint, result.result())
+            why = quoted(_not_bytes(state, checkpoint))
+        reason = f"coordinator {self.operator_id(number)!r} has no snapshot: {why}"
+        self._master.queue.post(snapshot.fail, checkpoint, reason)
 
     # port `user` of the holders
 
@@ -434,12 +436,8 @@ def _lost(event: Any, subtask: int, reason: str) -> EventLost:
     return EventLost(f"event {event!r} for subtask {subtask} was lost: {reason}")
 
 
-def _not_bytes(state: object, checkpoint: int) -> TypeError | None:
-    """The error of a coordinator whose snapshot no checkpoint can hold; none for bytes, and for
-    none, which stands for no state.
-    """
-    if state is None or type(state) is bytes:
-        return None
+def _not_bytes(state: object, checkpoint: int) -> TypeError:
+    """The error of a coordinator whose snapshot no checkpoint can hold."""
     kind = type(state).__name__
     return TypeError(
         f"it has completed the result of checkpoint {checkpoint} with a {kind}, expected bytes; "

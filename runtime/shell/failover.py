@@ -34,6 +34,7 @@ class Failover:
     def __init__(self, master: JobMaster) -> None:
         self._master = master
         self._strategy = master.configuration.restart_strategy
+        self._watched = master.coordinators.watched
         self._awaited: set[int] = set()
         """Subtasks that have had no process since the start, or since everything went down."""
         self._awaited_since_s = 0.0
@@ -47,32 +48,31 @@ class Failover:
         """A checkpoint was completed: the job makes progress."""
         self._told.clear()
         try:
-            self._asked(self._strategy.notify_healthy)
+            self._watched(RESTART_STRATEGY, self._strategy.notify_healthy, self._master.queue.now_s)
         except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
             let_pass(error)
             self._master.job.lifecycle.give_up(self._refused("notify_healthy", quoted(error)))
-
-    def _asked(self, method: Callable[[float], Any]) -> Any:
-        watched = self._master.coordinators.watched
-        return watched(RESTART_STRATEGY, method, self._master.queue.now_s)
 
     def _refused(self, method: str, why: str) -> str:
         return f"{type(self._strategy).__qualname__}.{method} of the restart strategy: {why}"
 
     def _ask(self, cause: str) -> tuple[float | None, str]:
         """The strategy's delay in seconds, or none and why the job gives up."""
-        left = f"{cause}; the restart strategy allows no further attempt"
+        now_s = self._master.queue.now_s
         try:
-            delay_s = self._asked(self._strategy.next_delay_s)
+            delay_s = self._watched(RESTART_STRATEGY, self._strategy.next_delay_s, now_s)
         except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
             let_pass(error)
-            return None, f"{cause}; {self._refused('next_delay_s', quoted(error))}"
-        if delay_s is None:
-            return None, left
-        if not _is_delay(delay_s):
-            said = f"returned {delay_s!r}, which must be seconds from 0 on, or None"
-            return None, f"{cause}; {self._refused('next_delay_s', said)}"
-        return delay_s, ""
+            why = self._refused("next_delay_s", quoted(error))
+        else:
+            if isinstance(delay_s, (int, float)) and 0 <= delay_s < math.inf:
+                return delay_s, ""
+            why = "the restart strategy allows no further attempt"
+            if delay_s is not None:
+                said = f"returned {delay_s!r}, which must be seconds from 0 on, or None"
+                why = self._refused("next_delay_s", said)
+        said, frames = split_frames(cause)
+        return None, f"{said}; {why}{frames}"
 
     # what is told
 
@@ -112,12 +112,11 @@ class Failover:
         subtask = self._master.subtask_of[place]
         self._master.note_failure(subtask, attempt, reason)
         now_s = self._master.queue.now_s
-        said, frames = split_frames(f"subtask {subtask} failed: {reason}")
-        delay_s, refusal = self._ask(said)
+        delay_s, refusal = self._ask(f"subtask {subtask} failed: {reason}")
         self._tell(SubtaskFailed, reason, delay_s, subtask=subtask, attempt=attempt)
         self._down[subtask] = now_s
         if delay_s is None:
-            self._master.job.lifecycle.give_up(refusal + frames)
+            self._master.job.lifecycle.give_up(refusal)
             return
         self._master.report.regional_restarts += 1
         restart = self._master.job.attempt[place].restart
@@ -126,21 +125,19 @@ class Failover:
     def go_on_without(self, subtask: int, reason: str) -> None:
         """Ask the strategy whether to go on waiting for a process that has not come."""
         self._master.note_failure(subtask, None, reason)
-        said, frames = split_frames(f"no process of subtask {subtask} has come: {reason}")
-        delay_s, refusal = self._ask(said)
+        delay_s, refusal = self._ask(f"no process of subtask {subtask} has come: {reason}")
         if delay_s is None:
-            self._master.job.lifecycle.give_up(refusal + frames)
+            self._master.job.lifecycle.give_up(refusal)
         else:
             self._master.warn(f"{reason}. The job waits for it; the restart strategy allows that")
 
     def restart_all(self, restarts: int, reason: str) -> None:
         self._master.note_failure(None, None, reason)
-        said, frames = split_frames(f"the job failed: {reason}")
-        delay_s, refusal = self._ask(said)
+        delay_s, refusal = self._ask(f"the job failed: {reason}")
         self._tell(JobRestarts, reason, delay_s)
         self.await_all()
         if delay_s is None:
-            self._master.job.lifecycle.give_up(refusal + frames)
+            self._master.job.lifecycle.give_up(refusal)
             return
         self._master.report.global_restarts += 1
         self._master.queue.post_later(delay_s, self._master.job.lifecycle.backed_off, restarts)
@@ -186,7 +183,3 @@ class Failover:
 
     def ended(self, outcome: str, checkpoint: int) -> None:
         self._master.end(outcome, checkpoint)
-
-
-def _is_delay(value: object) -> bool:
-    return isinstance(value, int | float) and 0 <= value < math.inf

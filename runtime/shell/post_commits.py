@@ -64,7 +64,7 @@ class PostCommits:
         wait = Wait(
             self._master,
             LANE,
-            f"the work after the commit of checkpoint {checkpoint}",
+            lambda: f"the work after the commit of checkpoint {checkpoint}",
             "commit_timeout_s",
             lambda reason: self._master.job.post_commit.expire(checkpoint, tries, reason),
         )

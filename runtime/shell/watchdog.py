@@ -36,20 +36,12 @@ _log = logging.getLogger(__name__)
 class CallWatch:
     """The call of user code under way on the queue's thread, if any."""
 
-    __slots__ = ("_clock_s", "running")
+    __slots__ = ("clock_s", "running")
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._clock_s = clock_s
+        self.clock_s = clock_s
         self.running: tuple[float, int, Callable[..., Any]] | None = None
-        """Since when, of which coordinator, which call."""
-
-    def enter(self, coordinator: int, call: Callable[..., Any]) -> None:
-        """A call begins."""
-        self.running = (self._clock_s(), coordinator, call)
-
-    def leave(self) -> None:
-        """It has ended."""
-        self.running = None
+        """Since when, of which coordinator, which call; set around each call by its caller."""
 
 
 class Watchdog:

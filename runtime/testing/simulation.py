@@ -257,9 +257,8 @@ class SimulatedJob:
         """
         work = self.blocking.take(lane)
         for timer in self.master.queue.timers():
-            wait = getattr(timer.trigger, "__self__", None)
-            if isinstance(wait, Wait) and wait.lane == lane:
-                self.master.queue.post(wait.expire)
+            if isinstance(timer, Wait) and timer.lane == lane:
+                self.master.queue.post(timer.expire)
         return work
 
     def advance(self) -> float | None:

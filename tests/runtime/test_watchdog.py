@@ -53,7 +53,7 @@ def watched(
 def test_a_call_is_named_once_when_it_takes_too_long() -> None:
     clock, warnings = Clock(), list[str]()
     watch, dog = watched(clock, warnings.append)
-    watch.enter(1, Script().at)
+    watch.running = (watch.clock_s(), 1, Script().at)
     clock.now_s = 1.9
     dog.look()
     assert warnings == []
@@ -69,10 +69,10 @@ def test_short_calls_are_not_taken_for_a_long_one() -> None:
     clock, warnings = Clock(), list[str]()
     watch, dog = watched(clock, warnings.append)
     for _ in range(5):
-        watch.enter(0, Script().at)
+        watch.running = (watch.clock_s(), 0, Script().at)
         dog.look()
         clock.now_s += 1.5
-        watch.leave()
+        watch.running = None
         dog.look()
     assert warnings == []
 
@@ -81,10 +81,10 @@ def test_a_method_that_always_blocks_does_not_fill_the_report() -> None:
     clock, warnings = Clock(), list[str]()
     watch, dog = watched(clock, warnings.append)
     for _ in range(25):
-        watch.enter(0, Script().at)
+        watch.running = (watch.clock_s(), 0, Script().at)
         clock.now_s += 3
         dog.look()
-        watch.leave()
+        watch.running = None
     assert len(warnings) == 10
     assert "further warnings about this method are left out" in warnings[-1]
 
@@ -92,7 +92,7 @@ def test_a_method_that_always_blocks_does_not_fill_the_report() -> None:
 def test_a_call_that_exceeds_its_limit_is_given_up_once() -> None:
     clock, reasons = Clock(), list[str]()
     watch, dog = watched(clock, lambda text: None, 10.0, reasons.append)
-    watch.enter(0, Script().at)
+    watch.running = (watch.clock_s(), 0, Script().at)
     clock.now_s = 9.9
     dog.look()
     assert reasons == []
