@@ -27,13 +27,16 @@ ROUNDS = ("flights", "s3-parquet", "csv", "s3-jsonl", "parquet", "s3-csv", "json
 DESCRIPTION = """\
 Ingest again and again on a local cluster while Python workers and executors are
 killed (-9), workers are stopped (SIGSTOP) until they are replaced and then let
-go, and the driver itself is killed and started again; compare every result with
-the input, row by row, and count the kills. The first round reads a public data
-set; then come landing zones of Parquet files with nested columns, of CSV and of
-JSON lines, in which files arrive, are touched, delivered again, rewritten, taken
-away and brought back while they are read, with another parallelism at each start;
-in turns on this machine's disk and, with target and checkpoints, in an object
-store that is started for it (SeaweedFS, s3://)."""
+go, saves and commits hang for up to three seconds, and the driver itself is killed
+and started again; compare every result with the input, row by row, and count the
+kills. The first round reads a public data set; then come landing zones of Parquet
+files with nested columns, of CSV and of JSON lines, in which files arrive, are
+touched, delivered again, rewritten, taken away and brought back while they are
+read, with another parallelism at each start; in turns on this machine's disk and,
+with target and checkpoints, in an object store that is started for it (SeaweedFS,
+s3://). In each landing zone the job ends once by its limits for saves and commits
+and is started again. Once in each zone of Parquet files the target is set back;
+what the refusals name is given up, and these rows, no others, may be missing."""
 
 EPILOG = """\
 examples:
@@ -42,7 +45,8 @@ examples:
   epochgate soak --rounds csv,s3-csv   landing zones of these files only
   epochgate soak --seed 5 --keep kept      other moments; keep what was written
 
-Exit code 1 if a row is lost or duplicated anywhere, or if there were too few kills."""
+Exit code 1 if a row is lost or duplicated anywhere, if a hanging store does not end
+its job, if a target that was set back is not refused, or if there were too few kills."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -107,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
     print(
-        f"{tally}; every row exactly once in each of {tally.rounds} ingestions, "
+        f"{tally}; every row that was not given up exactly once in each of {tally.rounds} ingestions, "
         f"{tally.rows:,} rows in all; the machines accept {tally.traces:,} traces of drivers and "
         f"tasks, {tally.events:,} events"
     )
