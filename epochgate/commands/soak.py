@@ -111,8 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
     print(
-        f"{tally}; every row that was not given up exactly once in each of {tally.rounds} ingestions, "
-        f"{tally.rows:,} rows in all; the machines accept {tally.traces:,} traces of drivers and "
+        f"{tally}; every row that was not given up exactly once in each of {tally.rounds} "
+        f"ingestions, {tally.rows:,} rows in all; the machines accept {tally.traces:,} traces of drivers and "
         f"tasks, {tally.events:,} events"
     )
     if tally.kills.total() < arguments.kills:

@@ -8,8 +8,7 @@ watch; it decides nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from epochgate.runtime.api.job_events import (
     Failure,
