@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import importlib.util
 import json
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.ingest_result import as_json, summarize
 from epochgate.commands.network import add_network
 from epochgate.commands.reading import add_reading, reading_from
 from epochgate.errors import UsageError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 LEFT_OUT = 3
 """The exit code of a run that finished, and has left out rows or files, as it was asked to."""
-SKIPPED_SHOWN_MAX = 10
 NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
 DESCRIPTION = """\
@@ -276,9 +275,9 @@ def run(arguments: argparse.Namespace) -> int:
         interrupts.begin()
         result, chaos = _watched(handle, progress, arguments, interrupts, hanging)
     if arguments.json:
-        print(json.dumps(_as_json(result, plan, progress, chaos), default=str))
+        print(json.dumps(as_json(result, plan, progress, chaos), default=str))
     elif not arguments.quiet:
-        _summarize(result, plan, progress, chaos)
+        summarize(result, plan, progress, chaos)
     if result.is_success():
         return 0 if result.is_complete() else LEFT_OUT
     print(f"epochgate ingest: the job has {result.state}: {result.reason}", file=sys.stderr)
@@ -411,58 +410,3 @@ def _obeying(handle: IngestHandle, interrupts: Interrupts) -> Any:
                 handle.cancel("it was interrupted twice")
 
     return obey
-
-
-def _as_json(
-    result: IngestResult, plan: IngestPlan, progress: Progress, chaos: Chaos | None
-) -> dict[str, Any]:
-    from epochgate.spark.ingest.plan import checkpoint_directory_of
-
-    return {
-        **result.to_json(),
-        "source": plan.options.source_path,
-        "target": plan.options.target_path,
-        "checkpoint_directory": checkpoint_directory_of(plan.options),
-        "elapsed_s": round(progress.elapsed_s, 3),
-        "killed": [] if chaos is None else [dataclasses.asdict(one) for one in chaos.strikes],
-    }
-
-
-def _summarize(
-    result: IngestResult, plan: IngestPlan, progress: Progress, chaos: Chaos | None
-) -> None:
-    from epochgate.spark.ingest.plan import checkpoint_directory_of
-
-    elapsed_s = progress.elapsed_s
-    in_files = f" in {result.files_committed} files" if result.files_committed else ""
-    print(
-        f"{result.state}: {result.rows_committed:,} rows committed{in_files} "
-        f"in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
-        f"{plan.options.target_path} holds {result.rows_visible:,} rows"
-    )
-    print(result.report.summary())
-    if chaos is not None:
-        kinds = [strike.kind for strike in chaos.strikes]
-        told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
-        print(f"killed on the way: {len(kinds)} of {len(chaos.kinds)} wanted ({told or 'none'})")
-    _tell_left_out(result)
-    if result.last_checkpoint_id:
-        print(
-            f"the same command restores checkpoint {result.last_checkpoint_id} in "
-            f"{checkpoint_directory_of(plan.options)}"
-        )
-
-
-def _tell_left_out(result: IngestResult) -> None:
-    """Which rows and files this run has left out, and where a script finds them."""
-    if result.rows_rejected:
-        print(f"rejected: {result.rows_rejected:,} rows, kept in {result.rejected_path}")
-    for skipped in result.newly_skipped[:SKIPPED_SHOWN_MAX]:
-        print(f"skipped: {skipped.path} from {skipped.position} on: {skipped.reason}")
-    if len(result.newly_skipped) > SKIPPED_SHOWN_MAX:
-        print(f"skipped: {len(result.newly_skipped) - SKIPPED_SHOWN_MAX} more")
-    if result.skipped:
-        print(
-            f"{len(result.newly_skipped)} files or parts of files left out by this run, "
-            f"{len(result.skipped)} in all: {result.bad_files_path}"
-        )

@@ -112,8 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
             shutil.rmtree(folder, ignore_errors=True)
     print(
         f"{tally}; every row that was not given up exactly once in each of {tally.rounds} "
-        f"ingestions, {tally.rows:,} rows in all; the machines accept {tally.traces:,} traces of drivers and "
-        f"tasks, {tally.events:,} events"
+        f"ingestions, {tally.rows:,} rows in all; the machines accept {tally.traces:,} traces of "
+        f"drivers and tasks, {tally.events:,} events"
     )
     if tally.kills.total() < arguments.kills:
         raise SoakFailed(

@@ -92,8 +92,8 @@ class Table(Protocol):
         """The directory in which the files are that are visible now."""
 
     def set_back(self, commits: int, kept: Path) -> None:
-        """Let the table be as it was so many commits before, as from a backup; the files that leave
-        it lie in the new directory `kept` afterwards.
+        """Take the newest `commits` out of the table, as a backup would; the files of these lie in
+        the new directory `kept` afterwards.
         """
 
 
