@@ -66,7 +66,7 @@ class Savepoints:
         wait = Wait(
             self._master,
             STORE_LANE,
-            f"the write of savepoint {where}",
+            lambda: f"the write of savepoint {where}",
             "store_timeout_s",
             partial(self._expired, wanted, where),
         )
