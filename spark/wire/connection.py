@@ -204,10 +204,12 @@ class Connection:
             self.frames_at_last_heartbeat = self._outgoing.frames_made
 
     def dispose(self, reason: str) -> str:
-        """Free the socket; returns the reason that counts."""
+        """Free the socket, and what waits in both directions; returns the reason that counts."""
+        self.decoder.forget()
         with self._lock:
             if self._reason is None:
                 self._reason = reason
+            self._outgoing.forget()
             self._sock.close()
             return self._reason
 

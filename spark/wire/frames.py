@@ -236,10 +236,13 @@ class FrameDecoder:
             return self._next_batch()
         except WireError as failure:
             self.failure = failure
-            self._buffer.clear()
-            self._parts = bytearray()
-            self._start = self._announced_bytes = 0
+            self.forget()
             raise
+
+    def forget(self) -> None:
+        """Free what has arrived and is in no batch: none follows."""
+        self._buffer, self._parts = bytearray(), bytearray()
+        self._start = self._announced_bytes = 0
 
     def _next_batch(self) -> Batch | None:
         while (frame := self._next_frame()) is not _INCOMPLETE:

@@ -101,6 +101,12 @@ class Outgoing:
             self._frame = b"" if written == len(self._frame) else memoryview(self._frame)[written:]
         return True
 
+    def forget(self) -> None:
+        """Free what waits: none of it can be written any more."""
+        self._payloads.clear()
+        self._pieces, self._frame = [], b""
+        self._count = self._gathered_bytes = self._waiting_bytes = 0
+
     def _next_frame(self) -> bytes:
         """Seal the next payload, or the next part of it; nothing after the last part."""
         payload = self._payloads[0]

@@ -247,6 +247,18 @@ def test_a_frame_that_never_ends_gives_way_to_one_that_waits() -> None:
         assert len(wire.recorder.next_message()[1]) == frame_bytes
 
 
+def test_a_lost_connection_keeps_nothing_of_what_waited_in_either_direction() -> None:
+    with running_wire() as wire, large_senders(wire, 1, 4 * MIB) as (sender,):
+        for _ in range(32):
+            sender.connection.send(["m", bytes(MIB)])
+        assert eventually(lambda: sender.send(leaving=1))
+        assert eventually(lambda: held([sender]) == sender.frame_bytes - 1)
+        assert sender.connection.waiting_bytes
+        sender.connection.close("the test is over")
+        lost, _ = wire.recorder.next_loss()
+        assert (lost.decoder.held_bytes, lost.waiting_bytes) == (0, 0)
+
+
 def test_places_are_given_in_order_and_freed_with_their_connection() -> None:
     frames: IncomingFrames[str] = IncomingFrames(10 * MIB)
     frames.enter("small", PLACELESS_BYTES_MAX - 1, 0.0)
