@@ -85,7 +85,7 @@ class FileAccess:
     def checksum_of(self, path: str, stamp: Stamp, file_format: Format) -> int:
         """A checksum that stands for the content, see `content`. Raises OSError or EOFError."""
         with self.open(path, stamp) as file:
-            return checksum_of(file, file_format)
+            return checksum_of(file, file_format, is_object=is_remote(path))
 
     def _place(self, path: str) -> tuple[ReadableObjects, str]:
         bucket, key = bucket_and_key(path)

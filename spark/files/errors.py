@@ -116,8 +116,13 @@ class FileChanged(EpochgateError):
 
     def __str__(self) -> str:
         path, expected, found = self.args
+        objects = (
+            "Of a Parquet object above 1 MiB the driver reads the footer alone, so that each other "
+            "ETag counts as a change. "
+        )
         return (
             f"{path!r} has changed since it was enumerated: expected {expected}, found {found}. "
+            f"{objects if is_remote(path) and path.endswith('.parquet') else ''}"
             "Nothing that was read of it is lost. Start again with --on-changed-file skip to leave "
             "its new content out, or with --on-changed-file new to take all of it as another "
             "file's (rows that stayed the same come twice); on_changed_file in Python. To prevent "
