@@ -328,6 +328,7 @@ class Layouts:
             partitions,
             takes_new_fields=reading.evolution != "none" and reading.schema is None,
             leaves_out_others=reading.leaves_out_others,
+            is_inferred=self._is_inferred(file_format),
         )
         self._require_projection(path, layout)
         if self._layouts and reading.evolution == "none":
@@ -339,6 +340,12 @@ class Layouts:
             self._first_path = self._first_path or path
             self._layouts.append(layout)
         return self._layouts.index(layout)
+
+    def _is_inferred(self, file_format: Format) -> bool:
+        """A job that an earlier release began goes on as that has read its files."""
+        if file_format == "parquet" or self._reading.schema is not None:
+            return False
+        return self._layouts[0].is_inferred if self._layouts else True
 
     def _require_same(self, path: str, layout: SourceLayout) -> None:
         first = self._layouts[0]

@@ -1,7 +1,7 @@
 """What a file's name and its first bytes tell: format, header, column names and types.
 
-Decides: formats by extension; column types of CSV and JSON lines, inferred by pyarrow from a
-bounded sample of one file; a column without a value in the sample becomes a string column.
+Decides: formats by extension; column types of CSV and JSON lines, inferred from a bounded sample
+of one file, of CSV by `round_trip`; a column without a value in the sample becomes a string column.
 Leaves to others: which files there are (`enumeration`) and reading them to the end (`reader`).
 Runs on the driver, and for the header in tasks.
 """
@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple, cast
 import pyarrow as pa
 
 from epochgate.spark.files.dialect import Dialect
-from epochgate.spark.files.parsing import parse_csv, parse_json_lines
+from epochgate.spark.files.parsing import no_value_of, parse_csv, parse_json_lines, without
 from epochgate.spark.files.records import (
     BYTE_ORDER_MARK,
     RECORD_BYTES_MAX,
@@ -29,6 +29,7 @@ from epochgate.spark.files.records import (
     RecordTooLong,
     csv_record_ends,
 )
+from epochgate.spark.files.round_trip import infer
 from epochgate.spark.files.split import Compression, Format
 from epochgate.spark.files.text import NotText, as_utf8, explain
 
@@ -225,12 +226,25 @@ def _schema_of(
     if not sample.strip():
         return None
     if file_format == "csv":
-        leave = (lambda _: "skip") if leaves_bad_rows else None
-        table = parse_csv(sample, names, dialect, None, None, leave)
-        # Of rows that are all bad the columns are known as well, and each row is to be rejected.
-        return table.schema if table.num_rows or names else None
+        return _schema_of_csv(sample, names, dialect, leaves_bad_rows)
     table = parse_json_lines(sample, None, "infer")
     return table.schema if table.num_rows else None
+
+
+def _schema_of_csv(
+    sample: bytes, names: Sequence[str], dialect: Dialect, leaves_bad_rows: bool
+) -> pa.Schema | None:
+    leave = (lambda _: "skip") if leaves_bad_rows else None
+    # Without a header, the first row tells how many columns there are.
+    columns = names or parse_csv(sample, names, dialect, None, None, leave).column_names
+    as_text = pa.schema([pa.field(name, pa.string()) for name in columns])
+    table = parse_csv(sample, columns, dialect, as_text, None, leave)
+    # Of rows that are all bad the columns are known as well, and each row is to be rejected.
+    if not table.num_rows and not names:
+        return None
+    nothing = no_value_of(dialect)
+    kinds = [infer(without(texts, nothing)) for texts in table.columns]
+    return pa.schema(list(zip(columns, kinds, strict=True)))
 
 
 def cause_of(error: BaseException, reopened: Callable[[], BinaryIO]) -> str:

@@ -8,7 +8,7 @@ Runs in a task, and on the driver for the sample from which types are inferred.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
+from epochgate.spark.files.round_trip import KINDS, typed, why_not
 from epochgate.spark.files.split import SourceLayout
 
 _CSV_VALUE = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?(.*)", re.DOTALL)
@@ -78,9 +79,23 @@ def parse_csv(
             column_types=schema,
             include_columns=None if wanted is None else list(wanted),
             include_missing_columns=wanted is not None,
+            # The text has been decoded before, which showed that it is UTF-8.
+            check_utf8=False,
             **null,
         ),
     )
+
+
+def no_value_of(dialect: Dialect) -> pa.Array:
+    """Which texts mean no value in columns that are no text, and are still there when parsed."""
+    return pa.array(
+        pa.csv.ConvertOptions().null_values if dialect.null is None else [], pa.string()
+    )
+
+
+def without(texts: pa.ChunkedArray, nothing: pa.Array) -> pa.ChunkedArray:
+    """The texts, null where one means that there is no value."""
+    return pc.if_else(pc.is_in(texts, value_set=nothing), pa.scalar(None, pa.string()), texts)
 
 
 def parse_json_lines(
@@ -120,12 +135,15 @@ class RecordParser:
         stored = set(layout.schema.names)
         self._wanted = [name for name in layout.output_schema.names if name in stored]
         self._required = [name for name in self._wanted if not layout.schema.field(name).nullable]
-        self._instants = [
-            name
-            for name in self._wanted
-            if pa.types.is_timestamp(layout.schema.field(name).type)
-            and layout.schema.field(name).type.tz is not None
-        ]
+        self._nothing = no_value_of(layout.dialect)
+        self._instants: list[str] = []
+        self._inferred: dict[str, pa.DataType] = {}
+        for name in self._wanted:
+            kind = layout.schema.field(name).type
+            if layout.is_inferred and kind in KINDS:
+                self._inferred[name] = kind
+            elif pa.types.is_timestamp(kind) and kind.tz is not None:
+                self._instants.append(name)
 
     def parse(self, text: bytes) -> pa.Table:
         """Whole records in UTF-8 as a table.
@@ -161,28 +179,46 @@ class RecordParser:
         return None, match[1] if match else message
 
     def _csv(self, text: bytes) -> pa.Table:
+        if not self._inferred:
+            return self._declared_csv(text)
+        table = self._csv_with_texts(text, self._inferred)
+        for name, kind in self._inferred.items():
+            texts = table.column(name)
+            values = typed(texts, kind)
+            if values is None and len(self._nothing):
+                texts = without(texts, self._nothing)
+                values = typed(texts, kind)
+            if values is None:
+                # A record is told what is wrong when it stands alone.
+                raise ValueInvalid(name, why_not(texts[0].as_py(), kind) if len(texts) == 1 else "")
+            table = table.set_column(table.schema.get_field_index(name), name, values)
+        return table
+
+    def _declared_csv(self, text: bytes) -> pa.Table:
         layout = self._layout
         try:
             return parse_csv(text, self._names, layout.dialect, layout.schema, self._wanted)
         except pa.ArrowInvalid as error:
             if "zone offset" not in str(error):
                 raise
-        as_text = pa.schema(
+        table = self._csv_with_texts(text, self._instants)
+        for name in self._instants:
+            if name in self._names:
+                texts = without(table.column(name), self._nothing)
+                column = instants_of(name, texts, layout.schema.field(name).type)
+                table = table.set_column(table.schema.get_field_index(name), name, column)
+        return table
+
+    def _csv_with_texts(self, text: bytes, names: Container[str]) -> pa.Table:
+        """Records whose columns of these names are what stands there."""
+        layout = self._layout
+        schema = pa.schema(
             [
-                pa.field(field.name, pa.string()) if field.name in self._instants else field
+                pa.field(field.name, pa.string()) if field.name in names else field
                 for field in layout.schema
             ]
         )
-        table = parse_csv(text, self._names, layout.dialect, as_text, self._wanted)
-        null = layout.dialect.null
-        nothing = pa.csv.ConvertOptions().null_values if null is None else list(null)
-        for name in self._instants:
-            if name in self._names:
-                column = instants_of(
-                    name, table.column(name), layout.schema.field(name).type, nothing
-                )
-                table = table.set_column(table.schema.get_field_index(name), name, column)
-        return table
+        return parse_csv(text, self._names, layout.dialect, schema, self._wanted)
 
     def _explain_csv(self, message: str, text: str) -> tuple[str | None, str]:
         if match := _CSV_VALUE.search(message):
@@ -209,15 +245,12 @@ class RecordParser:
         return "unexpected field" in message
 
 
-def instants_of(
-    name: str, texts: pa.ChunkedArray, kind: pa.TimestampType, nothing: Sequence[str]
-) -> pa.ChunkedArray:
+def instants_of(name: str, there: pa.ChunkedArray, kind: pa.TimestampType) -> pa.ChunkedArray:
     """Points in time from texts of which some may have no zone: those are UTC.
 
     Raises ValueInvalid.
     """
     none = pa.scalar(None, pa.string())
-    there = pc.if_else(pc.is_in(texts, value_set=pa.array(nothing, pa.string())), none, texts)
     has_zone = pc.match_substring_regex(there, _WITH_ZONE)
     try:
         zoned = pc.if_else(has_zone, there, none).cast(kind)

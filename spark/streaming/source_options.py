@@ -114,13 +114,20 @@ class SourceOptions:
 
         return LeftSegments(self._segments(stream), self._enumerated(stream, None))
 
-    def read(self, columns: pa.Schema) -> Source:
-        """The source as a task needs it. Raises OptionsWrong."""
+    def read(self, columns: pa.Schema, is_inferred: bool = False) -> Source:
+        """The source as a task needs it; `is_inferred`: whether the columns are those that
+        `arrow_schema` has told. Raises OptionsWrong.
+        """
         if self.is_named:
             return self._named()
         from epochgate.spark.ingest.file_source import FileSource
 
-        return FileSource(batch_rows=self.batch_rows, on_bad_file="fail", declared=columns)
+        return FileSource(
+            batch_rows=self.batch_rows,
+            on_bad_file="fail",
+            declared=columns,
+            is_inferred=is_inferred,
+        )
 
     def arrow_schema(self) -> pa.Schema:
         """The columns of the files that are there. Raises OptionsWrong."""

@@ -243,7 +243,7 @@ def contents(name: str, first: int) -> bytes:
 
 
 def values(reads: list[ReadBatch]) -> list[int]:
-    return [value for read in reads for value in read.batch["x"].to_pylist()]
+    return [int(value) for read in reads for value in read.batch["x"].to_pylist()]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])

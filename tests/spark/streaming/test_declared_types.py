@@ -113,6 +113,29 @@ def test_a_value_that_a_declared_type_cannot_hold_is_refused_by_file_line_and_co
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_a_type_that_the_files_have_told_is_not_taken_for_a_declared_one(tmp_path: Path) -> None:
+    from epochgate.spark.streaming import register
+
+    spark = session_of("tests/spark/streaming/test_declared_types.py")
+    register(spark)
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "a.csv").write_text("id,zip\n1,10115\n")
+    options = {"source": str(tmp_path / "landing"), "state": str(tmp_path / "state"), "settle": "0"}
+    frame = spark.readStream.format("epochgate").options(**options).load()
+    assert [one.dataType for one in frame.schema] == [t.LongType(), t.LongType()]
+    (tmp_path / "landing" / "b.csv").write_text("id,zip\n2,01234\n")
+    query = (
+        frame.writeStream.foreachBatch(lambda frame, _: frame.collect())
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    with pytest.raises(Exception, match="'01234' is no int64: as that it would be '1234'"):
+        query.awaitTermination()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_a_query_has_what_its_schema_declares(tmp_path: Path) -> None:
     from epochgate.spark.streaming import register
 
