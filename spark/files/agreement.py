@@ -216,7 +216,9 @@ class Layouts:
             )
         if before.dialect != reading.dialect:
             raise ReadingChanged(
-                "--delimiter, --quote, --no-header, --null", before.dialect, reading.dialect
+                "--delimiter, --quote, --escape, --no-header, --null",
+                before.dialect,
+                reading.dialect,
             )
         if reading.schema is None or reading.evolution != "none" or reading.leaves_out_others:
             return

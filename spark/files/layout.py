@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.parsing import no_value_of, parse_csv, parse_json_lines, without
+from epochgate.spark.files.quoting import Quoting, RecordMalformed
 from epochgate.spark.files.records import (
     BYTE_ORDER_MARK,
     RECORD_BYTES_MAX,
@@ -138,8 +139,10 @@ def read_header(file: BinaryIO, dialect: Dialect, encoding: str) -> Header:
 def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header:
     """The first record of a CSV file; `ValueError` if there is no end of it."""
     file.seek(0)
-    ends = csv_record_ends(dialect.delimiter, dialect.quote)
-    data = b""
+    ends = csv_record_ends(dialect)
+    data = file.read(len(BYTE_ORDER_MARK))
+    start = len(data) if data == BYTE_ORDER_MARK else 0
+    data = data[start:]
     while not (end := ends.first(data, 0)):
         block = file.read(1 << 16)
         data += block
@@ -148,23 +151,30 @@ def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header
             break
         if len(data) > RECORD_BYTES_MAX:
             raise RecordTooLong(f"the header does not end within {len(data)} bytes")
-    start = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
-    text = as_utf8(data[start:end], encoding, start).decode()
+    text = as_utf8(data[:end], encoding, start).decode()
     if _OF_SPREADSHEETS.fullmatch(text):
         raise ValueError(
             f"the first line, {text.strip()!r}, tells spreadsheets the delimiter. Remove it"
         )
+    rfc, quote = text, dialect.quote
+    try:
+        plain, quote = Quoting(dialect).as_rfc(text.encode())
+        rfc = plain.decode()
+    except RecordMalformed as error:
+        # Without a header it is a row, which may be rejected.
+        if dialect.header and b"\r" not in data[:end].rstrip(b"\r\n"):
+            raise ValueError(f"in the header, {error}") from error
     reader = csv.reader(
-        io.StringIO(text, newline=""),
+        io.StringIO(rfc, newline=""),
         delimiter=dialect.delimiter,
-        quotechar=dialect.quote or None,
-        quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
+        quotechar=quote or None,
+        quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
     )
     names = tuple(next(reader, ()))
     if next(reader, None) is not None:
         # Taken for one line, the whole file would be a header without rows.
         raise ValueError("lines end with CR alone; convert them to LF or CR LF")
-    return Header(names, end, text)
+    return Header(names, start + end, text)
 
 
 def infer_schema(
@@ -187,7 +197,7 @@ def infer_schema(
     file.seek(start)
     ends: RecordEnds = LineEnds()
     if is_csv:
-        ends = csv_record_ends(dialect.delimiter, dialect.quote)
+        ends = csv_record_ends(dialect)
     sample = file.read(sample_bytes_max)
     if len(sample) == sample_bytes_max:
         while not (cut := ends.last(sample)):
@@ -202,7 +212,7 @@ def infer_schema(
             text = as_utf8(sample, encoding, start)
             schema = _schema_of(text, file_format, names, dialect, leaves_bad_rows)
             break
-        except (pa.ArrowInvalid, NotText):
+        except (pa.ArrowInvalid, NotText, RecordMalformed):
             # Reading will tell where exactly the file is bad; the part before has types as well.
             shorter = ends.last(sample[: len(sample) // 2]) or ends.first(sample, 0)
             if shorter not in (0, len(sample)):

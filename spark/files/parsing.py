@@ -17,6 +17,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
+from epochgate.spark.files.quoting import Quoting, RecordMalformed
 from epochgate.spark.files.round_trip import KINDS, typed, why_not
 from epochgate.spark.files.split import SourceLayout
 
@@ -47,7 +48,7 @@ def parse_csv(
     on_other_width: Callable[[Any], str] | None = None,
 ) -> pa.Table:
     """Whole CSV records as a table of the `wanted` columns (none: all), null where they are not
-    among `names`; `ArrowInvalid` if they do not fit the names or the schema.
+    among `names`; RecordMalformed, or `ArrowInvalid` if they do not fit the names or the schema.
 
     `on_other_width`: called with a record that has more or fewer fields.
     """
@@ -58,6 +59,7 @@ def parse_csv(
             "strings_can_be_null": True,
             "quoted_strings_can_be_null": False,
         }
+    data, quote = Quoting(dialect).as_rfc(data)
     return pa.csv.read_csv(
         pa.BufferReader(data),
         read_options=pa.csv.ReadOptions(
@@ -69,8 +71,8 @@ def parse_csv(
         ),
         parse_options=pa.csv.ParseOptions(
             delimiter=dialect.delimiter,
-            quote_char=dialect.quote or False,
-            newlines_in_values=bool(dialect.quote),
+            quote_char=quote or False,
+            newlines_in_values=bool(quote),
             # Of a single column, an empty line is a row with an empty field.
             ignore_empty_lines=len(names) != 1,
             invalid_row_handler=on_other_width,
@@ -148,7 +150,7 @@ class RecordParser:
     def parse(self, text: bytes) -> pa.Table:
         """Whole records in UTF-8 as a table.
 
-        Raises pyarrow's ArrowInvalid or ValueInvalid if one does not fit.
+        Raises pyarrow's ArrowInvalid, RecordMalformed or ValueInvalid if one does not fit.
         """
         layout = self._layout
         if layout.format == "csv":
@@ -165,6 +167,8 @@ class RecordParser:
         message = str(error)
         if isinstance(error, ValueInvalid):
             return error.column, error.reason
+        if isinstance(error, RecordMalformed):
+            return None, message
         if self._layout.format == "csv":
             return self._explain_csv(message, text)
         if match := _JSON_COLUMN.search(message):

@@ -255,10 +255,10 @@ class SplitReader:
     ) -> Iterator[ReadBatch]:
         layout = self._layout
         whole = split.compression != "none" or (split.start, split.end) == (0, split.size_bytes)
-        # The enumeration cuts a CSV file only where no quoted field holds a line end.
+        # The enumeration cuts a CSV file only where no field holds a line end.
         ends: RecordEnds = LineEnds()
         if split.format == "csv" and whole:
-            ends = csv_record_ends(layout.dialect.delimiter, layout.dialect.quote)
+            ends = csv_record_ends(layout.dialect)
         offset = split.start if position is None else position.at
         skip, rows = (0, 0) if position is None else (position.skip_rows, position.rows)
         conformer = Conformer(layout, split.path)

@@ -16,6 +16,7 @@ from tests.spark.shared import session_of
 
 pytest.importorskip("pyspark.sql.datasource", reason="Spark 3.5 has no data sources in Python")
 
+from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.source import HAS_LIMITS, StreamReader
 from epochgate.spark.streaming.source_options import parse_source
 
@@ -30,11 +31,13 @@ NOON = datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.UTC)
 
 @pytest.fixture
 def read(tmp_path: Path) -> Callable[..., list[tuple[Any, ...]]]:
-    def rows(name: str, text: str, schema: t.StructType) -> list[tuple[Any, ...]]:
+    def rows(
+        name: str, text: str | bytes, schema: t.StructType, **more: str
+    ) -> list[tuple[Any, ...]]:
         landing = tmp_path / "landing"
         landing.mkdir(exist_ok=True)
-        (landing / name).write_text(text)
-        options = {"source": str(landing), "state": str(tmp_path / "state"), "settle": "0"}
+        (landing / name).write_bytes(text.encode() if isinstance(text, str) else text)
+        options = {"source": str(landing), "state": str(tmp_path / "state"), "settle": "0", **more}
         reader = StreamReader(parse_source(options), schema)
         try:
             begun = reader.initialOffset()
@@ -98,6 +101,41 @@ def test_a_declared_type_is_read_from_the_text(
     expected: list[tuple[Any, ...]],
 ) -> None:
     assert read(name, text, schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        (r"id,t" + "\n" + r'1,"say \"hi\""', {"escape": "\\"}, (1, 'say "hi"')),
+        ("id;t\n1;'a;b'", {"delimiter": ";", "quote": "'"}, (1, "a;b")),
+        ("1\t\\N", {"header": "false", "delimiter": "tab", "null": "\\N"}, (1, None)),
+        ("id,t\n1,Müller".encode("latin-1"), {"encoding": "latin-1"}, (1, "Müller")),
+    ],
+)
+def test_text_files_are_read_in_the_dialect_that_the_options_name(
+    read: Callable[..., list[tuple[Any, ...]]],
+    text: str | bytes,
+    options: dict[str, str],
+    expected: tuple[Any, ...],
+) -> None:
+    schema = declared(("id", t.LongType()), ("t", t.StringType()))
+    assert read("a.csv", text, schema, **options) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("escape", "ab", "escape='ab' must be one ASCII character"),
+        ("delimiter", "", "delimiter='' must be one ASCII character"),
+        ("header", "no", "header='no' is neither true nor false"),
+        ("encoding", "utf-16", "encoding='utf-16'"),
+    ],
+)
+def test_a_dialect_that_cannot_be_read_is_refused_by_option(
+    option: str, value: str, told: str
+) -> None:
+    with pytest.raises(OptionsWrong, match=told):
+        parse_source({"source": "in", "state": "state", option: value})
 
 
 @pytest.mark.parametrize(
