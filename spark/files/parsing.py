@@ -18,7 +18,7 @@ import pyarrow.json
 
 from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
 from epochgate.spark.files.quoting import Quoting, RecordMalformed
-from epochgate.spark.files.round_trip import KINDS, typed, why_not
+from epochgate.spark.files.round_trip import KINDS, has_empty, typed, why_not
 from epochgate.spark.files.split import SourceLayout
 
 _CSV_VALUE = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?(.*)", re.DOTALL)
@@ -28,6 +28,7 @@ _JSON_COLUMN = re.compile(r"Column\(/(.*?)\) (.*?)(?: in row \d+)?$", re.DOTALL)
 _JSON_ELSE = re.compile(r"JSON parse error: (.*?)(?: in row \d+)?$", re.DOTALL)
 _WITH_ZONE = r":\d{2}.*(?:[Zz]|[+-]\d{2}(?::?\d{2})?)$"
 _SHOWN_MAX = 200
+_TRIED_FIRST = 100
 MISSING = "there is no value, and the column is NOT NULL"
 
 
@@ -46,11 +47,13 @@ def parse_csv(
     schema: pa.Schema | None,
     wanted: Sequence[str] | None,
     on_other_width: Callable[[Any], str] | None = None,
+    quoting: Quoting | None = None,
 ) -> pa.Table:
     """Whole CSV records as a table of the `wanted` columns (none: all), null where they are not
     among `names`; RecordMalformed, or `ArrowInvalid` if they do not fit the names or the schema.
 
-    `on_other_width`: called with a record that has more or fewer fields.
+    `on_other_width`: called with a record that has more or fewer fields. `quoting`: the dialect's,
+    which may have seen the data.
     """
     null: dict[str, Any] = {}
     if dialect.null is not None:
@@ -59,7 +62,7 @@ def parse_csv(
             "strings_can_be_null": True,
             "quoted_strings_can_be_null": False,
         }
-    data, quote = Quoting(dialect).as_rfc(data)
+    data, quote = (quoting or Quoting(dialect)).as_rfc(data)
     return pa.csv.read_csv(
         pa.BufferReader(data),
         read_options=pa.csv.ReadOptions(
@@ -119,10 +122,16 @@ def parse_json_lines(
 
 
 class RecordParser:
-    """Parses records of one file; `names` are the columns of its header, if it is CSV with one."""
+    """Parses records of one file; `names` are the columns of its header, if it is CSV with one.
 
-    def __init__(self, layout: SourceLayout, names: Sequence[str] | None) -> None:
+    `quoting`: that by which its records are found, if they are.
+    """
+
+    def __init__(
+        self, layout: SourceLayout, names: Sequence[str] | None, quoting: Quoting | None = None
+    ) -> None:
         self._layout = layout
+        self._quoting = quoting or Quoting(layout.dialect)
         self._names = list(layout.schema.names if names is None else names)
         # A missing value is looked for here, where the column can be told.
         self._nullable = pa.schema([field.with_nullable(True) for field in layout.schema])
@@ -188,20 +197,28 @@ class RecordParser:
         table = self._csv_with_texts(text, self._inferred)
         for name, kind in self._inferred.items():
             texts = table.column(name)
-            values = typed(texts, kind)
-            if values is None and len(self._nothing):
-                texts = without(texts, self._nothing)
-                values = typed(texts, kind)
+            values = self._typed(texts, kind)
             if values is None:
                 # A record is told what is wrong when it stands alone.
                 raise ValueInvalid(name, why_not(texts[0].as_py(), kind) if len(texts) == 1 else "")
             table = table.set_column(table.schema.get_field_index(name), name, values)
         return table
 
+    def _typed(self, texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+        # A cast that fails for each text costs dear, so a few are tried first.
+        has_nothing = len(self._nothing) > 0
+        if not has_nothing or (
+            not has_empty(texts) and typed(texts[:_TRIED_FIRST], kind) is not None
+        ):
+            values = typed(texts, kind)
+            if values is not None or not has_nothing:
+                return values
+        return typed(without(texts, self._nothing), kind)
+
     def _declared_csv(self, text: bytes) -> pa.Table:
         layout = self._layout
         try:
-            return parse_csv(text, self._names, layout.dialect, layout.schema, self._wanted)
+            return self._parsed(text, layout.schema)
         except pa.ArrowInvalid as error:
             if "zone offset" not in str(error):
                 raise
@@ -215,14 +232,17 @@ class RecordParser:
 
     def _csv_with_texts(self, text: bytes, names: Container[str]) -> pa.Table:
         """Records whose columns of these names are what stands there."""
-        layout = self._layout
         schema = pa.schema(
             [
                 pa.field(field.name, pa.string()) if field.name in names else field
-                for field in layout.schema
+                for field in self._layout.schema
             ]
         )
-        return parse_csv(text, self._names, layout.dialect, schema, self._wanted)
+        return self._parsed(text, schema)
+
+    def _parsed(self, text: bytes, schema: pa.Schema) -> pa.Table:
+        dialect = self._layout.dialect
+        return parse_csv(text, self._names, dialect, schema, self._wanted, quoting=self._quoting)
 
     def _explain_csv(self, message: str, text: str) -> tuple[str | None, str]:
         if match := _CSV_VALUE.search(message):

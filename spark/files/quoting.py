@@ -50,6 +50,8 @@ class Quoting:
         self._begins = _table(self._dialect.delimiter, "\n")
         self._ends = _table(self._dialect.delimiter, "\r\n")
         self._after_pair = self._ends | _table(self._dialect.quote)
+        # Where a block was cut, its quotes have been looked at; it is parsed next.
+        self._seen: tuple[bytes, Any] = (b"", np.zeros(0, np.int64))
 
     def first(self, data: bytes, at_least: int) -> int:
         """Index after the first record end at or after `at_least`; 0 if there is none."""
@@ -118,6 +120,14 @@ class Quoting:
         """The places of the quotes that open and close fields, in turn; none if a quote may be
         anything else.
         """
+        seen, lone = self._seen
+        if lone is None or not data or not seen.startswith(data):
+            lone = self._found_lone_quotes(data)
+            self._seen = data, lone
+            return lone
+        return lone[: np.searchsorted(lone, len(data))]
+
+    def _found_lone_quotes(self, data: bytes) -> Any:
         q = self._quote
         if not q or _DOUBLED in data or (self._escape and self._escape in data):
             return None

@@ -10,10 +10,13 @@ texts mean that there is no value. Pure functions; used on the driver and in tas
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,6 +36,9 @@ _LARGE = r"^(?:0|-?[1-9][0-9]{0,37})$"
 _MOMENT = r"^[0-9-]{10}[T ][0-9:]{8}(?:\.[0-9]{1,6})?(?:Z|\+00:00)$"
 _EXACT_MAX = 15
 """Any decimal number of so few digits is printed from its double as it was."""
+_FIRST_DAY = pa.scalar(datetime.date(1, 1, 1))
+_ZERO, _POINT, _MINUS = b"0.-"
+_TRIED_FIRST = 1000
 _LIKELY = re.compile(r"true|false|-?[0-9]")
 _SHOWN_MAX = 200
 
@@ -48,7 +54,10 @@ def infer(texts: pa.ChunkedArray) -> pa.DataType:
     first = next(text for text in texts if text.is_valid).as_py()
     if not _LIKELY.match(first):
         return pa.string()
-    found = next((kind for kind in KINDS if typed(texts, kind) is not None), pa.string())
+    # Of a cast that fails each text costs dear, so most types are refuted by a few of them.
+    few = texts.drop_null()[:_TRIED_FIRST]
+    kinds = [kind for kind in KINDS if typed(few, kind) is not None]
+    found = next((kind for kind in kinds if typed(texts, kind) is not None), pa.string())
     return found if found != DOUBLE or _is_of_one_style(texts) else pa.string()
 
 
@@ -79,7 +88,7 @@ def why_not(text: str, kind: pa.DataType) -> str:
 
 def _is_whole(texts: pa.ChunkedArray, _: pa.ChunkedArray) -> bool:
     # All else that the cast takes, hexadecimal digits too, begins with a zero.
-    return _has_no_extra_zero(texts) and not _any(pc.starts_with(texts, "-0"))
+    return all(_has_no_extra_zero(at) for at in _places(texts))
 
 
 def _is_large(texts: pa.ChunkedArray, _: pa.ChunkedArray) -> bool:
@@ -87,29 +96,59 @@ def _is_large(texts: pa.ChunkedArray, _: pa.ChunkedArray) -> bool:
 
 
 def _is_double(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
-    if not (_has_only(texts, b"0123456789.-") and _has_no_extra_zero(texts)):
-        return False
-    if _any(pc.ends_with(texts, ".")) or _any(pc.starts_with(texts, ".")):
-        return False
-    if _any(pc.starts_with(texts, "-")):
-        below = texts.filter(pc.starts_with(texts, "-"))
-        if not _has_no_extra_zero(pc.utf8_slice_codeunits(below, 1)):
+    is_long = False
+    for at in _places(texts):
+        if at.data[at.begins[0] : at.ends[-1]].tobytes().translate(None, b"0123456789.-"):
             return False
-        if _any(pc.starts_with(below, "-.")):
+        last = at.data[at.ends - 1]
+        if (last == _POINT).any() or not _has_no_extra_zero(at):
             return False
-    ends = texts.filter(pc.ends_with(texts, "0"))
-    if _any(pc.and_not(pc.match_substring(ends, "."), pc.ends_with(ends, ".0"))):
-        return False
-    return _are_digits_kept(texts, values)
+        zeros = at.ends[last == _ZERO]
+        # A text of one letter has no letter before, and that of another text does no harm.
+        if (zeros := zeros[at.data[zeros - 2] != _POINT]).size:
+            points = np.flatnonzero(at.data == _POINT)
+            owners = np.searchsorted(at.ends, points, "right")
+            if np.isin(at.ends[owners[owners < len(at.ends)]], zeros).any():
+                return False
+        is_long = is_long or bool((at.ends - at.begins > _EXACT_MAX).any())
+    return not is_long or _are_digits_kept(texts, values)
 
 
-def _has_no_extra_zero(texts: pa.ChunkedArray) -> bool:
-    """Whether a zero that comes first is all there is before the point."""
-    first = _count(pc.starts_with(texts, "0"))
-    if not first:
+class _Places(NamedTuple):
+    """The bytes of texts, one after the other, and where each begins and ends."""
+
+    data: Any
+    begins: Any
+    ends: Any
+
+
+def _places(texts: pa.ChunkedArray) -> Iterator[_Places]:
+    """Of the texts that are there, none of which is empty."""
+    for chunk in texts.drop_null().chunks if texts.null_count else texts.chunks:
+        _, offsets, data = chunk.buffers()
+        if len(chunk):
+            every = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+            yield _Places(np.frombuffer(data, np.uint8), every[:-1], every[1:])
+
+
+def _has_no_extra_zero(at: _Places) -> bool:
+    """Whether a zero that comes first is all there is before the point, and no point comes first;
+    whether a whole number has no sign before a zero that is all.
+    """
+    begins = at.begins
+    first = at.data[begins]
+    if first.min() > _ZERO:
         return True
-    alone = _count(pc.equal(texts, "0"))
-    return first == alone + _count(pc.starts_with(texts, "0."))
+    if (below := first == _MINUS).any():
+        # Those of a number below zero are one further on.
+        begins = begins + below
+        first = at.data[begins]
+    if (first == _POINT).any():
+        return False
+    zero = first == _ZERO
+    begins, ends, below = begins[zero], at.ends[zero], below[zero]
+    alone = ends - begins == 1
+    return bool((alone & ~below | (at.data[np.minimum(begins + 1, ends - 1)] == _POINT)).all())
 
 
 def _are_digits_kept(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
@@ -135,9 +174,9 @@ def _is_truth(texts: pa.ChunkedArray, _: pa.ChunkedArray) -> bool:
     return _all(pc.or_(pc.equal(texts, "true"), pc.equal(texts, "false")))
 
 
-def _is_day(texts: pa.ChunkedArray, _: pa.ChunkedArray) -> bool:
+def _is_day(_: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
     # The cast takes YYYY-MM-DD alone, and the year 0, which others do not have.
-    return not _any(pc.starts_with(texts, "0000"))
+    return pc.less(pc.min(values), _FIRST_DAY.cast(values.type)).as_py() is not True
 
 
 def _is_clock(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
@@ -171,18 +210,6 @@ _IS_PRINTED_AGAIN: dict[pa.DataType, Callable[[pa.ChunkedArray, pa.ChunkedArray]
 }
 
 
-def _has_only(texts: pa.ChunkedArray, allowed: bytes) -> bool:
-    for chunk in texts.drop_null().chunks if texts.null_count else texts.chunks:
-        _, offsets, data = chunk.buffers()
-        if data is None:
-            continue
-        places = memoryview(offsets).cast("i")
-        held = memoryview(data)[places[chunk.offset] : places[chunk.offset + len(chunk)]]
-        if held.tobytes().translate(None, allowed):
-            return False
-    return True
-
-
 def _positional(value: float) -> str:
     """The shortest decimal number that is this double, without an exponent or a `.0`."""
     text = repr(value)
@@ -200,6 +227,11 @@ def _printed(value: pa.Scalar) -> str:
     return str(plain)
 
 
+def has_empty(texts: pa.ChunkedArray) -> bool:
+    """Whether one of the texts has no letter."""
+    return len(texts) > texts.null_count and not _least_length(texts)
+
+
 def _least_length(texts: pa.ChunkedArray) -> int:
     return pc.min(pc.binary_length(texts)).as_py() or 0
 
@@ -210,7 +242,3 @@ def _any(mask: pa.ChunkedArray) -> bool:
 
 def _all(mask: pa.ChunkedArray) -> bool:
     return pc.all(mask).as_py() is not False
-
-
-def _count(mask: pa.ChunkedArray) -> int:
-    return pc.sum(mask).as_py() or 0
