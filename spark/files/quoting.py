@@ -20,10 +20,10 @@ import numpy as np
 
 from epochgate.spark.files.dialect import Dialect
 
-_DOUBLED = b"\xff"
-"""Stands for each of two quotes that are one. No UTF-8 has it; in texts that do, no short way."""
 _CONTROLS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"0": b"\0", b"Z": b"\x1a"}
 _SHOWN_MAX = 40
+_PIECE_BYTES = 1 << 16
+"""Looked at together: what numpy makes of so much stays in the processor's caches."""
 
 
 class RecordMalformed(ValueError):
@@ -46,10 +46,8 @@ class Quoting:
         )
         self._record = re.compile(rb"%b(?:%b%b)*+\n" % (lenient, d, lenient))
         self._field = re.compile(self._fields)
-        # The end of the bytes is as good as a line end, since they are padded with one.
         self._begins = _table(self._dialect.delimiter, "\n")
         self._ends = _table(self._dialect.delimiter, "\r\n")
-        self._after_pair = self._ends | _table(self._dialect.quote)
         # Where a block was cut, its quotes have been looked at; it is parsed next.
         self._seen: tuple[bytes, Any] = (b"", np.zeros(0, np.int64))
 
@@ -128,21 +126,43 @@ class Quoting:
         return lone[: np.searchsorted(lone, len(data))]
 
     def _found_lone_quotes(self, data: bytes) -> Any:
-        q = self._quote
-        if not q or _DOUBLED in data or (self._escape and self._escape in data):
+        if not self._quote or (self._escape and self._escape in data):
             return None
-        text = np.frombuffer(b"\n%b\n" % data.replace(q + q, _DOUBLED * 2), np.uint8)
-        lone = np.flatnonzero(text == ord(q))
-        opens, closes = lone[0::2], lone[1::2]
-        if not (self._begins[text[opens - 1]].all() and self._ends[text[closes + 1]].all()):
-            return None
-        pairs = np.flatnonzero(text == ord(_DOUBLED))[::2]
-        outside = pairs[np.searchsorted(lone, pairs) % 2 == 0]
-        if not (
-            self._begins[text[outside - 1]].all() and self._after_pair[text[outside + 2]].all()
-        ):
-            return None
-        return lone - 1
+        found, at, is_inside = [np.zeros(0, np.int64)], 0, False
+        while at < len(data):
+            # Whole lines, so that what is beside a quote is in the same piece.
+            line_end = data.rfind(b"\n", at, at + _PIECE_BYTES) + 1 or data.find(b"\n", at) + 1
+            end = line_end or len(data)
+            lone = self._lone_in(np.frombuffer(data, np.uint8, end - at, at), is_inside)
+            if lone is None:
+                return None
+            found.append(lone + at)
+            at, is_inside = end, is_inside ^ bool(len(lone) & 1)
+        return np.concatenate(found)
+
+    def _lone_in(self, text: Any, is_inside: bool) -> Any:
+        places = np.flatnonzero(text == ord(self._quote))
+        if not places.size:
+            return places
+        # The last byte of a piece that ends in a quote is followed by nothing, which is an end.
+        after = text if places[-1] < len(text) - 1 else np.append(text, ord("\n"))
+        before = text if places[0] > 0 else np.append(text, ord("\n"))  # which is at -1
+        breaks = places[1:] - places[:-1] != 1
+        if breaks.all():
+            opens, closes = places[is_inside::2], places[1 - is_inside :: 2]
+            good = self._begins[before[opens - 1]].all() and self._ends[after[closes + 1]].all()
+            return places if good else None
+        # Of quotes side by side each two are one, and one may be left, which opens or closes.
+        at = np.flatnonzero(breaks)
+        starts = np.concatenate((places[:1], places[at + 1]))
+        ends = np.concatenate((places[at], places[-1:]))
+        is_lone = (ends - starts) & 1 == 0
+        is_open = (np.cumsum(is_lone, dtype=np.uint8) & 1).astype(bool) ^ is_inside
+        was_open = is_open ^ is_lone
+        good = (self._begins[before[starts - 1]] | was_open).all() and (
+            self._ends[after[ends + 1]] | is_open
+        ).all()
+        return starts[is_lone] if good else None
 
     def _record_ends(self, data: bytes) -> Iterator[int]:
         position = 0
@@ -193,8 +213,11 @@ class Quoting:
             rest = data[field.end() if field else position :]
             if field is None:
                 return "a quoted field is not closed"
-            if rest[:1] == d:
+            if rest[:1] in (d, b"\n"):
                 position = field.end() + 1
+                continue
+            if rest[:2] == b"\r\n":
+                position = field.end() + 2
                 continue
             shown = rest[:_SHOWN_MAX].decode(errors="backslashreplace")
             if rest.startswith(b"\r"):
@@ -224,7 +247,7 @@ def _fields_of(d: bytes, q: bytes, e: bytes) -> tuple[bytes, bytes]:
 
 
 def _table(*texts: str) -> Any:
-    """For each byte, whether it is one of these characters, or stands for doubled quotes."""
+    """For each byte, whether it is one of these characters."""
     table = np.zeros(256, bool)
-    table[[*"".join(texts).encode(), *_DOUBLED]] = True
+    table[[*"".join(texts).encode()]] = True
     return table
