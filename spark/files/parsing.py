@@ -149,6 +149,7 @@ class RecordParser:
         self._nothing = no_value_of(layout.dialect)
         self._instants: list[str] = []
         self._inferred: dict[str, pa.DataType] = {}
+        self._has_gaps: dict[str, bool] = {}
         for name in self._wanted:
             kind = layout.schema.field(name).type
             if layout.is_inferred and kind in KINDS:
@@ -197,22 +198,28 @@ class RecordParser:
         table = self._csv_with_texts(text, self._inferred)
         for name, kind in self._inferred.items():
             texts = table.column(name)
-            values = self._typed(texts, kind)
+            values = self._typed(name, texts, kind)
             if values is None:
                 # A record is told what is wrong when it stands alone.
                 raise ValueInvalid(name, why_not(texts[0].as_py(), kind) if len(texts) == 1 else "")
             table = table.set_column(table.schema.get_field_index(name), name, values)
         return table
 
-    def _typed(self, texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-        # A cast that fails for each text costs dear, so a few are tried first.
-        has_nothing = len(self._nothing) > 0
-        if not has_nothing or (
-            not has_empty(texts) and typed(texts[:_TRIED_FIRST], kind) is not None
-        ):
+    def _typed(
+        self, name: str, texts: pa.ChunkedArray, kind: pa.DataType
+    ) -> pa.ChunkedArray | None:
+        if not len(self._nothing):
+            return typed(texts, kind)
+        # A cast that fails for each text costs dear: as in the block before, or by a few of them.
+        has_gaps = self._has_gaps.get(name)
+        if has_gaps is None:
+            has_gaps = typed(texts[:_TRIED_FIRST], kind) is None
+        if not has_gaps and not has_empty(texts):
             values = typed(texts, kind)
-            if values is not None or not has_nothing:
+            if values is not None:
+                self._has_gaps[name] = False
                 return values
+        self._has_gaps[name] = True
         return typed(without(texts, self._nothing), kind)
 
     def _declared_csv(self, text: bytes) -> pa.Table:

@@ -91,7 +91,7 @@ class SplitReader:
         layout: SourceLayout,
         *,
         batch_rows: int = 65_536,
-        block_bytes: int = 4 << 20,
+        block_bytes: int = 2 << 20,
         on_bad_file: OnBadFile = "fail",
         on_bad_row: OnBadRow = "fail",
         on_changed_file: OnChangedFile = "fail",
