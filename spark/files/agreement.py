@@ -38,6 +38,7 @@ from epochgate.spark.files.layout import (
     normal_schema,
     read_first_record,
     read_header,
+    require_bytes_of_ascii,
 )
 from epochgate.spark.files.partitions import (
     PartitionColumnInFile,
@@ -160,6 +161,7 @@ class Layouts:
         NamesUnusable, DelimiterDoubtful or TypeUnreadable, and what reading it raises.
         """
         reading = self._reading
+        require_bytes_of_ascii(file)
         names: tuple[str, ...] | None = None
         if file_format == "csv":
             first = read_first_record(file, reading.dialect, reading.encoding)

@@ -8,6 +8,7 @@ Runs on the driver, and for the header in tasks.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -44,6 +45,7 @@ _FORMATS: dict[str, Format] = {
 
 _OF_SPREADSHEETS = re.compile(r'"?sep=.{0,2}"?\s*', re.IGNORECASE)
 
+_BEGIN_BYTES = 4
 BAD_SAMPLES_MAX = 100
 """How many records at the beginning of a file may be bad until none is looked for that is not."""
 
@@ -114,6 +116,25 @@ class Header(NamedTuple):
     names: tuple[str, ...]
     end: int
     text: str
+
+
+def require_bytes_of_ascii(file: BinaryIO) -> None:
+    """Refuse text of two or four bytes a letter, which could be read as one of single bytes.
+
+    Raises ValueError.
+    """
+    file.seek(0)
+    begin = file.read(_BEGIN_BYTES)
+    if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        kind = "UTF-32" if begin.startswith(codecs.BOM_UTF32_LE) else "UTF-16"
+        told = f"it begins with the byte order mark of {kind} ({begin[:2].hex(' ').upper()})"
+    elif begin[:4].count(0) >= len(begin[:4]) / 2:
+        kind, told = "UTF-16", "every other byte at its beginning is 0, as in UTF-16"
+    else:
+        return
+    raise ValueError(
+        f"{told}; convert it to UTF-8: iconv -f {kind} -t UTF-8, or save it as CSV UTF-8"
+    )
 
 
 def data_start(file: BinaryIO, file_format: Format, dialect: Dialect, encoding: str) -> int:
