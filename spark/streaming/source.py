@@ -29,7 +29,12 @@ from epochgate.runtime.steering.planning import Planning, no_filter
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.source_filter import matching_rows
 from epochgate.spark.streaming.source_options import SourceOptions, parse_source
-from epochgate.spark.streaming.source_rows import columns_of, rows_of
+from epochgate.spark.streaming.source_rows import (
+    columns_of,
+    inferred,
+    is_inferred,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -74,9 +79,7 @@ class ReadsStreams:
         """The columns of the files that are there. Raises OptionsWrong where only the user can
         know.
         """
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        return from_arrow_schema(parse_source(self.options).arrow_schema())
+        return inferred(parse_source(self.options).arrow_schema())
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802  # Spark's name
         """The reader of a query. Raises OptionsWrong."""
@@ -94,6 +97,7 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options, self._columns = options, columns_of(schema)
+        self._is_inferred = is_inferred(schema)
         self._planning: Planning | None = None
         self._stream = ""
         self._looks_again = True
@@ -138,7 +142,7 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         SplitWithoutEnd, RowUnfit, and what the source raises.
         """
         context = ReaderContext("source", 0, 0, 1, _no_events)
-        reader = self._options.read(self._columns).create_reader(context)
+        reader = self._options.read(self._columns, self._is_inferred).create_reader(context)
         try:
             for split, by in partition.splits:
                 yield from rows_of(reader, split, self._columns, matching_rows(by))
