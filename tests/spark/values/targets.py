@@ -34,6 +34,8 @@ class Target(ABC):
 
     takes_nested = True
     """Whether there are lists, structs and maps."""
+    makes_itself = True
+    """Whether the columns are those of the first rows."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -135,7 +137,7 @@ class Iceberg(Target):
 class Postgres(Target):
     """A table of a database whose clocks go by another zone than ours."""
 
-    takes_nested = False
+    takes_nested = makes_itself = False
     numbers = itertools.count()
 
     def __init__(self, place: Path, dsn: str) -> None:

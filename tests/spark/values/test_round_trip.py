@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings, strategies as st
 
-from tests.spark.values import nasty
+from tests.spark.values import inferred, nasty
 from tests.spark.values.sources import Format, Unwritable, write
 from tests.spark.values.targets import Delta, Iceberg, Objects, Parquet, Postgres, Target
 from tests.spark.values.trip import take
@@ -99,6 +99,17 @@ def test_texts_of_declared_types_arrive_as_they_were(
     top, table = folder(), data.draw(text_tables)
     kind: Format = data.draw(st.sampled_from(["csv", "jsonl"]))
     trip(place(top), top, table, kind, data, schema=table.schema)
+
+
+@examples(20)
+@given(data=st.data())
+def test_texts_of_which_no_type_was_said_arrive_as_they_were(
+    place: Place, folder: Callable[[], Path], data: st.DataObject
+) -> None:
+    top = folder()
+    target, table = place(top), data.draw(inferred.tables())
+    assume(target.makes_itself)
+    trip(target, top, table, data.draw(st.sampled_from(["csv", "jsonl"])), data, is_inferred=True)
 
 
 def trip(
