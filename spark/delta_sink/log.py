@@ -107,9 +107,9 @@ class DeltaLog:
         snapshot itself has the number of before the RESTORE. Raises LogOvertaken or LogFailed.
         """
         last, lost = self.transaction(application), self.taken_back(application, *others)
-        if last not in lost:
-            return last, lost
-        return min(lost) - 1 or None, lost
+        if last in lost:
+            last = min(lost) - 1 if min(lost) > 0 else None
+        return last, lost
 
     def taken_back(self, application: str, *others: str) -> list[int]:
         """The numbers of an application whose entries a RESTORE has taken back, since the newest
