@@ -48,9 +48,9 @@ def once(
     it, a copied or emptied location is refused. moved_from: the previous location, if it was moved.
     replaces: the id of the query that had this location, to run its batches again. late_start:
     earlier batches of the query were written without the ledger. give_up: "FIRST-LAST", batches
-    that the ledger lacks since it was set back, and that are lost. commit_timeout_s: how many seconds
-    the ledger may take to be read and to be written; `function` has no limit, and is named in a
-    warning from a minute on.
+    that the ledger lacks since it was set back, and that are lost. commit_timeout_s: how many
+    seconds the ledger may take to be read and to be written; `function` has no limit, and is named
+    in a warning from a minute on.
 
     The returned function raises BatchRefused if a batch would be repeated or left out,
     LocationTemporary if the query has no checkpoint location, LocationDiffers if `checkpoint` is
