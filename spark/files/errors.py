@@ -185,10 +185,10 @@ class FileGone(BadFile):
 
     def __str__(self) -> str:
         return (
-            f"{self.path!r} is gone since it was enumerated, split {self.split_id}. Nothing from "
-            f"{self.position} on was taken, and nothing that was taken is lost. Bring it back as "
-            "it was, and start again. Or start again with --on-bad-file skip (on_bad_file in "
-            "Python) to record it and continue without it."
+            f"{self.path!r} is gone since it was enumerated ({self.cause}). Of split "
+            f"{self.split_id} the rows from {self.position} on are not taken, and those before are "
+            "not lost. Bring it back as it was, and start again. Or start again with --on-bad-file "
+            "skip (on_bad_file in Python) to record it and continue without it."
         )
 
 
