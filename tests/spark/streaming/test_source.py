@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochgate.spark.ingest import ingest
-from epochgate.spark.streaming import bad_files, register
+from epochgate.spark.streaming import register
 from tests.spark.shared import session_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -116,28 +116,3 @@ def test_a_source_of_the_users_is_read_as_a_resident_job_reads_it(
     options = {"maxSplitsPerBatch": "2", "source.folder": str(pages)}
     batches.run(named, "id long, page string", **options)
     assert batches.seen == [(0, [97, 98, 197, 198]), (1, [99, 199])]
-
-
-def test_a_planned_file_that_is_gone_stops_a_query_until_the_option_of_its_error_is_set(
-    spark: Any, tmp_path: Path
-) -> None:
-    from pyspark.errors.exceptions.base import StreamingQueryException
-
-    land(tmp_path, 0, 2)
-    query, landing = Batches(spark, tmp_path), str(tmp_path / "landing")
-
-    def archive(batch: int) -> None:
-        (tmp_path / "landing" / "001.parquet").rename(tmp_path / "archived")
-        raise ValueError("the first try fails")
-
-    query.during = archive
-    with pytest.raises(StreamingQueryException, match="the first try fails"):
-        query.run(landing)
-    query.during = lambda batch: None
-    land(tmp_path, 2, 3)
-    with pytest.raises(StreamingQueryException, match=r'\.option\("onBadFile", "skip"\)'):
-        query.run(landing)
-    query.seen.clear()
-    query.run(landing, onBadFile="skip")
-    assert query.seen == [(0, ids(0, 1)), (1, ids(2, 3))]
-    assert [Path(one.path).name for one in bad_files(str(tmp_path / "state"))] == ["001.parquet"]
