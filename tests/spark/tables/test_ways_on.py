@@ -301,3 +301,38 @@ def test_a_target_that_is_gone_is_begun_again_as_the_refusal_says(
     for _ in range(2):
         ingested(place, options)
         assert place.rows() == FIRST + SECOND
+
+
+@pytest.mark.parametrize("kind", [Place, InDelta, InPostgres])
+def test_a_commit_in_doubt_that_cannot_be_made_again_is_given_up_as_the_reason_says(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: Kind
+) -> None:
+    """The driver dies after a commit and before the next checkpoint; then the target is set back,
+    and what was staged for the commit is gone.
+    """
+    place = kind(tmp_path, request)
+    write_source(tmp_path, 1, 4, 4)
+    ingested(place, place.options)
+    place.keep("first_day")
+    write_source(tmp_path, 1, 4, 8)
+    killed = place.opened(place.options)
+    killed.run(until=lambda: place.rows() == FIRST + SECOND)
+    killed.files.crash()
+    place.bring("first_day")
+    write_source(tmp_path, 1, 4, 12)
+    given_up = 0
+    while given_up < 4:
+        try:
+            ingest = place.opened(place.options)
+        except BehindCheckpoint as error:
+            said = str(error)
+        else:
+            ingest.run()
+            result = ingest.leave()
+            if result.state == "finished":
+                break
+            said = str(result.reason)
+        assert cli.main(give_up_command_in(said)) == 0
+        given_up += 1
+    assert given_up > 0
+    assert place.rows() == FIRST + THIRD
