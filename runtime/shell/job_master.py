@@ -33,7 +33,7 @@ from epochgate.runtime.api.send_future import EventLost, SendFuture
 from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.savepoints import Savepoint
 from epochgate.runtime.shell.batch_snapshots import BatchSnapshots
-from epochgate.runtime.shell.blocking_work import BlockingWork, Post
+from epochgate.runtime.shell.blocking_work import BlockingWork, Post, WorkHangs
 from epochgate.runtime.shell.checkpoints import STORE_LANE, Checkpoints
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.commits import Commits
@@ -306,21 +306,22 @@ class JobMaster:
                 closing.callback(self.journal.close)
             closing.callback(self.observers.close)
             closing.callback(self.savepoints.close)
-            closing.callback(self._close_store_behind_lanes)
+            closing.callback(self._close_store)
             closing.callback(self.savepoints.finish)
             closing.callback(self.commits.close)
             closing.callback(self.transport.close)
 
-    def _close_store_behind_lanes(self) -> None:
-        """A store whose save goes on keeps what it has locked, until the process ends."""
-        left_behind = self.blocking.close()
-        if STORE_LANE not in left_behind:
-            self.store.close()
-            return
-        self.note_warning(
-            f"a save that does not end is left behind, and {self.store.path or 'its store'} stays "
-            f"locked until this process ends; the next start reads what is stored there"
-        )
+    def _close_store(self) -> None:
+        """Close it behind what its lane has; what hangs there is left behind with its thread."""
+        try:
+            self.blocking.run(STORE_LANE, self.store.close, self.configuration.end_timeout_s)
+        except WorkHangs as error:
+            self.note_warning(
+                f"{self.store.path or 'the store'} could not be closed, and stays locked until "
+                f"this process ends; the next start reads what is stored there: {error}"
+            )
+        finally:
+            self.blocking.close()
 
     def _refuse_late(self) -> None:
         """No events are processed any more: callers that wait for one of them must be told."""

@@ -1,0 +1,42 @@
+"""A job on real threads, with user code that hangs until a test lets it go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from epochgate.runtime import Committer, JobConfiguration, JobListener, JobLoop, JobMaster
+from epochgate.runtime.shell.blocking_work import ThreadedWork
+from epochgate.runtime.shell.clock import MonotonicClock
+from epochgate.runtime.store import CheckpointStore, InMemoryCheckpointStore
+from epochgate.runtime.testing.scripted import Script, ScriptedProvider
+from tests.runtime.test_loop import OneTask
+
+
+class Hung:
+    """Its script, committer, store and listeners may hang; `settings` go to its configuration."""
+
+    def __init__(
+        self,
+        script: Script,
+        committer: Committer | None = None,
+        store: CheckpointStore | None = None,
+        listeners: Sequence[JobListener] = (),
+        **settings: Any,
+    ) -> None:
+        provider = ScriptedProvider("op", script)
+        configuration = JobConfiguration(
+            "hung", 1, (provider,), checkpoint_interval_s=None, **settings
+        )
+        self.loop = JobLoop(
+            JobMaster(
+                configuration,
+                transport=OneTask(),
+                store=store or InMemoryCheckpointStore(job_id="hung"),
+                clock=MonotonicClock(),
+                blocking=ThreadedWork,
+                committer=committer,
+                listeners=listeners,
+            )
+        )
+        self.loop.start()
