@@ -18,6 +18,7 @@ from epochgate.runtime.api.plain_values import PLAIN_TYPES, insist_on_plain_type
 from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.user_code import load
+from epochgate.runtime.shell.futures import handed_out
 from epochgate.runtime.shell.send_window import SendWindow
 
 if TYPE_CHECKING:
@@ -93,8 +94,8 @@ def _call_back(
 class BoundCheckpoints:
     """The CheckpointAccess of one job."""
 
-    def __init__(self, master: JobMaster) -> None:
-        self._master = master
+    def __init__(self, master: JobMaster, coordinator: int) -> None:
+        self._master, self._coordinator = master, coordinator
         self.interval_s = master.configuration.checkpoint_interval_s
 
     @property
@@ -109,8 +110,9 @@ class BoundCheckpoints:
         return 0 if latest is None else latest.checkpoint_id
 
     def request(self) -> Future[int]:
-        """Ask for a checkpoint."""
-        return self._master.request_checkpoint()
+        """Ask for a checkpoint; the watchdog sees a callback of the future that hangs."""
+        watched = partial(self._master.coordinators.watched, self._coordinator)
+        return handed_out(self._master.request_checkpoint(), watched)
 
 
 class BoundContext:
@@ -127,7 +129,7 @@ class BoundContext:
         self.concurrent_attempts_max = master.configuration.concurrent_attempts_max
         self.coordinator_store = coordinators.store
         self.metrics = CoordinatorMetrics()
-        self.checkpoints = BoundCheckpoints(master)
+        self.checkpoints = BoundCheckpoints(master, coordinator)
         master.report.coordinator_metrics[operator_id] = self.metrics
 
     def load(self, name: str) -> Any:

@@ -107,8 +107,8 @@ class Coordinators:
 
     def freeze_metrics(self) -> None:
         """Keep the figures as they are; the coordinators are closed."""
-        for context in self._contexts:
-            context.metrics.freeze()
+        for number, context in enumerate(self._contexts):
+            self.watched(number, context.metrics.freeze)
 
     @cached_property
     def event_loop(self) -> CoroutineRunner:

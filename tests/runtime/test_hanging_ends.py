@@ -6,12 +6,18 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from epochgate.runtime import Committables, Committer
+import pytest
+
+from epochgate.runtime import Committables, Committer, CoordinatorContext
+from epochgate.runtime.api.coordinator import RequestNotHandled
+from epochgate.runtime.shell.futures import for_client
 from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.runtime.testing.scripted import Script
-from tests.runtime.hung import Hung
+from tests.runtime.hung import EndingTask, Hung
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 0.3
@@ -58,6 +64,89 @@ def test_a_committer_whose_close_hangs_is_named_with_file_and_line() -> None:
     assert any('test_hanging_ends.py", line ' in text for text in result.report.warnings)
 
 
+def test_a_coordinator_whose_close_hangs_after_the_last_commit_leaves_the_job_finished() -> None:
+    script = Script()
+    go = script.hang_at("op.close")
+    job = Hung(script, task=EndingTask, end_timeout_s=LIMIT_S)
+    result = job.loop.join(10)
+    go.set()
+    assert result.state == "finished", result.reason
+    assert result.reason is None
+    assert result.last_checkpoint_id == 1
+    [warning] = result.report.warnings
+    assert "coordinator 'op' has been in" in warning
+    assert "end_timeout_s is 0.3" in warning
+    assert 'scripted.py", line ' in warning
+
+
+def test_a_callback_of_a_client_that_hangs_or_raises_holds_up_neither_job_nor_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    go, is_called = threading.Event(), threading.Event()
+
+    def leave(_: object) -> None:
+        raise SystemExit(go.wait())
+
+    job = Hung(Script())
+    wanted = for_client(job.loop.master.request("op", "a question"))
+    wanted.add_done_callback(leave)
+    wanted.add_done_callback(lambda _: is_called.set())
+    assert isinstance(wanted.exception(10), RequestNotHandled)
+    assert is_called.wait(10)
+    job.loop.master.cancel()
+    assert job.loop.join(10).state == "canceled"
+    [held] = [one for one in threading.enumerate() if one.name == "epochgate-callback"]
+    go.set()
+    held.join(10)
+    assert "a callback of a future has raised" in caplog.text
+
+
+LIMITS: dict[str, Any] = {"coordinator_call_timeout_s": LIMIT_S, "end_timeout_s": LIMIT_S}
+
+
+HANDED: dict[str, Callable[[CoordinatorContext, Callable[..., Any], Script], object]] = {
+    "asked": lambda context, hang, _: context.checkpoints.request().add_done_callback(hang),
+    "sent": lambda _, hang, script: script.coordinator.send(0, "x").add_done_callback(hang),
+    "posted": lambda context, hang, _: context.post(hang),
+    "timer": lambda context, hang, _: context.post_later(0.01, hang),
+    "async": lambda context, hang, _: context.run_async(lambda: 1, hang),
+    "gauge": lambda context, hang, _: context.metrics.gauge("figure", hang),
+}
+"""What a coordinator hands over to be called."""
+CALLED_AT_ONCE = ("posted", "timer", "async")
+
+
+@pytest.mark.parametrize("door", HANDED)
+def test_what_a_coordinator_hands_over_and_hangs_ends_the_job_at_a_limit(door: str) -> None:
+    go, is_handed, is_called = threading.Event(), threading.Event(), threading.Event()
+    script = Script()
+    job = Hung(script, **LIMITS)
+    wanted = job.loop.master.request_checkpoint()
+
+    def hang(*_: Any) -> None:
+        is_called.set()
+        go.wait()
+
+    def hand(left: int) -> None:
+        if not script.coordinator.gateways and left:
+            job.loop.master.queue.post(hand, left - 1)
+            return
+        HANDED[door](script.coordinator.context, hang, script)
+        is_handed.set()
+
+    job.loop.master.queue.post(hand, 100)
+    assert is_handed.wait(10)
+    if door in CALLED_AT_ONCE:
+        assert is_called.wait(10)
+    job.loop.master.cancel()
+    result = job.loop.join(10)
+    told = "\n".join([result.reason or "", *result.report.warnings])
+    go.set()
+    assert wanted.done()
+    assert result.state in ("canceled", "failed")
+    assert 'test_hanging_ends.py", line ' in told, told
+
+
 def test_the_interpreter_exits_whatever_hangs() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tests.runtime.hanging_program"],
@@ -73,5 +162,7 @@ def test_the_interpreter_exits_whatever_hangs() -> None:
         "committer.close: canceled",
         "op.close: canceled",
         "op.handle_client_request: canceled",
+        "a callback: canceled",
+        "op.close: finished",
     ], ran.stderr
     assert ran.returncode == 0, ran.stderr
