@@ -44,6 +44,10 @@ class BlockingWork(Protocol):
         """
         ...
 
+    def place(self, lane: str) -> str:
+        """The stack of what runs in the lane; empty where that is not known. Queue thread only."""
+        ...
+
     def open_loop(self, queue: EventQueue) -> CoroutineRunner:
         """Make the place where coroutines run; called at most once, closed by `close`."""
         ...
@@ -98,10 +102,13 @@ class ThreadedWork:
         if not done.wait(patience_s):
             raise WorkHangs(
                 f"what runs in {lane!r} has not ended within {patience_s:.3g} s. It is at:\n"
-                f"{self._lane(lane).place()}".rstrip()
+                f"{self.place(lane)}".rstrip()
             )
         if (error := outcomes[0].error) is not None:
             raise error
+
+    def place(self, lane: str) -> str:
+        return self._lane(lane).place()
 
     def _left_s(self, otherwise_s: float) -> float:
         if self._deadline_s is None:
@@ -188,6 +195,9 @@ class SimulatedWork:
         if lane in self.hanging:
             raise WorkHangs(f"what runs in {lane!r} has not ended within {timeout_s:g} s")
         work()
+
+    def place(self, lane: str) -> str:
+        return ""
 
     def open_loop(self, queue: EventQueue) -> CoroutineRunner:
         self._loop = SimulatedLoop(

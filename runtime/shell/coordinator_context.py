@@ -19,6 +19,7 @@ from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.user_code import load
 from epochgate.runtime.shell.futures import handed_out
+from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.shell.send_window import SendWindow
 
 if TYPE_CHECKING:
@@ -150,11 +151,15 @@ class BoundContext:
 
     def run_async(self, work: Callable[[], Any], then: Then, *, lane: str = "") -> None:
         """Run `work` elsewhere and `then` in its turn."""
-        self._master.blocking.submit(
-            f"coordinator-{self.operator_id}" + (f"-{lane}" if lane else ""),
-            work,
-            lambda result, error: self._guarded(then, (result, error)),
-        )
+        where = f"coordinator-{self.operator_id}" + (f"-{lane}" if lane else "")
+        what = f"what coordinator {self.operator_id!r} has handed to run_async"
+        wait = Wait(self._master, where, lambda: what, None, None)
+
+        def done(result: Any, error: BaseException | None) -> None:
+            wait.end()
+            self._guarded(then, (result, error))
+
+        self._master.blocking.submit(where, work, done)
 
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any], then: Then) -> RunningCoroutine:
         """Run `coroutine` on the job's event loop and `then` in its turn."""

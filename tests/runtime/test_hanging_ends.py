@@ -7,17 +7,27 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from epochgate.runtime import Committables, Committer, CoordinatorContext
+from epochgate.runtime import (
+    Committables,
+    Committer,
+    CoordinatorContext,
+    JobEvent,
+    JobListener,
+)
 from epochgate.runtime.api.coordinator import RequestNotHandled
+from epochgate.runtime.api.job_events import Warned
 from epochgate.runtime.shell.futures import for_client
-from epochgate.runtime.store import InMemoryCheckpointStore
+from epochgate.runtime.store import CompletedCheckpoint, InMemoryCheckpointStore
+from epochgate.runtime.store.contract import StoredInfo
 from epochgate.runtime.testing.scripted import Script
 from tests.runtime.hung import EndingTask, Hung
+from tests.runtime.test_loop import OneTask
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 0.3
@@ -77,6 +87,51 @@ def test_a_coordinator_whose_close_hangs_after_the_last_commit_leaves_the_job_fi
     assert "coordinator 'op' has been in" in warning
     assert "end_timeout_s is 0.3" in warning
     assert 'scripted.py", line ' in warning
+
+
+class Warns(JobListener):
+    def __init__(self) -> None:
+        self.is_set = threading.Event()
+
+    def on_event(self, event: JobEvent) -> None:
+        if isinstance(event, Warned):
+            self.is_set.set()
+
+
+@pytest.mark.parametrize("door", ["save", "commit", "run_async"])
+def test_what_hangs_elsewhere_is_told_with_file_and_line(door: str) -> None:
+    go, script = threading.Event(), Script()
+
+    class Store(InMemoryCheckpointStore):
+        def save(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
+            if door == "save":
+                go.wait()
+            return super().save(checkpoint)
+
+    class Sink(Committer):
+        def commit(self, checkpoint_id: int, committables: Committables) -> None:
+            go.wait()
+
+    warned = Warns()
+    job = Hung(
+        script,
+        Sink(),
+        Store(job_id="hung"),
+        task=OneTask if door == "run_async" else EndingTask,
+        listeners=[warned],
+        work_warn_s=0.1,
+        end_timeout_s=LIMIT_S,
+        **{} if door == "run_async" else {f"{door.replace('save', 'store')}_timeout_s": LIMIT_S},
+    )
+    if door == "run_async":
+        work = partial(script.coordinator.context.run_async, go.wait, lambda *_: None)
+        job.loop.master.queue.post(work)
+        assert warned.is_set.wait(10)
+        job.loop.master.cancel()
+    result = job.loop.join(10)
+    go.set()
+    assert any('.py", line ' in text for text in result.report.warnings), result.report.warnings
+    assert door == "run_async" or 'test_hanging_ends.py", line ' in (result.reason or "")
 
 
 def test_a_callback_of_a_client_that_hangs_or_raises_holds_up_neither_job_nor_others(
