@@ -21,13 +21,16 @@ class Door:
     has_raised: bool = False
 
     def come(self, name: str) -> None:
-        """Raise if `name` is the door, for the first time."""
-        if name == self.name and not self.has_raised:
-            if self.before:
-                self.before -= 1
-                return
-            self.has_raised = True
+        """Raise if `name` is the door, and it is due."""
+        if name == self.name and self._is_due():
             raise self.raised("by order of the test")
+
+    def _is_due(self) -> bool:
+        if self.has_raised or self.before:
+            self.before = max(0, self.before - 1)
+            return False
+        self.has_raised = True
+        return True
 
     def of(self, user_code: type[T], stands_for: str) -> type[T]:
         """Return a subclass each method of which comes to its door first."""

@@ -21,7 +21,7 @@ from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime import doors
 from tests.runtime.at_door import Door
 from tests.runtime.hung import EndingTask, Hung
-from tests.runtime.pipeline.test_doors import Table, ToTable
+from tests.runtime.pipeline.parts import Table, ToTable
 from tests.runtime.scripted import EchoOperator, Script
 
 RAISED = pytest.mark.parametrize("raised", doors.RAISED, ids=lambda kind: kind.__name__)
