@@ -171,8 +171,10 @@ class PipelineProgram(Program):
 
     def ask(self) -> None:
         """Ask the sink whether it is ready, for the machine."""
-        if all(map(self._sink.may_write, self._waiting)):
-            self._in_flight.accept()
+        for batch in self._waiting:
+            if not self._sink.may_write(batch):
+                return
+        self._in_flight.accept()
 
     def take(self) -> None:
         """Move the source behind the batch, for the machine."""

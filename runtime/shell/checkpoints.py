@@ -144,13 +144,10 @@ class Checkpoints:
 
     def forget_requests(self, reason: str) -> None:
         """The job is over: no request will be served any more."""
-        waiting = [
-            *self._requests,
-            *(future for served in self._served.values() for future in served),
-        ]
-        self._requests, self._served = [], {}
-        for future in waiting:
-            reject(future, CheckpointAborted(reason))
+        for number in list(self._served):
+            self._requests += self._served.pop(number)
+        while self._requests:  # one of whose callbacks hangs is not told again
+            reject(self._requests.pop(0), CheckpointAborted(reason))
 
     # port of the checkpoint
 

@@ -17,7 +17,7 @@ from epochgate.runtime.api.committer import (
     RetryLater,
 )
 from epochgate.runtime.api.job_events import CommitFailed, Committed, JobEvent
-from epochgate.runtime.api.raised import in_words, let_pass, quoted
+from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.sinks_of_one_job import newest_by_label
 from epochgate.runtime.api.way_on import give_up_command
@@ -254,4 +254,4 @@ class Commits:
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             let_pass(error)
             _log.exception("the committer could not be closed")
-            self._master.warn(f"the committer could not be closed: {quoted(error)}")
+            self._master.warn(f"the committer could not be closed: {in_words(error)}")

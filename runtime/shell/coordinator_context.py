@@ -18,6 +18,8 @@ from epochgate.runtime.api.plain_values import PLAIN_TYPES, insist_on_plain_type
 from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.user_code import load
+from epochgate.runtime.shell.futures import handed_out
+from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.shell.send_window import SendWindow
 
 if TYPE_CHECKING:
@@ -93,8 +95,8 @@ def _call_back(
 class BoundCheckpoints:
     """The CheckpointAccess of one job."""
 
-    def __init__(self, master: JobMaster) -> None:
-        self._master = master
+    def __init__(self, master: JobMaster, coordinator: int) -> None:
+        self._master, self._coordinator = master, coordinator
         self.interval_s = master.configuration.checkpoint_interval_s
 
     @property
@@ -109,8 +111,9 @@ class BoundCheckpoints:
         return 0 if latest is None else latest.checkpoint_id
 
     def request(self) -> Future[int]:
-        """Ask for a checkpoint."""
-        return self._master.request_checkpoint()
+        """Ask for a checkpoint; the watchdog sees a callback of the future that hangs."""
+        watched = partial(self._master.coordinators.watched, self._coordinator)
+        return handed_out(self._master.request_checkpoint(), watched)
 
 
 class BoundContext:
@@ -127,7 +130,7 @@ class BoundContext:
         self.concurrent_attempts_max = master.configuration.concurrent_attempts_max
         self.coordinator_store = coordinators.store
         self.metrics = CoordinatorMetrics()
-        self.checkpoints = BoundCheckpoints(master)
+        self.checkpoints = BoundCheckpoints(master, coordinator)
         master.report.coordinator_metrics[operator_id] = self.metrics
 
     def load(self, name: str) -> Any:
@@ -148,11 +151,15 @@ class BoundContext:
 
     def run_async(self, work: Callable[[], Any], then: Then, *, lane: str = "") -> None:
         """Run `work` elsewhere and `then` in its turn."""
-        self._master.blocking.submit(
-            f"coordinator-{self.operator_id}" + (f"-{lane}" if lane else ""),
-            work,
-            lambda result, error: self._guarded(then, (result, error)),
-        )
+        where = f"coordinator-{self.operator_id}" + (f"-{lane}" if lane else "")
+        what = f"what coordinator {self.operator_id!r} has handed to run_async"
+        wait = Wait(self._master, where, lambda: what, None, None)
+
+        def done(result: Any, error: BaseException | None) -> None:
+            wait.end()
+            self._guarded(then, (result, error))
+
+        self._master.blocking.submit(where, work, done)
 
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any], then: Then) -> RunningCoroutine:
         """Run `coroutine` on the job's event loop and `then` in its turn."""

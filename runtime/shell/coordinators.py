@@ -80,6 +80,7 @@ class Coordinators:
         self._contexts: list[QuiescableContext] = []
         self._coordinators: dict[int, OperatorCoordinator] = {}
         """By number; one that could not be made again is missing."""
+        self._versions = [one.state_version for one in master.configuration.providers]
         for number, provider in enumerate(master.configuration.providers):
             self._contexts.append(self._context(number))
             self._coordinators[number] = provider.create(self._contexts[number])
@@ -107,8 +108,8 @@ class Coordinators:
 
     def freeze_metrics(self) -> None:
         """Keep the figures as they are; the coordinators are closed."""
-        for context in self._contexts:
-            context.metrics.freeze()
+        for number, context in enumerate(self._contexts):
+            self.watched(number, context.metrics.freeze)
 
     @cached_property
     def event_loop(self) -> CoroutineRunner:
@@ -240,7 +241,7 @@ class Coordinators:
         return upgraded(
             f"the state of coordinator {name!r} in checkpoint {checkpoint}",
             checkpoints.coordinator_version(name, checkpoint),
-            provider.state_version,
+            self._versions[number],
             state,
             provider.upgrade_state,
         )
@@ -372,10 +373,8 @@ class Coordinators:
     # port `results`
 
     def keep(self, number: int, checkpoint: int, state: bytes) -> None:
-        provider = self._master.configuration.providers[number]
-        self._master.checkpoints.keep_coordinator(
-            provider.operator_id, checkpoint, state, provider.state_version
-        )
+        keep, version = self._master.checkpoints.keep_coordinator, self._versions[number]
+        keep(self.operator_id(number), checkpoint, state, version)
 
     # port `sender`
 

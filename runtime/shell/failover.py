@@ -8,7 +8,7 @@ watch; it decides nothing.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from epochgate.runtime.api.job_events import (
     Failure,
@@ -25,6 +25,13 @@ from epochgate.runtime.shell.watchdog import RESTART_STRATEGY
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
+
+
+class Verdict(NamedTuple):
+    """How a job ends: "finished", "failed" or "canceled", and its last completed checkpoint."""
+
+    state: str
+    checkpoint: int
 
 
 class Failover:
@@ -180,5 +187,8 @@ class Failover:
             f"the job ends, and its store has not answered for {limit_s:g} s (end_timeout_s)",
         )
 
-    def ended(self, outcome: str, checkpoint: int) -> None:
-        self._master.end(outcome, checkpoint)
+    def decided(self, outcome: str, checkpoint: int) -> None:
+        self._master.verdict = Verdict(outcome, checkpoint)
+
+    def ended(self) -> None:
+        self._master.end()

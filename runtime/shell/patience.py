@@ -1,4 +1,5 @@
-"""How long the shell waits for what goes on outside: a save, a commit, the work after one.
+"""How long the shell waits for what goes on outside: a save, a commit, the work after one, and what
+a coordinator has handed over.
 
 Decides nothing: it warns while a wait lasts, and fires a trigger once the limit of an option has
 passed; the row of that trigger says what follows. Queue thread only.
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 class Wait(Timer):
     """The wait for one piece of work of a lane, and its own timer; `expired` is called with the
-    reason once `option` seconds have passed.
+    reason once `option` seconds have passed. Without an option it warns alone.
     """
 
     __slots__ = (
@@ -32,13 +33,13 @@ class Wait(Timer):
         master: JobMaster,
         lane: str,
         what: Callable[[], str],
-        option: str,
-        expired: Callable[[str], object],
+        option: str | None,
+        expired: Callable[[str], object] | None,
     ) -> None:
         self._master, self.lane = master, lane
         self._what, self._option, self._expired = what, option, expired
         configuration = master.configuration
-        self._limit_s: float = getattr(configuration, option)
+        self._limit_s: float = math.inf if option is None else getattr(configuration, option)
         self._warn_s = configuration.work_warn_s or math.inf
         self._since_s = master.queue.now_s
         self._is_over = False
@@ -51,15 +52,23 @@ class Wait(Timer):
     def expire(self) -> None:
         """The limit has passed: fire the trigger that says so."""
         self.end()
+        assert self._expired is not None, "what has an option has a limit"
         self._expired(
             f"{self._what()} has not ended within {self._limit_s:g} s; {self._option} is the limit"
+            f"{self._place()}"
         )
+
+    def _place(self) -> str:
+        """Where the lane is, for the end of a sentence."""
+        place = self._master.blocking.place(self.lane)
+        return f". It is at:\n{place}".rstrip() if place else ""
 
     def _set(self) -> None:
         limit_s, warn_s = self._limit_s, self._warn_s
         self.due_s = self._since_s + (warn_s if warn_s < limit_s else limit_s)
         self.is_cancelled = False
-        self._master.queue.set_timer(self)
+        if self.due_s < math.inf:
+            self._master.queue.set_timer(self)
 
     def trigger(self) -> None:
         """Warn, or fire the trigger if the limit has passed."""
@@ -70,9 +79,10 @@ class Wait(Timer):
             self.expire()
             return
         if waited_s >= self._warn_s:
+            ends = f"after {self._limit_s:g} s ({self._option}) it is waited for no longer"
             self._master.warn(
-                f"{self._what()} has been under way for {waited_s:.3g} s; after "
-                f"{self._limit_s:g} s ({self._option}) it is waited for no longer"
+                f"{self._what()} has been under way for {waited_s:.3g} s; "
+                f"{'it has no limit' if self._option is None else ends}{self._place()}"
             )
             self._warn_s *= 2
         self._set()

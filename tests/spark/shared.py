@@ -40,6 +40,7 @@ SESSIONS = {
     "tests/spark/test_doors_on_spark.py": "local[2]",
     "tests/spark/test_file_modes_job.py": "local[2]",
     "tests/spark/test_large_states.py": "local[2]",
+    "tests/spark/test_pipeline_doors_on_spark.py": "local[2]",
     "tests/spark/test_private_job.py": "local[2]",
     "tests/spark/test_receipts_job.py": "local[2]",
     "tests/spark/test_savepoint_job.py": "local[2]",
