@@ -23,7 +23,7 @@ ANSWERS: list[dict[str, Any]] = [
 
 def copy_of(answer: dict[str, Any], folder: Path) -> Path:
     """The file of an answer, by its name in the folder; one that is not UTF-8 ends in `.bin`."""
-    stored = FILES / answer["file"]
+    stored = FILES / str(answer["file"])
     copy = folder / stored.name
     shutil.copy(stored if stored.exists() else stored.with_suffix(".bin"), copy)
     return copy
