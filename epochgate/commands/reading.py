@@ -39,6 +39,13 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         metavar="CHAR",
         help="around fields of CSV files; '' if none are quoted (default: '\"')",
     )
+    add(
+        "--escape",
+        default="",
+        metavar="CHAR",
+        help="before a quote within quotes of CSV files, such as '\\' (default: none; a quote is "
+        "doubled)",
+    )
     add("--no-header", action="store_true", help="CSV files have no header")
     add(
         "--null",
@@ -81,6 +88,7 @@ def reading_from(arguments: argparse.Namespace) -> dict[str, Any]:
         "columns": None if columns is None else tuple(one.strip() for one in columns.split(",")),
         "delimiter": delimiter_named(arguments.delimiter),
         "quote": arguments.quote,
+        "escape": arguments.escape,
         "header": not arguments.no_header,
         "null": None if arguments.null is None else tuple(arguments.null),
         "encoding": arguments.encoding,

@@ -38,6 +38,7 @@ from epochgate.spark.files.layout import (
     normal_schema,
     read_first_record,
     read_header,
+    require_bytes_of_ascii,
 )
 from epochgate.spark.files.partitions import (
     PartitionColumnInFile,
@@ -160,6 +161,7 @@ class Layouts:
         NamesUnusable, DelimiterDoubtful or TypeUnreadable, and what reading it raises.
         """
         reading = self._reading
+        require_bytes_of_ascii(file)
         names: tuple[str, ...] | None = None
         if file_format == "csv":
             first = read_first_record(file, reading.dialect, reading.encoding)
@@ -216,7 +218,9 @@ class Layouts:
             )
         if before.dialect != reading.dialect:
             raise ReadingChanged(
-                "--delimiter, --quote, --no-header, --null", before.dialect, reading.dialect
+                "--delimiter, --quote, --escape, --no-header, --null",
+                before.dialect,
+                reading.dialect,
             )
         if reading.schema is None or reading.evolution != "none" or reading.leaves_out_others:
             return
@@ -328,6 +332,7 @@ class Layouts:
             partitions,
             takes_new_fields=reading.evolution != "none" and reading.schema is None,
             leaves_out_others=reading.leaves_out_others,
+            is_inferred=self._is_inferred(file_format),
         )
         self._require_projection(path, layout)
         if self._layouts and reading.evolution == "none":
@@ -339,6 +344,12 @@ class Layouts:
             self._first_path = self._first_path or path
             self._layouts.append(layout)
         return self._layouts.index(layout)
+
+    def _is_inferred(self, file_format: Format) -> bool:
+        """A job that an earlier release began goes on as that has read its files."""
+        if file_format == "parquet" or self._reading.schema is not None:
+            return False
+        return self._layouts[0].is_inferred if self._layouts else True
 
     def _require_same(self, path: str, layout: SourceLayout) -> None:
         first = self._layouts[0]

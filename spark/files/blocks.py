@@ -16,6 +16,7 @@ import pyarrow as pa
 from epochgate.spark.files.layout import cause_of
 from epochgate.spark.files.lines import LineCounter
 from epochgate.spark.files.parsing import RecordParser, ValueInvalid
+from epochgate.spark.files.quoting import RecordMalformed
 from epochgate.spark.files.records import RecordEnds
 from epochgate.spark.files.rejected import RejectedRow, raw_text
 from epochgate.spark.files.split import FileSplit
@@ -53,7 +54,7 @@ class RecordBlocks:
         """The pieces of a block that begins at `offset`, in order."""
         try:
             table = self._parser.parse(as_utf8(data, self._encoding, offset))
-        except (pa.ArrowException, NotText, ValueInvalid) as error:
+        except (pa.ArrowException, NotText, RecordMalformed, ValueInvalid) as error:
             middle = self._ends.last(data[: len(data) // 2]) or self._ends.first(data, 0)
             if middle in (0, len(data)):
                 bad = self._explained(offset, data, error)

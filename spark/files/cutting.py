@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pyarrow.parquet as pq
 
 from epochgate.spark.files.dialect import Dialect
-from epochgate.spark.files.records import has_quoted_line_ends
+from epochgate.spark.files.records import has_inner_line_ends
 from epochgate.spark.files.split import Compression, Format
 
 
@@ -47,6 +47,6 @@ def byte_ranges(
         return [(0, size)]
     if file_format == "csv":
         file.seek(0)
-        if has_quoted_line_ends(file, dialect.quote):
+        if has_inner_line_ends(file, dialect):
             return [(0, size)]
     return [(size * share // count, size * (share + 1) // count) for share in range(count)]

@@ -1,4 +1,4 @@
-"""How the fields of a CSV file are written: delimiter, quotes, header, and what means no value.
+"""How the fields of a CSV file are written: delimiter, quotes, escapes, header, and no value.
 
 Decides which dialects can be read, and when a delimiter is surely the wrong one: the header is one
 column and another delimiter that is common stands in it, outside of quotes. Pure values; used on
@@ -30,7 +30,8 @@ class Dialect:
     """delimiter, quote: one ASCII character each, no quote for files that quote nothing. header:
     whether the first record of each file names the columns. null: texts that mean no value, in
     columns of text as well; none for those that mean it in columns of other types by custom (an
-    empty field, NA, null and the like).
+    empty field, NA, null and the like). escape: an ASCII character that takes its meaning from the
+    one behind it within quotes, or everywhere without a quote; empty, or the quote, for none.
 
     Raises DialectUnusable.
     """
@@ -39,10 +40,18 @@ class Dialect:
     quote: str = '"'
     header: bool = True
     null: tuple[str, ...] | None = None
+    escape: str = ""
 
     def __post_init__(self) -> None:
-        for flag, value in (("--delimiter", self.delimiter), ("--quote", self.quote)):
-            if flag == "--quote" and not value:
+        if self.escape == self.quote:
+            # A quote that escapes a quote is a doubled one, which is read in any case.
+            object.__setattr__(self, "escape", "")
+        for flag, value in (
+            ("--delimiter", self.delimiter),
+            ("--quote", self.quote),
+            ("--escape", self.escape),
+        ):
+            if flag != "--delimiter" and not value:
                 continue
             if len(value) != 1 or not value.isascii() or value in "\r\n":
                 raise DialectUnusable(
@@ -50,17 +59,19 @@ class Dialect:
                 )
         if self.delimiter == self.quote:
             raise DialectUnusable("--quote", self.quote, "is the delimiter as well; give another")
+        if self.delimiter == self.escape:
+            raise DialectUnusable("--escape", self.escape, "is the delimiter as well; give another")
 
     def to_list(self) -> list[Any]:
         """A list of plain values, for msgpack."""
         null = None if self.null is None else list(self.null)
-        return [self.delimiter, self.quote, self.header, null]
+        return [self.delimiter, self.quote, self.header, null, *([self.escape] * bool(self.escape))]
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> Dialect:
         """Inverse of `to_list`; `ValueError` for anything else."""
-        delimiter, quote, header, null = values
-        return cls(delimiter, quote, header, None if null is None else tuple(null))
+        delimiter, quote, header, null, *escape = values
+        return cls(delimiter, quote, header, None if null is None else tuple(null), *escape)
 
 
 def delimiter_named(text: str) -> str:

@@ -1,13 +1,14 @@
 """What a file's name and its first bytes tell: format, header, column names and types.
 
-Decides: formats by extension; column types of CSV and JSON lines, inferred by pyarrow from a
-bounded sample of one file; a column without a value in the sample becomes a string column.
+Decides: formats by extension; column types of CSV and JSON lines, inferred from a bounded sample
+of one file, of CSV by `round_trip`; a column without a value in the sample becomes a string column.
 Leaves to others: which files there are (`enumeration`) and reading them to the end (`reader`).
 Runs on the driver, and for the header in tasks.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -20,7 +21,8 @@ from typing import BinaryIO, NamedTuple, cast
 import pyarrow as pa
 
 from epochgate.spark.files.dialect import Dialect
-from epochgate.spark.files.parsing import parse_csv, parse_json_lines
+from epochgate.spark.files.parsing import no_value_of, parse_csv, parse_json_lines, without
+from epochgate.spark.files.quoting import Quoting, RecordMalformed
 from epochgate.spark.files.records import (
     BYTE_ORDER_MARK,
     RECORD_BYTES_MAX,
@@ -29,6 +31,7 @@ from epochgate.spark.files.records import (
     RecordTooLong,
     csv_record_ends,
 )
+from epochgate.spark.files.round_trip import infer
 from epochgate.spark.files.split import Compression, Format
 from epochgate.spark.files.text import NotText, as_utf8, explain
 
@@ -42,6 +45,7 @@ _FORMATS: dict[str, Format] = {
 
 _OF_SPREADSHEETS = re.compile(r'"?sep=.{0,2}"?\s*', re.IGNORECASE)
 
+_BEGIN_BYTES = 4
 BAD_SAMPLES_MAX = 100
 """How many records at the beginning of a file may be bad until none is looked for that is not."""
 
@@ -114,6 +118,25 @@ class Header(NamedTuple):
     text: str
 
 
+def require_bytes_of_ascii(file: BinaryIO) -> None:
+    """Refuse text of two or four bytes a letter, which could be read as one of single bytes.
+
+    Raises ValueError.
+    """
+    file.seek(0)
+    begin = file.read(_BEGIN_BYTES)
+    if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        kind = "UTF-32" if begin.startswith(codecs.BOM_UTF32_LE) else "UTF-16"
+        told = f"it begins with the byte order mark of {kind} ({begin[:2].hex(' ').upper()})"
+    elif begin[:4].count(0) >= len(begin[:4]) / 2:
+        kind, told = "UTF-16", "every other byte at its beginning is 0, as in UTF-16"
+    else:
+        return
+    raise ValueError(
+        f"{told}; convert it to UTF-8: iconv -f {kind} -t UTF-8, or save it as CSV UTF-8"
+    )
+
+
 def data_start(file: BinaryIO, file_format: Format, dialect: Dialect, encoding: str) -> int:
     """Offset of the first data record of a CSV or JSON lines file."""
     if file_format == "csv" and dialect.header:
@@ -137,8 +160,10 @@ def read_header(file: BinaryIO, dialect: Dialect, encoding: str) -> Header:
 def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header:
     """The first record of a CSV file; `ValueError` if there is no end of it."""
     file.seek(0)
-    ends = csv_record_ends(dialect.delimiter, dialect.quote)
-    data = b""
+    ends = csv_record_ends(dialect)
+    data = file.read(len(BYTE_ORDER_MARK))
+    start = len(data) if data == BYTE_ORDER_MARK else 0
+    data = data[start:]
     while not (end := ends.first(data, 0)):
         block = file.read(1 << 16)
         data += block
@@ -147,23 +172,30 @@ def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header
             break
         if len(data) > RECORD_BYTES_MAX:
             raise RecordTooLong(f"the header does not end within {len(data)} bytes")
-    start = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
-    text = as_utf8(data[start:end], encoding, start).decode()
+    text = as_utf8(data[:end], encoding, start).decode()
     if _OF_SPREADSHEETS.fullmatch(text):
         raise ValueError(
             f"the first line, {text.strip()!r}, tells spreadsheets the delimiter. Remove it"
         )
+    rfc, quote = text, dialect.quote
+    try:
+        plain, quote = Quoting(dialect).as_rfc(text.encode())
+        rfc = plain.decode()
+    except RecordMalformed as error:
+        # Without a header it is a row, which may be rejected.
+        if dialect.header and b"\r" not in data[:end].rstrip(b"\r\n"):
+            raise ValueError(f"in the header, {error}") from error
     reader = csv.reader(
-        io.StringIO(text, newline=""),
+        io.StringIO(rfc, newline=""),
         delimiter=dialect.delimiter,
-        quotechar=dialect.quote or None,
-        quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
+        quotechar=quote or None,
+        quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
     )
     names = tuple(next(reader, ()))
     if next(reader, None) is not None:
         # Taken for one line, the whole file would be a header without rows.
         raise ValueError("lines end with CR alone; convert them to LF or CR LF")
-    return Header(names, end, text)
+    return Header(names, start + end, text)
 
 
 def infer_schema(
@@ -186,7 +218,7 @@ def infer_schema(
     file.seek(start)
     ends: RecordEnds = LineEnds()
     if is_csv:
-        ends = csv_record_ends(dialect.delimiter, dialect.quote)
+        ends = csv_record_ends(dialect)
     sample = file.read(sample_bytes_max)
     if len(sample) == sample_bytes_max:
         while not (cut := ends.last(sample)):
@@ -201,7 +233,7 @@ def infer_schema(
             text = as_utf8(sample, encoding, start)
             schema = _schema_of(text, file_format, names, dialect, leaves_bad_rows)
             break
-        except (pa.ArrowInvalid, NotText):
+        except (pa.ArrowInvalid, NotText, RecordMalformed):
             # Reading will tell where exactly the file is bad; the part before has types as well.
             shorter = ends.last(sample[: len(sample) // 2]) or ends.first(sample, 0)
             if shorter not in (0, len(sample)):
@@ -209,6 +241,9 @@ def infer_schema(
                 continue
             left_out += 1
             whole = whole[len(sample) :]
+            if leaves_bad_rows and names and not whole:
+                # Each row is to be rejected, and the columns are known.
+                return pa.schema([pa.field(name, pa.null()) for name in names])
             if not leaves_bad_rows or not whole or left_out > BAD_SAMPLES_MAX:
                 raise
             start, sample = start + len(sample), whole
@@ -225,12 +260,25 @@ def _schema_of(
     if not sample.strip():
         return None
     if file_format == "csv":
-        leave = (lambda _: "skip") if leaves_bad_rows else None
-        table = parse_csv(sample, names, dialect, None, None, leave)
-        # Of rows that are all bad the columns are known as well, and each row is to be rejected.
-        return table.schema if table.num_rows or names else None
+        return _schema_of_csv(sample, names, dialect, leaves_bad_rows)
     table = parse_json_lines(sample, None, "infer")
     return table.schema if table.num_rows else None
+
+
+def _schema_of_csv(
+    sample: bytes, names: Sequence[str], dialect: Dialect, leaves_bad_rows: bool
+) -> pa.Schema | None:
+    leave = (lambda _: "skip") if leaves_bad_rows else None
+    # Without a header, the first row tells how many columns there are.
+    columns = names or parse_csv(sample, names, dialect, None, None, leave).column_names
+    as_text = pa.schema([pa.field(name, pa.string()) for name in columns])
+    table = parse_csv(sample, columns, dialect, as_text, None, leave)
+    # Of rows that are all bad the columns are known as well, and each row is to be rejected.
+    if not table.num_rows and not names:
+        return None
+    nothing = no_value_of(dialect)
+    kinds = [infer(without(texts, nothing)) for texts in table.columns]
+    return pa.schema(list(zip(columns, kinds, strict=True)))
 
 
 def cause_of(error: BaseException, reopened: Callable[[], BinaryIO]) -> str:

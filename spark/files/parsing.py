@@ -8,7 +8,7 @@ Runs in a task, and on the driver for the sample from which types are inferred.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -17,6 +17,8 @@ import pyarrow.csv
 import pyarrow.json
 
 from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
+from epochgate.spark.files.quoting import Quoting, RecordMalformed
+from epochgate.spark.files.round_trip import KINDS, has_empty, typed, why_not
 from epochgate.spark.files.split import SourceLayout
 
 _CSV_VALUE = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?(.*)", re.DOTALL)
@@ -26,6 +28,7 @@ _JSON_COLUMN = re.compile(r"Column\(/(.*?)\) (.*?)(?: in row \d+)?$", re.DOTALL)
 _JSON_ELSE = re.compile(r"JSON parse error: (.*?)(?: in row \d+)?$", re.DOTALL)
 _WITH_ZONE = r":\d{2}.*(?:[Zz]|[+-]\d{2}(?::?\d{2})?)$"
 _SHOWN_MAX = 200
+_TRIED_FIRST = 100
 MISSING = "there is no value, and the column is NOT NULL"
 
 
@@ -44,11 +47,13 @@ def parse_csv(
     schema: pa.Schema | None,
     wanted: Sequence[str] | None,
     on_other_width: Callable[[Any], str] | None = None,
+    quoting: Quoting | None = None,
 ) -> pa.Table:
     """Whole CSV records as a table of the `wanted` columns (none: all), null where they are not
-    among `names`; `ArrowInvalid` if they do not fit the names or the schema.
+    among `names`; RecordMalformed, or `ArrowInvalid` if they do not fit the names or the schema.
 
-    `on_other_width`: called with a record that has more or fewer fields.
+    `on_other_width`: called with a record that has more or fewer fields. `quoting`: the dialect's,
+    which may have seen the data.
     """
     null: dict[str, Any] = {}
     if dialect.null is not None:
@@ -57,6 +62,7 @@ def parse_csv(
             "strings_can_be_null": True,
             "quoted_strings_can_be_null": False,
         }
+    data, quote = (quoting or Quoting(dialect)).as_rfc(data)
     return pa.csv.read_csv(
         pa.BufferReader(data),
         read_options=pa.csv.ReadOptions(
@@ -68,8 +74,8 @@ def parse_csv(
         ),
         parse_options=pa.csv.ParseOptions(
             delimiter=dialect.delimiter,
-            quote_char=dialect.quote or False,
-            newlines_in_values=bool(dialect.quote),
+            quote_char=quote or False,
+            newlines_in_values=bool(quote),
             # Of a single column, an empty line is a row with an empty field.
             ignore_empty_lines=len(names) != 1,
             invalid_row_handler=on_other_width,
@@ -78,9 +84,23 @@ def parse_csv(
             column_types=schema,
             include_columns=None if wanted is None else list(wanted),
             include_missing_columns=wanted is not None,
+            # The text has been decoded before, which showed that it is UTF-8.
+            check_utf8=False,
             **null,
         ),
     )
+
+
+def no_value_of(dialect: Dialect) -> pa.Array:
+    """Which texts mean no value in columns that are no text, and are still there when parsed."""
+    return pa.array(
+        pa.csv.ConvertOptions().null_values if dialect.null is None else [], pa.string()
+    )
+
+
+def without(texts: pa.ChunkedArray, nothing: pa.Array) -> pa.ChunkedArray:
+    """The texts, null where one means that there is no value."""
+    return pc.if_else(pc.is_in(texts, value_set=nothing), pa.scalar(None, pa.string()), texts)
 
 
 def parse_json_lines(
@@ -102,10 +122,16 @@ def parse_json_lines(
 
 
 class RecordParser:
-    """Parses records of one file; `names` are the columns of its header, if it is CSV with one."""
+    """Parses records of one file; `names` are the columns of its header, if it is CSV with one.
 
-    def __init__(self, layout: SourceLayout, names: Sequence[str] | None) -> None:
+    `quoting`: that by which its records are found, if they are.
+    """
+
+    def __init__(
+        self, layout: SourceLayout, names: Sequence[str] | None, quoting: Quoting | None = None
+    ) -> None:
         self._layout = layout
+        self._quoting = quoting or Quoting(layout.dialect)
         self._names = list(layout.schema.names if names is None else names)
         # A missing value is looked for here, where the column can be told.
         self._nullable = pa.schema([field.with_nullable(True) for field in layout.schema])
@@ -120,17 +146,21 @@ class RecordParser:
         stored = set(layout.schema.names)
         self._wanted = [name for name in layout.output_schema.names if name in stored]
         self._required = [name for name in self._wanted if not layout.schema.field(name).nullable]
-        self._instants = [
-            name
-            for name in self._wanted
-            if pa.types.is_timestamp(layout.schema.field(name).type)
-            and layout.schema.field(name).type.tz is not None
-        ]
+        self._nothing = no_value_of(layout.dialect)
+        self._instants: list[str] = []
+        self._inferred: dict[str, pa.DataType] = {}
+        self._has_gaps: dict[str, bool] = {}
+        for name in self._wanted:
+            kind = layout.schema.field(name).type
+            if layout.is_inferred and kind in KINDS:
+                self._inferred[name] = kind
+            elif pa.types.is_timestamp(kind) and kind.tz is not None:
+                self._instants.append(name)
 
     def parse(self, text: bytes) -> pa.Table:
         """Whole records in UTF-8 as a table.
 
-        Raises pyarrow's ArrowInvalid or ValueInvalid if one does not fit.
+        Raises pyarrow's ArrowInvalid, RecordMalformed or ValueInvalid if one does not fit.
         """
         layout = self._layout
         if layout.format == "csv":
@@ -147,6 +177,8 @@ class RecordParser:
         message = str(error)
         if isinstance(error, ValueInvalid):
             return error.column, error.reason
+        if isinstance(error, RecordMalformed):
+            return None, message
         if self._layout.format == "csv":
             return self._explain_csv(message, text)
         if match := _JSON_COLUMN.search(message):
@@ -161,28 +193,61 @@ class RecordParser:
         return None, match[1] if match else message
 
     def _csv(self, text: bytes) -> pa.Table:
+        if not self._inferred:
+            return self._declared_csv(text)
+        table = self._csv_with_texts(text, self._inferred)
+        for name, kind in self._inferred.items():
+            texts = table.column(name)
+            values = self._typed(name, texts, kind)
+            if values is None:
+                # A record is told what is wrong when it stands alone.
+                raise ValueInvalid(name, why_not(texts[0].as_py(), kind) if len(texts) == 1 else "")
+            table = table.set_column(table.schema.get_field_index(name), name, values)
+        return table
+
+    def _typed(
+        self, name: str, texts: pa.ChunkedArray, kind: pa.DataType
+    ) -> pa.ChunkedArray | None:
+        if not len(self._nothing):
+            return typed(texts, kind)
+        # A cast that fails for each text costs dear: as in the blocks before, or by a few of them.
+        if name not in self._has_gaps:
+            self._has_gaps[name] = has_empty(texts) or typed(texts[:_TRIED_FIRST], kind) is None
+        if not self._has_gaps[name]:
+            values = typed(texts, kind)
+            if values is not None:
+                return values
+            self._has_gaps[name] = True
+        return typed(without(texts, self._nothing), kind)
+
+    def _declared_csv(self, text: bytes) -> pa.Table:
         layout = self._layout
         try:
-            return parse_csv(text, self._names, layout.dialect, layout.schema, self._wanted)
+            return self._parsed(text, layout.schema)
         except pa.ArrowInvalid as error:
             if "zone offset" not in str(error):
                 raise
-        as_text = pa.schema(
-            [
-                pa.field(field.name, pa.string()) if field.name in self._instants else field
-                for field in layout.schema
-            ]
-        )
-        table = parse_csv(text, self._names, layout.dialect, as_text, self._wanted)
-        null = layout.dialect.null
-        nothing = pa.csv.ConvertOptions().null_values if null is None else list(null)
+        table = self._csv_with_texts(text, self._instants)
         for name in self._instants:
             if name in self._names:
-                column = instants_of(
-                    name, table.column(name), layout.schema.field(name).type, nothing
-                )
+                texts = without(table.column(name), self._nothing)
+                column = instants_of(name, texts, layout.schema.field(name).type)
                 table = table.set_column(table.schema.get_field_index(name), name, column)
         return table
+
+    def _csv_with_texts(self, text: bytes, names: Container[str]) -> pa.Table:
+        """Records whose columns of these names are what stands there."""
+        schema = pa.schema(
+            [
+                pa.field(field.name, pa.string()) if field.name in names else field
+                for field in self._layout.schema
+            ]
+        )
+        return self._parsed(text, schema)
+
+    def _parsed(self, text: bytes, schema: pa.Schema) -> pa.Table:
+        dialect = self._layout.dialect
+        return parse_csv(text, self._names, dialect, schema, self._wanted, quoting=self._quoting)
 
     def _explain_csv(self, message: str, text: str) -> tuple[str | None, str]:
         if match := _CSV_VALUE.search(message):
@@ -209,15 +274,12 @@ class RecordParser:
         return "unexpected field" in message
 
 
-def instants_of(
-    name: str, texts: pa.ChunkedArray, kind: pa.TimestampType, nothing: Sequence[str]
-) -> pa.ChunkedArray:
+def instants_of(name: str, there: pa.ChunkedArray, kind: pa.TimestampType) -> pa.ChunkedArray:
     """Points in time from texts of which some may have no zone: those are UTC.
 
     Raises ValueInvalid.
     """
     none = pa.scalar(None, pa.string())
-    there = pc.if_else(pc.is_in(texts, value_set=pa.array(nothing, pa.string())), none, texts)
     has_zone = pc.match_substring_regex(there, _WITH_ZONE)
     try:
         zoned = pc.if_else(has_zone, there, none).cast(kind)

@@ -51,10 +51,10 @@ from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, FileGone,
 from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
 from epochgate.spark.files.parsing import MISSING, RecordParser
+from epochgate.spark.files.quoting import Quoting
 from epochgate.spark.files.records import (
     LineEnds,
     RecordEnds,
-    csv_record_ends,
     first_record_start,
     record_blocks,
 )
@@ -97,7 +97,7 @@ class SplitReader:
         layout: SourceLayout,
         *,
         batch_rows: int = 65_536,
-        block_bytes: int = 4 << 20,
+        block_bytes: int = 2 << 20,
         on_bad_file: OnBadFile = "fail",
         on_bad_row: OnBadRow = "fail",
         on_changed_file: OnChangedFile = "fail",
@@ -269,10 +269,11 @@ class SplitReader:
     ) -> Iterator[ReadBatch]:
         layout = self._layout
         whole = split.compression != "none" or (split.start, split.end) == (0, split.size_bytes)
-        # The enumeration cuts a CSV file only where no quoted field holds a line end.
+        # The enumeration cuts a CSV file only where no field holds a line end.
         ends: RecordEnds = LineEnds()
+        quoting = Quoting(layout.dialect)
         if split.format == "csv" and whole:
-            ends = csv_record_ends(layout.dialect.delimiter, layout.dialect.quote)
+            ends = quoting
         offset = split.start if position is None else position.at
         skip, rows = (0, 0) if position is None else (position.skip_rows, position.rows)
         conformer = Conformer(layout, split.path)
@@ -289,7 +290,12 @@ class SplitReader:
                     offset = self._first_record(file, split, header)
                 file.seek(offset)
                 records = RecordBlocks(
-                    split, RecordParser(layout, names), ends, self._encoding, lines, reopened
+                    split,
+                    RecordParser(layout, names, quoting),
+                    ends,
+                    self._encoding,
+                    lines,
+                    reopened,
                 )
                 blocks = record_blocks(
                     file, offset, None if whole else split.end, ends, self._block_bytes

@@ -1,27 +1,20 @@
 """Where records of CSV and JSON lines files begin and end, in bytes.
 
-Decides: at which line ends a byte range may be cut. Leaves to others: what a record means.
-A line end is the byte 0x0A. In CSV one inside a quoted field ends no record (RFC 4180); a quote
-opens a field only as its first byte. Runs on the calling thread, in a task or on the driver.
-
-Blind spot: the fast path counts quotes instead of parsing fields, so a line that holds both a
-quote inside an unquoted field and a quoted field with a line end can be cut wrongly. Such a line
-breaks RFC 4180; it is read right or refused, unless both halves happen to have all columns.
+Decides: at which line ends a byte range may be cut. Leaves to others: what a record means, and
+which line ends of a CSV file lie within a field (`quoting`). A line end is the byte 0x0A. Runs on
+the calling thread, in a task or on the driver.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import BinaryIO, Protocol
 
+from epochgate.spark.files.dialect import Dialect
+from epochgate.spark.files.quoting import Quoting
+
 RECORD_BYTES_MAX = 64 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-def _all_but(quote: str) -> bytes:
-    """Every byte that is neither this quote nor a line end; to be left out where both count."""
-    return bytes(sorted(set(range(256)) - {ord(quote), ord("\n")}))
 
 
 class RecordTooLong(ValueError):
@@ -48,70 +41,24 @@ class LineEnds:
         return data.rfind(b"\n") + 1
 
 
-class CsvRecordEnds:
-    """A line end ends a record unless it lies in a quoted field."""
-
-    def __init__(self, delimiter: str = ",", quote: str = '"') -> None:
-        self._quote = quote
-        d, q = re.escape(delimiter.encode()), re.escape(quote.encode())
-        field = rb"(?:%b(?:[^%b]++|%b%b)*+%b[^%b\n]*+|[^%b%b\n][^%b\n]*+)?+" % (
-            *(q, q, q, q, q, d),
-            *(q, d, d),
-        )
-        # Possessive throughout: a record is matched in one pass or not at all.
-        self._record = re.compile(rb"(?:%b%b)*+%b\n" % (field, d, field))
-
-    def first(self, data: bytes, at_least: int) -> int:
-        if not may_quote_line_ends(data, self._quote):
-            return data.find(b"\n", at_least) + 1
-        return next((end for end in self._ends(data) if end > at_least), 0)
-
-    def last(self, data: bytes) -> int:
-        if not may_quote_line_ends(data, self._quote):
-            return data.rfind(b"\n") + 1
-        end = 0
-        for end in self._ends(data):  # noqa: B007 - the last one is wanted
-            pass
-        return end
-
-    def _ends(self, data: bytes) -> Iterator[int]:
-        position = 0
-        while match := self._record.match(data, position):
-            position = match.end()
-            yield position
+def csv_record_ends(dialect: Dialect) -> RecordEnds:
+    """How records of a CSV file end; without quotes and escapes, every line end ends one."""
+    return Quoting(dialect) if dialect.quote or dialect.escape else LineEnds()
 
 
-def csv_record_ends(delimiter: str, quote: str) -> RecordEnds:
-    """How records of a CSV file end; without a quote, every line end ends one."""
-    return CsvRecordEnds(delimiter, quote) if quote else LineEnds()
-
-
-def may_quote_line_ends(data: bytes, quote: str = '"') -> bool:
-    r"""Whether a line end in `data`, or its end, has an odd number of quotes before it.
-
-    >>> may_quote_line_ends(b'1,"a"\n2,"b"\n'), may_quote_line_ends(b'1,"a\nb"\n')
-    (False, True)
-    """
-    q = quote.encode()
-    if q not in data:
+def has_inner_line_ends(file: BinaryIO, dialect: Dialect, block_bytes: int = 4 << 20) -> bool:
+    """Whether any line of a CSV file may not be a record, so that none may be cut off."""
+    if not (dialect.quote or dialect.escape):
         return False
-    # Pairs of quotes with no line end between them cancel out, so any quote that is left is odd.
-    return q in data.translate(None, _all_but(quote)).replace(q + q, b"")
-
-
-def has_quoted_line_ends(file: BinaryIO, quote: str = '"', block_bytes: int = 4 << 20) -> bool:
-    """Whether any line of a CSV file has an odd number of quotes, so that none may be cut off."""
-    if not quote:
-        return False
-    rest = b""
+    quoting, rest = Quoting(dialect), file.read(len(BYTE_ORDER_MARK))
+    rest = rest.removeprefix(BYTE_ORDER_MARK)
     while block := file.read(block_bytes):
         data = rest + block
         cut = data.rfind(b"\n") + 1
-        if may_quote_line_ends(data[:cut], quote):
+        rest = data[cut:]
+        if len(rest) > RECORD_BYTES_MAX or quoting.has_inner_line_ends(data[:cut]):
             return True
-        # Of the unfinished line only the quotes matter, so a long line takes little memory.
-        rest = data[cut:].translate(None, _all_but(quote))
-    return may_quote_line_ends(rest, quote)
+    return quoting.has_inner_line_ends(rest)
 
 
 def first_record_start(file: BinaryIO, start: int, block_bytes: int = 1 << 16) -> int:

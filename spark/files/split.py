@@ -21,8 +21,8 @@ from epochgate.spark.files.errors import IncompatibleState
 Format = Literal["parquet", "csv", "jsonl"]
 Compression = Literal["none", "gzip"]
 
-LAYOUT_VERSION = 3
-_READABLE_LAYOUTS = (1, 2, LAYOUT_VERSION)
+LAYOUT_VERSION = 4
+_READABLE_LAYOUTS = (1, 2, 3, LAYOUT_VERSION)
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,8 @@ class SourceLayout:
     `projection` names the columns to read, in order, or none for all. `takes_new_fields`: whether
     fields of JSON lines that the schema lacks are columns too. `leaves_out_others`: whether columns
     and fields that the schema lacks are left out; if neither, a file that has one is refused.
+    `is_inferred`: whether the types are those of the texts of a sample, so that a text which its
+    value would not print again is refused (`round_trip`).
     """
 
     format: Format
@@ -173,6 +175,7 @@ class SourceLayout:
     partitions: pa.Schema = field(default_factory=lambda: pa.schema([]))
     takes_new_fields: bool = False
     leaves_out_others: bool = False
+    is_inferred: bool = False
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -182,7 +185,7 @@ class SourceLayout:
             return every
         return pa.schema([every.field(name) for name in self.projection if name in every.names])
 
-    def as_declared(self, columns: pa.Schema) -> SourceLayout:
+    def as_declared(self, columns: pa.Schema, is_inferred: bool = False) -> SourceLayout:
         """The layout of the same files, read as these columns and no others."""
         own = [field for field in columns if field.name not in self.partitions.names]
         named = [
@@ -196,6 +199,7 @@ class SourceLayout:
             partitions=pa.schema(named),
             takes_new_fields=False,
             leaves_out_others=True,
+            is_inferred=is_inferred and self.format != "parquet",
         )
 
     def to_bytes(self) -> bytes:
@@ -209,6 +213,7 @@ class SourceLayout:
             self.partitions.serialize().to_pybytes(),
             self.takes_new_fields,
             self.leaves_out_others,
+            self.is_inferred,
         ]
         packed: bytes = msgpack.packb(values)
         return packed

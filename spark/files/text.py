@@ -50,6 +50,8 @@ def usable_encoding(name: str) -> str:
 
 def as_utf8(data: bytes, encoding: str, offset: int = 0) -> bytes:
     """The text in UTF-8. Raises NotText with the place in the file; `offset` is that of `data`."""
+    if data.isascii():
+        return data
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:

@@ -60,7 +60,7 @@ class FileReader(SourceReader):
         self,
         make_reader: Callable[[SourceLayout], SplitReader],
         report: Callable[[Any], None],
-        declared: pa.Schema | None = None,
+        declared: Callable[[SourceLayout], SourceLayout] | None = None,
     ) -> None:
         self._make_reader, self._report, self._declared = make_reader, report, declared
         self._skipped: list[list[str]] = []
@@ -71,7 +71,7 @@ class FileReader(SourceReader):
         """Read the split in batches. Raises what `SplitReader.read` raises."""
         layout = SourceLayout.from_bytes(split.value[1])
         if self._declared is not None:
-            layout = layout.as_declared(self._declared)
+            layout = self._declared(layout)
         reader = self._make_reader(layout)
         for read in reader.read(to_file_split(split), to_position(position)):
             yield Fetched([read], read.position.to_list())
@@ -102,7 +102,7 @@ class FileSource(Source):
     """The source as a task needs it; `epochgate.spark.ingest.file_enumerator` has the driver's.
 
     declared: the columns as which files are read, whatever was known when their splits were
-    made; none for those of the splits.
+    made; none for those of the splits. is_inferred: whether no user has declared them.
     """
 
     state_version = 2
@@ -116,9 +116,14 @@ class FileSource(Source):
         on_changed_file: OnChangedFile = "fail",
         encoding: str = UTF_8,
         declared: pa.Schema | None = None,
+        is_inferred: bool = False,
         open_objects: Callable[[str], ObjectStore] = open_url,
     ) -> None:
-        self._declared = declared
+        self._declared = (
+            None
+            if declared is None
+            else partial(SourceLayout.as_declared, columns=declared, is_inferred=is_inferred)
+        )
         self._make_reader = partial(
             SplitReader,
             batch_rows=batch_rows,

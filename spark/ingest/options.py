@@ -56,7 +56,7 @@ class IngestOptions:
     None for no rows. transform_takes: which of these it is given: "arrow", "table", "pandas" or
     "polars"; none to go by the annotation of its first parameter.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
-    encoding: of CSV and JSON lines files. delimiter, quote, header, null: of CSV files, see
+    encoding: of CSV and JSON lines files. delimiter, quote, header, null, escape: of CSV files, see
     `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
     none to infer it. schema_evolution: "none", "add" for new columns, "widen" for wider types as
     well. partition_by: columns whose values are in the names of directories below each checkpoint;
@@ -104,6 +104,7 @@ class IngestOptions:
     quote: str = '"'
     header: bool = True
     null: tuple[str, ...] | None = None
+    escape: str = ""
     on_bad_row: OnBadRow = "fail"
     file_bytes: int = ROLL_BYTES
     on_bad_file: OnBadFile = "fail"
@@ -228,7 +229,7 @@ class IngestOptions:
     @property
     def dialect(self) -> Dialect:
         """How the fields of CSV files are written. Raises DialectUnusable."""
-        return Dialect(self.delimiter, self.quote, self.header, self.null)
+        return Dialect(self.delimiter, self.quote, self.header, self.null, self.escape)
 
     @property
     def arrow_schema(self) -> pa.Schema | None:

@@ -30,7 +30,12 @@ from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.source_filter import matching_rows
 from epochgate.spark.streaming.source_messages import told_at_this_door
 from epochgate.spark.streaming.source_options import SourceOptions, parse_source
-from epochgate.spark.streaming.source_rows import columns_of, rows_of
+from epochgate.spark.streaming.source_rows import (
+    columns_of,
+    inferred,
+    is_inferred,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -76,10 +81,8 @@ class ReadsStreams:
         """The columns of the files that are there. Raises OptionsWrong where only the user can
         know.
         """
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         with told_at_this_door():
-            return from_arrow_schema(parse_source(self.options).arrow_schema())
+            return inferred(parse_source(self.options).arrow_schema())
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802  # Spark's name
         """The reader of a query. Raises OptionsWrong."""
@@ -97,6 +100,7 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options, self._columns = options, columns_of(schema)
+        self._is_inferred = is_inferred(schema)
         self._planning: Planning | None = None
         self._stream = ""
         self._looks_again = True
@@ -146,7 +150,7 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         events = self._options.events(partition.stream)
         context = ReaderContext("source", 0, 0, 1, events)
         with told_at_this_door():
-            reader = self._options.read(self._columns).create_reader(context)
+            reader = self._options.read(self._columns, self._is_inferred).create_reader(context)
             try:
                 for split, by in partition.splits:
                     yield from rows_of(reader, split, self._columns, matching_rows(by))

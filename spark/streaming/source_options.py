@@ -14,6 +14,7 @@
 | storeTimeout | 600 | seconds that a request to the directory `state` may take |
 | enumeratorTimeout | 3600 | seconds that a call of the enumerator may take |
 | format, batchRows | | of files: csv, jsonl or parquet; rows of a batch of Arrow |
+| delimiter, quote, escape, header, null, encoding | | of text files, as for `epochgate ingest` |
 | filter, control, ... | | what prunes splits: `source_filter` |
 
 Decides which are known, and what a value has to be. Runs wherever Spark makes its objects.
@@ -26,7 +27,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from epochgate.runtime.filesystem import LocalFileSystem
@@ -38,8 +39,10 @@ from epochgate.runtime.source.split import pack_splits
 from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.runtime.steering.waits import STORE_TIMEOUT_S, USUAL, Waits
 from epochgate.spark.files.content import OnChangedFile
+from epochgate.spark.files.dialect import Dialect, DialectUnusable, delimiter_named
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.split import Format, SkippedFile
+from epochgate.spark.files.text import UTF_8, EncodingUnusable, usable_encoding
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.left_out import BadFilesOfStream
 from epochgate.spark.streaming.source_filter import (
@@ -67,6 +70,7 @@ KNOWN: Final = (
     *("source", "state", "maxSplitsPerBatch", "maxBytesPerBatch", "partitions"),
     *("settle", "format", "batchRows", "storeTimeout", "enumeratorTimeout"),
     *("onBadFile", "onChangedFile"),
+    *("delimiter", "quote", "escape", "header", "null", "encoding"),
     *FILTERING,
 )
 ARGUMENT: Final = "source."
@@ -90,6 +94,8 @@ class SourceOptions:
     waits: Waits = USUAL
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile = "fail"
+    dialect: Dialect = field(default_factory=Dialect)
+    encoding: str = UTF_8
 
     @property
     def is_named(self) -> bool:
@@ -122,8 +128,10 @@ class SourceOptions:
 
         return LeftSegments(self._segments(stream), self._enumerated(stream, None))
 
-    def read(self, columns: pa.Schema) -> Source:
-        """The source as a task needs it. Raises OptionsWrong."""
+    def read(self, columns: pa.Schema, is_inferred: bool = False) -> Source:
+        """The source as a task needs it; `is_inferred`: whether the columns are those that
+        `arrow_schema` has told. Raises OptionsWrong.
+        """
         if self.is_named:
             return self._named()
         from epochgate.spark.ingest.file_source import FileSource
@@ -132,7 +140,9 @@ class SourceOptions:
             batch_rows=self.batch_rows,
             on_bad_file=self.on_bad_file,
             on_changed_file=self.on_changed_file,
+            encoding=self.encoding,
             declared=columns,
+            is_inferred=is_inferred,
         )
 
     def events(self, stream: str) -> Callable[[Any], None]:
@@ -211,6 +221,8 @@ class SourceOptions:
         return FileEnumeration(
             self.place,
             format=self.format,
+            dialect=self.dialect,
+            encoding=self.encoding,
             schema=columns,
             leaves_out_others=columns is not None,
             follow=True,
@@ -274,6 +286,8 @@ def parse_source(options: Mapping[str, str]) -> SourceOptions:
             Limit("enumeratorTimeout", _seconds(given, "enumeratorTimeout", ENUMERATOR_TIMEOUT_S)),
         ),
         *_left_out(given, is_named=named),
+        _dialect(given),
+        _encoding(given),
     )
 
 
@@ -300,6 +314,33 @@ def _no_events(event: Any) -> None:
         f"a reader has sent {event!r} to its enumerator; in a streaming query readers come and go "
         "with each batch, and are not heard"
     )
+
+
+def _dialect(given: Mapping[str, str]) -> Dialect:
+    header = given.get("header", "true").lower()
+    if header not in ("true", "false"):
+        raise OptionsWrong(f"header={given['header']!r} is neither true nor false")
+    try:
+        return Dialect(
+            delimiter_named(given.get("delimiter", ",")),
+            given.get("quote", '"'),
+            header == "true",
+            (given["null"],) if "null" in given else None,
+            given.get("escape", ""),
+        )
+    except DialectUnusable as error:
+        flag, value, why = error.args
+        raise OptionsWrong(f"{flag.strip('-')}={value!r} {why}") from error
+
+
+def _encoding(given: Mapping[str, str]) -> str:
+    try:
+        return usable_encoding(given.get("encoding", UTF_8))
+    except EncodingUnusable as error:
+        raise OptionsWrong(
+            f"encoding={error.args[0]!r}: {error.args[1]}; give utf-8, or an encoding with one "
+            "byte for each character, such as latin-1"
+        ) from error
 
 
 def _number(given: Mapping[str, str], name: str, default: int | None) -> int | None:

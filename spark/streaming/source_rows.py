@@ -41,6 +41,26 @@ class RowUnfit(EpochgateError):
         )
 
 
+INFERRED = "epochgate.inferred"
+"""What Spark keeps beside a column whose type the files have told, and no user."""
+
+
+def inferred(schema: pa.Schema) -> StructType:
+    """The types of Spark for columns of files, as those that no user has declared."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructField, StructType
+
+    fields = from_arrow_schema(schema).fields
+    return StructType(
+        [StructField(one.name, one.dataType, True, {INFERRED: True}) for one in fields]
+    )
+
+
+def is_inferred(schema: StructType) -> bool:
+    """Whether no column of the schema is declared."""
+    return all(field.metadata.get(INFERRED, False) for field in schema.fields)
+
+
 def columns_of(schema: StructType) -> pa.Schema:
     """The types of Arrow in which Spark takes the columns; moments in UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema

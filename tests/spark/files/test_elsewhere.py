@@ -99,7 +99,7 @@ def test_a_file_is_read_in_shares_and_known_when_it_comes_again(
 
 
 def test_a_file_that_is_rewritten_while_it_is_read_does_not_mix(files: MemoryFileSystem) -> None:
-    contents = [b"x\n" + b"%07d\n" % number * 400_000 for number in (1, 2)]
+    contents = [b"x\n" + b"%d\n" % number * 400_000 for number in (1_000_001, 1_000_002)]
     assert len(contents[0]) > 2 * FETCH_BYTES
     put(files, "in/a.csv", contents[0])
     enumeration = FileEnumeration(SOURCE)
@@ -110,7 +110,7 @@ def test_a_file_that_is_rewritten_while_it_is_read_does_not_mix(files: MemoryFil
     put(files, "in/a.csv", contents[1])
     with pytest.raises(FileChanged):
         taken.extend(reads)
-    assert set(values(taken)) == {1}
+    assert set(values(taken)) == {1_000_001}
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,7 @@ def contents(name: str, first: int) -> bytes:
 
 
 def values(reads: list[ReadBatch]) -> list[int]:
-    return [value for read in reads for value in read.batch["x"].to_pylist()]
+    return [int(value) for read in reads for value in read.batch["x"].to_pylist()]
 
 
 def test_an_object_that_is_delivered_again_while_it_is_read_is_read_on(zone: Zone) -> None:

@@ -94,3 +94,24 @@ def test_a_header_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> 
 def test_an_encoding_in_which_records_could_not_be_found_is_refused(name: str) -> None:
     with pytest.raises(EncodingUnusable, match=r"--encoding .* such as latin-1"):
         usable_encoding(name)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.csv.gz"])
+@pytest.mark.parametrize("reading", ["utf-8", "latin-1"])
+@pytest.mark.parametrize(
+    ("encoding", "told"),
+    [
+        ("utf-16", r"byte order mark of UTF-16 \(FF FE\); convert it to UTF-8: iconv -f UTF-16"),
+        ("utf-32", "byte order mark of UTF-32"),
+        ("utf-16-le", "every other byte at its beginning is 0, as in UTF-16"),
+        ("utf-16-be", "every other byte at its beginning is 0, as in UTF-16"),
+        ("utf-32-be", "every other byte at its beginning is 0"),
+    ],
+)
+def test_text_of_several_bytes_a_letter_is_named_as_such(
+    tmp_path: Path, name: str, reading: str, encoding: str, told: str
+) -> None:
+    data = ("id,name\n1,x\n" if "csv" in name else '{"id": 1}\n').encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    with pytest.raises(BadFile, match=told):
+        read(tmp_path, encoding=reading)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -16,8 +17,10 @@ from tests.spark.shared import session_of
 
 pytest.importorskip("pyspark.sql.datasource", reason="Spark 3.5 has no data sources in Python")
 
+from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.source import HAS_LIMITS, StreamReader
 from epochgate.spark.streaming.source_options import parse_source
+from epochgate.spark.streaming.source_rows import inferred, is_inferred
 
 if not HAS_LIMITS:
     pytest.skip(
@@ -30,11 +33,13 @@ NOON = datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.UTC)
 
 @pytest.fixture
 def read(tmp_path: Path) -> Callable[..., list[tuple[Any, ...]]]:
-    def rows(name: str, text: str, schema: t.StructType) -> list[tuple[Any, ...]]:
+    def rows(
+        name: str, text: str | bytes, schema: t.StructType, **more: str
+    ) -> list[tuple[Any, ...]]:
         landing = tmp_path / "landing"
         landing.mkdir(exist_ok=True)
-        (landing / name).write_text(text)
-        options = {"source": str(landing), "state": str(tmp_path / "state"), "settle": "0"}
+        (landing / name).write_bytes(text.encode() if isinstance(text, str) else text)
+        options = {"source": str(landing), "state": str(tmp_path / "state"), "settle": "0", **more}
         reader = StreamReader(parse_source(options), schema)
         try:
             begun = reader.initialOffset()
@@ -101,6 +106,41 @@ def test_a_declared_type_is_read_from_the_text(
 
 
 @pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        (r"id,t" + "\n" + r'1,"say \"hi\""', {"escape": "\\"}, (1, 'say "hi"')),
+        ("id;t\n1;'a;b'", {"delimiter": ";", "quote": "'"}, (1, "a;b")),
+        ("1\t\\N", {"header": "false", "delimiter": "tab", "null": "\\N"}, (1, None)),
+        ("id,t\n1,Müller".encode("latin-1"), {"encoding": "latin-1"}, (1, "Müller")),
+    ],
+)
+def test_text_files_are_read_in_the_dialect_that_the_options_name(
+    read: Callable[..., list[tuple[Any, ...]]],
+    text: str | bytes,
+    options: dict[str, str],
+    expected: tuple[Any, ...],
+) -> None:
+    schema = declared(("id", t.LongType()), ("t", t.StringType()))
+    assert read("a.csv", text, schema, **options) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("escape", "ab", "escape='ab' must be one ASCII character"),
+        ("delimiter", "", "delimiter='' must be one ASCII character"),
+        ("header", "no", "header='no' is neither true nor false"),
+        ("encoding", "utf-16", "encoding='utf-16'"),
+    ],
+)
+def test_a_dialect_that_cannot_be_read_is_refused_by_option(
+    option: str, value: str, told: str
+) -> None:
+    with pytest.raises(OptionsWrong, match=told):
+        parse_source({"source": "in", "state": "state", option: value})
+
+
+@pytest.mark.parametrize(
     ("name", "text", "kind"),
     [("digits.csv", "v\n1.005\n", t.DecimalType(10, 2)), ("small.csv", "v\n300\n", t.ByteType())],
 )
@@ -111,6 +151,21 @@ def test_a_value_that_a_declared_type_cannot_hold_is_refused_by_file_line_and_co
         read(name, text, declared(("v", kind)))
 
 
+def test_a_type_that_the_files_have_told_is_not_taken_for_a_declared_one(
+    read: Callable[..., list[tuple[Any, ...]]], tmp_path: Path
+) -> None:
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "a.csv").write_text("id,zip\n1,10115\n")
+    options = {"source": str(tmp_path / "landing"), "state": "state", "settle": "0"}
+    told = inferred(parse_source(options).arrow_schema())
+    told = t.StructType.fromJson(json.loads(told.json()))
+    assert [one.dataType for one in told] == [t.LongType(), t.LongType()]
+    with pytest.raises(EpochgateError, match="'01234' is no int64: as that it would be '1234'"):
+        read("b.csv", "id,zip\n2,01234\n", told)
+    declared_so = declared(("id", t.LongType()), ("zip", t.LongType()))
+    assert (2, 1234) in read("b.csv", "id,zip\n2,01234\n", declared_so)
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_query_has_what_its_schema_declares(tmp_path: Path) -> None:
@@ -119,12 +174,15 @@ def test_a_query_has_what_its_schema_declares(tmp_path: Path) -> None:
     spark = session_of("tests/spark/streaming/test_declared_types.py")
     register(spark)
     (tmp_path / "landing").mkdir()
+    options = {"source": str(tmp_path / "landing"), "state": str(tmp_path / "state"), "settle": "0"}
     text = "id,zip,at,exact\n1,01234,2024-07-01 12:00:00,18446744073709551615\n"
     (tmp_path / "landing" / "a.csv").write_text(text)
+    told = spark.readStream.format("epochgate").options(**options).load().schema
+    assert is_inferred(told)
     rows: list[Any] = []
     query = (
         spark.readStream.format("epochgate")
-        .options(source=str(tmp_path / "landing"), state=str(tmp_path / "state"), settle="0")
+        .options(**options)
         .schema("id long, zip string, at timestamp, exact decimal(20,0)")
         .load()
         .selectExpr("id", "zip", "unix_seconds(at)", "exact")
