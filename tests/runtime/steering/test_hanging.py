@@ -153,6 +153,18 @@ def test_a_coordinator_that_hangs_while_it_is_closed_is_left_behind(
     assert "coordinator_call_timeout_s is the limit" in caplog.text
 
 
+def test_behind_a_removal_that_hangs_a_coordinator_is_made_of_what_was_decided(
+    tmp_path: Path, stall: Stall
+) -> None:
+    provider = Provider()
+    one = coordinated(hanging(entries_in(tmp_path), "delete", stall), provider)
+    for batch in range(RETAINED + 1):
+        one.decide(batch)
+    assert provider.taken.count("start") == 1
+    assert one.decide(RETAINED + 1).value["limit"] == 900 - (RETAINED + 2)
+    assert provider.taken.count("start") == 1
+
+
 def test_a_control_passes_its_limits_on(tmp_path: Path, stall: Stall) -> None:
     provider = stuck("choose", stall)
     control = Control(
