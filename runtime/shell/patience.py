@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm import Timer
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 class Wait(Timer):
-    """The wait for one piece of work of a lane, and its own timer; `expired` is called with the
-    reason once `option` seconds have passed.
+    """The wait for one piece of work of a lane, and its own timer; `expired` is called with `of`
+    and the reason once `option` seconds have passed, and `what` is the work in words, with places
+    for `of`.
     """
 
     __slots__ = (
-        *("_expired", "_is_over", "_limit_s", "_master", "_option", "_since_s", "_warn_s", "_what"),
+        *("_expired", "_is_over", "_master", "_of", "_option", "_since_s", "_warn_s", "_what"),
         "lane",
     )
     arguments = ()
@@ -31,33 +32,45 @@ class Wait(Timer):
         self,
         master: JobMaster,
         lane: str,
-        what: Callable[[], str],
+        what: str,
         option: str,
-        expired: Callable[[str], object],
+        expired: Callable[..., object],
+        *of: Any,
     ) -> None:
         self._master, self.lane = master, lane
-        self._what, self._option, self._expired = what, option, expired
-        configuration = master.configuration
-        self._limit_s: float = getattr(configuration, option)
-        self._warn_s = configuration.work_warn_s or math.inf
-        self._since_s = master.queue.now_s
-        self._is_over = False
-        self._set()
+        self._what, self._option, self._expired, self._of = what, option, expired, of
+        configuration, queue = master.configuration, master.queue
+        limit_s = getattr(configuration, option)
+        self._warn_s = warn_s = configuration.work_warn_s or math.inf
+        self._since_s = since_s = queue.now_s
+        # As `_set` does; each checkpoint waits twice, and pays for a call.
+        self.due_s = since_s + (warn_s if warn_s < limit_s else limit_s)
+        self.is_cancelled = self._is_over = False
+        queue.set_timer(self)
 
     def end(self) -> None:
         """The answer has come, or is waited for no longer."""
-        self.is_cancelled = self._is_over = True
+        self._is_over = True
+        self._master.queue.withdraw(self)
 
     def expire(self) -> None:
         """The limit has passed: fire the trigger that says so."""
         self.end()
         self._expired(
-            f"{self._what()} has not ended within {self._limit_s:g} s; {self._option} is the limit"
+            *self._of,
+            f"{self._in_words()} has not ended within {self._limit_s():g} s; {self._option} is the "
+            f"limit",
         )
 
+    def _in_words(self) -> str:
+        return self._what.format(*self._of)
+
+    def _limit_s(self) -> float:
+        limit_s: float = getattr(self._master.configuration, self._option)
+        return limit_s
+
     def _set(self) -> None:
-        limit_s, warn_s = self._limit_s, self._warn_s
-        self.due_s = self._since_s + (warn_s if warn_s < limit_s else limit_s)
+        self.due_s = self._since_s + min(self._warn_s, self._limit_s())
         self.is_cancelled = False
         self._master.queue.set_timer(self)
 
@@ -66,13 +79,13 @@ class Wait(Timer):
         if self._is_over:
             return
         waited_s = self._master.queue.now_s - self._since_s
-        if waited_s >= self._limit_s:
+        if waited_s >= self._limit_s():
             self.expire()
             return
         if waited_s >= self._warn_s:
             self._master.warn(
-                f"{self._what()} has been under way for {waited_s:.3g} s; after "
-                f"{self._limit_s:g} s ({self._option}) it is waited for no longer"
+                f"{self._in_words()} has been under way for {waited_s:.3g} s; after "
+                f"{self._limit_s():g} s ({self._option}) it is waited for no longer"
             )
             self._warn_s *= 2
         self._set()
