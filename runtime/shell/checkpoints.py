@@ -324,7 +324,7 @@ class Checkpoints:
             reject(future, error)
 
     def _end(self, parts: Parts, outcome: Outcome, reason: str = "") -> None:
-        parts.timer.cancel()
+        self._master.queue.withdraw(parts.timer)
         self._parts = None
         report, is_completed = self._master.report, outcome == "completed"
         duration_s = self._master.queue.now_s - parts.triggered_at_s
