@@ -67,6 +67,7 @@ bench-flink: $(STAMP) $(FLINK_STAMP) ## measure beside Flink 2.3.0, and write it
 
 check-deep: $(STAMP) $(CLASSES) postgres ## every system at its full bounds, and whatever else takes a while
 	@$(RUN) -m pytest -m deep --timeout 1800 $(SHARED)
+	@EPOCHGATE_TABLES=50000 $(RUN) -m pytest tests/spark/values -n0 --timeout 7200
 
 conformance: $(STAMP) $(FLINK_STAMP) ## compare with the real classes of Flink 2.3.0 (needs a JDK)
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) \

@@ -24,6 +24,7 @@ from epochgate.errors import EpochgateError
 COMMANDS = (
     "demo",
     "ingest",
+    "unread",
     "compact",
     "status",
     "checkpoints",
@@ -95,8 +96,14 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line, `sys.argv` when `argv` is None, and return its exit code."""
     top = parser()
+    given = sys.argv[1:] if argv is None else argv
+    for one in given:
+        if not _is_text(one):
+            told = f"epochgate: argument {printable(one)} has bytes that are no UTF-8; rename it"
+            print(told, file=sys.stderr)
+            return MISUSE
     try:
-        arguments = top.parse_args(argv)
+        arguments = top.parse_args(given)
     except SystemExit as exit:  # argparse has printed its message, or the help asked for
         return int(exit.code or SUCCESS)
     if arguments.command is None:
@@ -115,3 +122,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has left, as `head` does; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER
+
+
+def _is_text(argument: str) -> bool:
+    """Whether it can be written down: Python keeps bytes that are no UTF-8 as surrogates."""
+    return not any("\udc80" <= one <= "\udcff" for one in argument)

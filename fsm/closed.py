@@ -25,6 +25,8 @@ from epochgate.fsm.errors import DeclarationError, EndlessStep
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Emitted
 from epochgate.fsm.run_to_completion import Call, Waiting
+from epochgate.fsm.source import class_place
+from epochgate.fsm.subset.reading import fields_read
 from epochgate.fsm.system import System
 
 
@@ -136,6 +138,9 @@ class ClosedSystem(System):
     """`machine.trigger`, or `machine.trigger: because` for one row -> why a check need not take it.
     """
 
+    UNREAD: ClassVar[dict[str, str]] = {}
+    """`machine.field` -> why it stays, although nothing in the system reads it."""
+
     def __init_subclass__(cls) -> None:
         missing = {name: 0 for name in cls.DERIVED if name not in cls.CONSTANTS}
         if missing:
@@ -146,7 +151,9 @@ class ClosedSystem(System):
     @classmethod
     def _check_steps(cls) -> None:
         def fault(text: str) -> DeclarationError:
-            return DeclarationError(f"{cls.__module__}.{cls.__name__}: {text}")
+            file, line = class_place(cls)
+            place = f"{file}:{line}: " if line else ""
+            return DeclarationError(f"{place}{cls.__module__}.{cls.__name__}: {text}")
 
         for step in cls.STEPS:
             machine = cls.MACHINES.get(step.machine)
@@ -190,6 +197,13 @@ class ClosedSystem(System):
                 raise fault(
                     f"WIRING leads {wire!r} to {target!r}, but effects leave the protocol: let "
                     f"{cls.MACHINES[target].__name__} be a subclass of Environment"
+                )
+            sets, taken = cls.MACHINES[name].INDEX, cls.MACHINES[target].INDEX
+            if sets != taken:
+                raise fault(
+                    f"WIRING leads {wire!r}, a port of each {' and '.join(sets) or 'machine'}, to "
+                    f"{target!r}, which has INDEX {taken!r}: give it INDEX = {sets!r}, and let it "
+                    f"fire triggers of a machine that all of them share"
                 )
             for message, names in cls.MACHINES[name].PORTS[port].port.messages().items():
                 cls._check_handler(f"{wire}.{message}", cls.MACHINES[target], message, names, fault)
@@ -278,6 +292,33 @@ class ClosedSystem(System):
             if tag is not None:
                 found.append(Property(tag[0], name, tag[1], tag[2]))
         return tuple(found)
+
+    @classmethod
+    def unread(cls) -> list[str]:
+        """The fields that nothing reads, as `machine.field`, except those in UNREAD.
+
+        Raises DeclarationError for a claim outside the subset.
+        """
+        methods: list[tuple[type[Machine] | None, str]] = [
+            (machine, name)
+            for machine in cls.MACHINES.values()
+            for row in machine.ROWS
+            for name in (*row.conditions, *row.unless, *row.actions)
+        ]
+        for wire, target in cls.WIRING.items():
+            name, _, port = wire.partition(".")
+            machine = cls.MACHINES[target]
+            messages = cls.MACHINES[name].PORTS[port].port.messages()
+            methods += [(machine, one) for one in messages if one not in machine.triggers()]
+        for claim in cls.properties():
+            methods += [(None, name) for name in (claim.name, claim.then) if name]
+        read = fields_read(cls.SUBSET, methods)
+        return [
+            f"{name}.{field}"
+            for name, machine in cls.MACHINES.items()
+            for field in machine.FIELDS
+            if (machine, field) not in read and f"{name}.{field}" not in cls.UNREAD
+        ]
 
     @classmethod
     def excuse(cls, machine: str, trigger: str, because: str) -> str:

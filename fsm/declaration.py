@@ -1,21 +1,23 @@
 """Validation of a machine's declaration, done once when its class is created.
 
-A table passes when every name in it resolves, no row is written twice, the rows of one (state,
-trigger) pair exclude each other, every state can be reached and, unless it is declared terminal,
-left. Exclusion is syntactic: two rows of a pair must disagree on a guard that both name, so a
-reader can see it.
+A table passes when it is made of names, every name in it resolves, no row is written twice, the
+rows of one (state, trigger) pair exclude each other, every state can be reached and, unless it is
+declared terminal, left. Exclusion is syntactic: two rows of a pair must disagree on a guard that
+both name, so a reader can see it.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from enum import Enum
 from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.rows import ANY, Row
+from epochgate.fsm.source import class_place, row_place
 
 if TYPE_CHECKING:
     from epochgate.fsm.machine import Machine
@@ -51,10 +53,17 @@ class Declaration:
     def __init__(self, machine: type[Machine]) -> None:
         self.machine = machine
 
-    def fault(self, text: str) -> DeclarationError:
-        return DeclarationError(f"{self.machine.__module__}.{self.machine.__name__}: {text}")
+    def fault(self, text: str, row: Row | None = None) -> DeclarationError:
+        """The error, with the place of the row, or of the class."""
+        machine = self.machine
+        file, line = class_place(machine)
+        if row is not None and isinstance(row.trigger, str):
+            file, line = row_place(machine, row.trigger, str(row.because))
+        place = f"{file}:{line}: " if line else ""
+        return DeclarationError(f"{place}{machine.__module__}.{machine.__name__}: {text}")
 
     def check(self) -> None:
+        self._forms()
         self._states()
         self._triggers()
         for row in self.machine.ROWS:
@@ -62,6 +71,31 @@ class Declaration:
         self._exclusion()
         self._reachability()
         self._arguments()
+
+    def _forms(self) -> None:
+        """Refuse what other libraries take in place of a name, and say what to write."""
+        for state in self.machine.STATES:
+            if type(state) is not str:
+                raise self.fault(f"the state {state!r} is no str; {_advice(state)}")
+        for row in self.machine.ROWS:
+            if not isinstance(row, Row):
+                raise self.fault(f"ROWS holds {row!r}; write Row(...) or Ignore(...)")
+            source = row.source if isinstance(row.source, tuple) else (row.source,)
+            after = row.after if isinstance(row.after, tuple) else (row.after or "",)
+            columns = {
+                "trigger": (row.trigger,),
+                "source": source,
+                "dest": (row.dest or "",),
+                "when": (row.when or "",),
+                "after": after,
+                "because": (row.because,),
+            }
+            for column, values in columns.items():
+                for value in values:
+                    if type(value) is not str:
+                        raise self.fault(
+                            f"row {row.trigger!r}: its {column} is {value!r}; {_advice(value)}", row
+                        )
 
     def _states(self) -> None:
         states = self.machine.STATES
@@ -81,30 +115,48 @@ class Declaration:
             if trigger in names or not (taken is None or getattr(taken, "is_trigger", False)):
                 raise self.fault(f"{trigger!r} is a trigger and something else; rename one of them")
         for name, annotation in vars(machine).get("__annotations__", {}).items():
-            if annotation == "Trigger" and name not in machine.triggers():
+            if self._is_trigger(annotation) and name not in machine.triggers():
                 raise self.fault(f"the trigger {name!r} has no row; add one, or remove it")
+
+    @staticmethod
+    def _is_trigger(annotation: object) -> bool:
+        """Whether an attribute is declared as a trigger, by name or, unless annotations are kept as
+        text, by the class itself.
+        """
+        if isinstance(annotation, str):
+            return annotation.rpartition(".")[2] == "Trigger"
+        from epochgate.fsm.machine import Trigger  # which imports this module
+
+        return annotation == Trigger
 
     def _row(self, row: Row) -> None:
         states = self.machine.STATES
         where = f"row {row.trigger!r} from {row.source!r}"
         sources = expand(states, row)
         if not sources or len(set(sources)) != len(sources):
-            raise self.fault(f"{where}: name at least one source state, and each once")
+            raise self.fault(f"{where}: name at least one source state, and each once", row)
         for state in sources:
             if state not in states:
-                raise self.fault(f"{where}: unknown source state {state!r}; known: {states!r}")
+                raise self.fault(f"{where}: unknown source state {state!r}; known: {states!r}", row)
+        if row.dest == "=":
+            raise self.fault(
+                f"{where}: write the name of the source as dest, in a row for each source, or "
+                f"STAY, if the state is not to change",
+                row,
+            )
         if row.dest is not None and row.dest not in states:
-            raise self.fault(f"{where}: unknown dest {row.dest!r}; known: {states!r}")
+            raise self.fault(f"{where}: unknown dest {row.dest!r}; known: {states!r}", row)
         if not row.because.strip():
-            raise self.fault(f"{where}: `because` is empty; say why this transition exists")
+            raise self.fault(f"{where}: `because` is empty; say why this transition exists", row)
         for name in (*row.conditions, *row.unless, *row.actions):
             if not inspect.isfunction(getattr(self.machine, name, None)):
                 raise self.fault(
                     f"{where}: no method is named {name!r}; check its spelling, and that guards "
-                    f"are joined by 'and', actions by commas"
+                    f"are joined by 'and', actions by commas",
+                    row,
                 )
         if clash := set(row.conditions) & set(row.unless):
-            raise self.fault(f"{where}: {sorted(clash)} is both demanded and excluded")
+            raise self.fault(f"{where}: {sorted(clash)} is both demanded and excluded", row)
 
     def _exclusion(self) -> None:
         pairs: dict[tuple[str, str], list[Row]] = {}
@@ -116,7 +168,8 @@ class Declaration:
                     raise self.fault(
                         f"two rows take {trigger!r} in {source!r} and could hold together: "
                         f"when {first.when!r} and when {second.when!r}; "
-                        f"let them demand opposite values of one guard"
+                        f"let them demand opposite values of one guard",
+                        second,
                     )
 
     def _reachability(self) -> None:
@@ -134,7 +187,10 @@ class Declaration:
         for state in self.machine.STATES:
             is_trap = len(self.machine.STATES) > 1 and not arrows[state] - {state}
             if is_trap and state not in self.machine.TERMINAL:
-                raise self.fault(f"no row leaves {state!r}; list it in TERMINAL if that is meant")
+                raise self.fault(
+                    f"no row leads from {state!r} to another state; list it in TERMINAL if that is "
+                    f"meant"
+                )
             # A subclass may add rows to a table whose TERMINAL it inherits, to begin again.
             if state in vars(self.machine).get("TERMINAL", ()) and arrows[state] - {state}:
                 raise self.fault(f"{state!r} is in TERMINAL, but a row leaves it")
@@ -155,3 +211,18 @@ class Declaration:
                             f"each must take the first few of the same list"
                         )
                     longest = longer
+
+
+def _advice(value: object) -> str:
+    """What to write instead of a value that is no name."""
+    if isinstance(value, Enum):
+        return (
+            f"write the text {str(value.value)!r} in place of the member of {type(value).__name__}"
+        )
+    if callable(value):
+        return "write the name of a method of the class, which can be checked, compiled and drawn"
+    if isinstance(value, dict):
+        return "write each state as one name, a nested one such as 'moving_fast'"
+    if isinstance(value, list):
+        return f"write a tuple, {tuple(value)!r}"
+    return "write a name"

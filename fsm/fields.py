@@ -69,10 +69,11 @@ class Fifo(Generic[T]):
 
 @dataclass(frozen=True)
 class IntField:
-    """An integer from 0 to the constant `bound`."""
+    """An integer from `low` to the constant `bound`."""
 
     bound: str | int
     start: int = 0
+    low: int = 0
 
     def fresh(self, constants: dict[str, int]) -> int:
         return self.start
@@ -115,9 +116,11 @@ class ArrayField:
 FieldSpec = IntField | BoolField | FifoField | ArrayField
 
 
-def Int(bound: str | int, start: int = 0) -> int:
-    """Declare an integer field with values from 0 to the constant that `bound` names."""
-    return cast(int, IntField(bound, start))
+def Int(bound: str | int, start: int = 0, *, low: int = 0) -> int:
+    """Declare an integer field with values from `low`, perhaps a negative number, to the constant
+    that `bound` names.
+    """
+    return cast(int, IntField(bound, start, low))
 
 
 def Bool(start: bool = False) -> bool:

@@ -23,6 +23,8 @@ RUNS_MAX: Final = 1000
 """Attempts that are asked for at once; Spark is asked again, behind those that are settled."""
 STOPPED: Final = "the Spark session was stopped while the job ran"
 _log = logging.getLogger(__name__)
+GROUP_PREFIX = "epochgate-"
+"""How the groups of epochgate's own Spark jobs begin."""
 TaskFunction = Callable[[int, Iterator[Any]], Iterator[Any]]
 
 
@@ -115,7 +117,7 @@ class ResidentJob:
             info = tracker.getJobInfo(job)
             for stage in [] if info is None else info.stageIds:
                 tasks = store.taskList(stage, 0, skipped, most, in_order, None)
-                found += [_run_of(tasks.apply(number)) for number in range(tasks.size())]
+                found += [run_of(tasks.apply(number)) for number in range(tasks.size())]
         return found
 
     def _run(self) -> None:
@@ -136,7 +138,8 @@ class ResidentJob:
         self._on_end(reason)
 
 
-def _run_of(task: Any) -> TaskRun:
+def run_of(task: Any) -> TaskRun:
+    """A task attempt of which Spark has told."""
     has_reason = task.status() == "FAILED" and task.errorMessage().isDefined()
     reason = telling_line(task.errorMessage().get()) if has_reason else ""
     return TaskRun(task.index(), task.taskId(), task.executorId(), task.status(), reason)

@@ -32,6 +32,7 @@ from epochgate.spark.errors import (
     SparkSessionFailed,
 )
 from epochgate.spark.exposure import Wire, checked_wire, exposed_key
+from epochgate.spark.failing_jobs import FailingJobs
 from epochgate.spark.home import make_spark_home, write_log_settings
 from epochgate.spark.java import archive_settings, use_java
 from epochgate.spark.scratch import scratch_folder
@@ -119,7 +120,8 @@ def local_session(
 
     `settings` go over ours; `log_level` is Spark's ("error", "warn", "info"). JVMs that map
     `class_archive`, a file of `epochgate class-archive`, start in two thirds of the time. Local
-    masters stay on the loopback address. Everything that Spark writes goes into a folder that is
+    masters stay on the loopback address. A Spark job of yours ends once a task of it has failed
+    eight times. Everything that Spark writes goes into a folder that is
     removed at the end, or by the next session if this process is killed. Call it in the main
     thread. Raises MasterInvalid, SessionAlreadyRunning, ClassArchiveMissing, SparkSessionFailed,
     and what `use_java` raises.
@@ -138,9 +140,12 @@ def local_session(
     with scratch_folder() as folder:
         home = make_spark_home(folder)
         session = start_session(master, app_name, home, folder, given, log_level)
+        watch = FailingJobs(session.sparkContext)
+        watch.start()
         try:
             yield session
         finally:
+            watch.stop()
             stop_session(session)
 
 

@@ -34,7 +34,7 @@ from epochgate.spark.hellos import Hellos
 from epochgate.spark.identities import task_attempt_of
 from epochgate.spark.placing import Placing, SparkCluster
 from epochgate.spark.receive_window import ReceiveWindow
-from epochgate.spark.resident_job import ResidentJob
+from epochgate.spark.resident_job import GROUP_PREFIX, ResidentJob
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 from epochgate.spark.slots import task_slots, why_none_came
 from epochgate.spark.wire import (
@@ -168,7 +168,7 @@ class SparkTransport(Transport):
             self._context,
             task_function(self._settings),
             parallelism=self._parallelism,
-            group=f"epochgate-{self._run_id}",
+            group=f"{GROUP_PREFIX}{self._run_id}",
             description=f"epochgate {self._job_id}".strip()
             + f": {counted(self._parallelism, 'resident subtask')}",
             on_end=self._job_ended,

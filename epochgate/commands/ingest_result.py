@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def summarize(
         kinds = [strike.kind for strike in chaos.strikes]
         told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
         print(f"killed on the way: {len(kinds)} of {len(chaos.kinds)} wanted ({told or 'none'})")
-    _tell_left_out(result)
+    _tell_left_out(result, plan.options.source_path)
     if result.last_checkpoint_id:
         print(
             f"the same command restores checkpoint {result.last_checkpoint_id} in "
@@ -56,8 +57,14 @@ def summarize(
         )
 
 
-def _tell_left_out(result: IngestResult) -> None:
+def _tell_left_out(result: IngestResult, source: str) -> None:
     """Which rows and files this run has left out, and where a script finds them."""
+    from epochgate.spark.files.finding import told
+
+    if result.unread:
+        print(
+            f"not read: {told(result.unread)} (`epochgate unread {shlex.quote(source)}` lists them)"
+        )
     if result.rows_rejected:
         print(f"rejected: {result.rows_rejected:,} rows, kept in {result.rejected_path}")
     for skipped in result.newly_skipped[:SKIPPED_SHOWN_MAX]:

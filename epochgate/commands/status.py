@@ -124,9 +124,10 @@ def _totals(run: RunSummary, now: float) -> Iterator[tuple[str, str]]:
     source = run.coordinators.get("source", {})
     if "files_found" in source:
         skipped = f", {source['files_skipped']} skipped" if source.get("files_skipped") else ""
+        unread = f", {source['files_unread']} not read" if source.get("files_unread") else ""
         files = FilesDone.of(run.figures, source)
         left = f", {size(files.bytes_left)} to go" if files.bytes_left else ""
-        yield "files", f"{files.done:,} of {files.found:,}{left}{skipped}"
+        yield "files", f"{files.done:,} of {files.found:,}{left}{skipped}{unread}"
     if "rows_committed" in run.committed:
         yield (
             "rows",

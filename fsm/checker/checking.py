@@ -197,6 +197,10 @@ class _Check:
             stopped=found.reason if isinstance(found, StoppedEarly) else "",
             symmetry=self.symmetric or "",
             order=options.order,
+            notes=[
+                f"nothing reads {field}: remove it, or say in UNREAD why it stays"
+                for field in self.system.unread()
+            ],
         )
 
     def _constants(self) -> dict[str, int]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import Layout
-from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
+from epochgate.fsm.checker.compiler.python_target import StepFault
+from epochgate.fsm.checker.engines.interpreted import FAULTS, InterpretedTarget
 from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search
 from epochgate.fsm.checker.result import (
     Counterexample,
@@ -18,6 +19,9 @@ from epochgate.fsm.checker.result import (
 )
 from epochgate.fsm.checker.retelling import Retelling
 from epochgate.fsm.closed import ClosedSystem, Property
+
+OVER_A_BOUND = ("range", "overflow")
+"""The kinds of faults that only a model has: its fields and channels are bounded."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +160,20 @@ class Outcome:
             return self._lasso(retelling, self._found)
         if isinstance(self._found, Walk):
             about = self._what(self._found.fault, self._found.held)
-            return retelling.tell(self._program.initial, self._found.steps, **about)
-        return self._violation(retelling, self._found)
+            found = retelling.tell(self._program.initial, self._found.steps, **about)
+        else:
+            found = self._violation(retelling, self._found)
+        return self._as_claimed(target, found) if found.kind in OVER_A_BOUND else found
+
+    def _as_claimed(self, target: InterpretedTarget, found: Counterexample) -> Counterexample:
+        """The same run as one into a claim that is broken where a bound of the model is exceeded:
+        the machines that took it have no bounds, and are beyond it.
+        """
+        for declared in self._declared:
+            if declared.kind == "always" and not _holds_beyond(target, declared.name):
+                message = f"not always: {declared.claim} ({found.message})"
+                return replace(found, **self._about(declared, message))
+        return found
 
     def _violation(self, retelling: Retelling, found: Finding) -> Counterexample:
         assert isinstance(self._search, Search)
@@ -211,3 +227,11 @@ class Outcome:
             if declared.kind == "always" and not held & bits[declared.name]:
                 return declared
         raise AssertionError("a state was called a violation without one")
+
+
+def _holds_beyond(target: InterpretedTarget, name: str) -> bool:
+    """Whether a claim holds beyond a bound; one that cannot be asked there is not broken."""
+    try:
+        return target.holds_now(name)
+    except (StepFault, *FAULTS):
+        return True

@@ -24,7 +24,7 @@ from epochgate.fsm.checker.random_numbers import below, following, scrambled
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.fields import ArrayField
 from epochgate.fsm.machine import Machine
-from epochgate.fsm.subset.source import definition
+from epochgate.fsm.source import definition
 
 WALKS, WALK_STEPS_MAX = 20, 40
 

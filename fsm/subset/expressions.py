@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.errors import DeclarationError
+from epochgate.fsm.source import definition
 from epochgate.fsm.subset import tree
 from epochgate.fsm.subset.constructs import CALLS, named
 from epochgate.fsm.subset.names import (
@@ -33,7 +34,6 @@ from epochgate.fsm.subset.names import (
     in_port,
     in_system,
 )
-from epochgate.fsm.subset.source import definition
 
 if TYPE_CHECKING:
     from epochgate.fsm.machine import Machine

@@ -18,8 +18,8 @@ from typing import Any
 
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect
+from epochgate.fsm.source import definition
 from epochgate.fsm.subset.names import Kind, kinds_taken
-from epochgate.fsm.subset.source import definition
 from epochgate.fsm.system import System
 
 DIGEST_CHARACTERS = 16

@@ -61,6 +61,10 @@ class AskedJob(ClosedJob):
         Step("process", "die", is_fair=False),
         Step("person", "cancel", is_fair=False),
     )
+    UNREAD: ClassVar[dict[str, str]] = {
+        **ClosedJob.UNREAD,
+        "sender.completed_heard": "what tasks say is examined in `TalkingJob`",
+    }
     UNTAKEN: ClassVar[dict[str, str]] = {
         **{
             f"{name}.{row.trigger}": "explored by the other systems made of these machines"

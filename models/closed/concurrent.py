@@ -100,6 +100,7 @@ class ConcurrentAttempts(ConcurrentJob, ClosedSystem):
         "lifecycle.driver": "delays",
     }
 
+    UNREAD: ClassVar[dict[str, str]] = {"keeper.has_state": "the store of `ClosedJob` reads it"}
     UNTAKEN: ClassVar[dict[str, str]] = {
         f"{name}.{row.trigger}": "the machines of `Job` are explored by the systems made of it"
         for name, machine in Job.MACHINES.items()

@@ -105,6 +105,11 @@ class ClosedJob(Job, ClosedSystem):
         **untaken.LEFT_TO_ENDINGS,
         **untaken.EXCUSED,
     }
+    UNREAD: ClassVar[dict[str, str]] = {
+        "sender.undecided": "the claims of `EndingJob` and `LiveJob` are about it",
+        "user.is_closed": "a claim of `EndingJob` is about it",
+        "requester.is_late": "a claim of `AskedJob` is about it",
+    }
     WIRING: ClassVar[dict[str, str]] = {
         "attempt.task": "wire",
         "attempt.scheduler": "process",

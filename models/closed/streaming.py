@@ -82,6 +82,9 @@ class StreamingQuery(ClosedSystem):
         Step("user", "set_back", is_fair=False),
         Step("user", "drop", is_fair=False),
     )
+    UNREAD: ClassVar[dict[str, str]] = {
+        "table.is_staged": "a broken design, which trusts staged rows, reads it"
+    }
     UNTAKEN: ClassVar[dict[str, str]] = {
         "query_batch.applied: nothing but the record tells that it took effect": (
             "explored in `recording`"

@@ -18,6 +18,19 @@ class TableUnusable(UsageError):
         return f"cannot write to the Delta table {path!r}: {found}. {way_on}"
 
 
+class SchemaImpossible(UsageError):
+    """No table can be made with the schema: path, the columns that are in the way, the reason."""
+
+    def __str__(self) -> str:
+        path, columns, reason = self.args
+        named = ", ".join(map(repr, columns)) or "its columns together"
+        return (
+            f"the Delta table {path!r} cannot be made, because of {named}: {reason}. Cast them in "
+            "a transform, or leave them out with --columns (columns in Python) and begin with a "
+            "new --checkpoint-dir (checkpoint_directory). Nothing has become visible."
+        )
+
+
 class TableAhead(AheadOfCheckpoint):
     """The table holds checkpoints newer than the restored: path, its last, restored."""
 

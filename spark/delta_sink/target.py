@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from epochgate.runtime.filesystem import FileLock, FileSystem, LocalFileSystem
 from epochgate.spark.delta_sink.errors import (
     LogFailed,
     LogOvertaken,
+    SchemaImpossible,
     TableAhead,
     TableBehind,
     TableTakenOver,
@@ -176,7 +178,8 @@ class DeltaTarget:
         return self._staged.remove_orphans(self._known["runs"][:-1], keep)
 
     def require_one_schema(self, committables: Sequence[Committable]) -> None:
-        """OutputSchemaChanged if these could not be committed together with what is visible.
+        """OutputSchemaChanged if these could not be committed together with what is visible, and
+        SchemaImpossible if no table could hold them.
 
         Call it before their checkpoint completes: afterwards the job could only be stuck.
         """
@@ -189,7 +192,26 @@ class DeltaTarget:
             elif schema_id(found) != schema_id(agreed):
                 where = f"subtask {file.subtask}, attempt {file.attempt}"
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
+        if agreed is not None and self._agreed is None and self.schema() is None:
+            self._require_possible(agreed)
         self._agreed = agreed
+
+    def _require_possible(self, schema: pa.Schema) -> None:
+        """SchemaImpossible if the first commit could not make the table: one is made elsewhere."""
+        reason = self._refused(schema)
+        if reason is not None:
+            alone = [field.name for field in schema if self._refused(pa.schema([field]))]
+            raise SchemaImpossible(self.path, alone, reason)
+
+    @staticmethod
+    def _refused(schema: pa.Schema) -> str | None:
+        """Why the library makes no table with the schema; None if it does."""
+        with tempfile.TemporaryDirectory(prefix="epochgate-") as place:
+            try:
+                DeltaLog(os.path.join(place, "table")).create(schema, [], {}, {}, NEW_TABLE)
+            except LogFailed as error:
+                return str(error.args[1])
+        return None
 
     def commit(
         self, checkpoint: int, committables: Sequence[Committable], *, replaces: bool = False

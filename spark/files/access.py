@@ -23,7 +23,8 @@ from epochgate.runtime.objects.client import (
 )
 from epochgate.runtime.objects.elsewhere import open_elsewhere
 from epochgate.spark.files.content import Stamp, checksum_of
-from epochgate.spark.files.finding import find_files
+from epochgate.spark.files.errors import SourceUnreadable
+from epochgate.spark.files.finding import EMPTY, Listing, absolute_source, find_files
 from epochgate.spark.files.layout import decompressed
 from epochgate.spark.files.object_file import ObjectFile
 from epochgate.spark.files.object_finding import bucket_and_key, find_objects
@@ -37,20 +38,31 @@ class FileAccess:
         self._open_objects = open_objects
         self._buckets: dict[str, ReadableObjects] = {}
 
-    def find(self, source: str, *, may_be_none: bool) -> dict[str, Stamp | None]:
-        """The paths, in order, and their stamps where the listing tells them; the files may be
-        empty, or gone by now.
+    def find(self, source: str, *, may_be_none: bool) -> Listing:
+        """What is there. may_be_none: whether a pattern, or the URL of a folder, may match no file.
 
-        `may_be_none`: whether a pattern, or the URL of a folder, may match no file. Raises
-        SourceMissing, SourceUnreadable or ObjectStoreError.
+        Raises SourceMissing, SourceUnreadable or ObjectStoreError.
         """
         if not is_remote(source):
-            return dict.fromkeys(find_files(source, may_be_none=may_be_none))
+            return find_files(source, may_be_none=may_be_none)
         objects, _ = self._place(source)
-        return {
-            path: _stamp(status)
-            for path, status in find_objects(objects, source, may_be_none=may_be_none).items()
-        }
+        return find_objects(objects, source, may_be_none=may_be_none)
+
+    def unread(self, source: str) -> list[tuple[str, str]]:
+        """The paths below a source that are not read, in order, and why, as a key of `ADVICE`.
+
+        Raises what `find` raises.
+        """
+        listing = self.find(absolute_source(source), may_be_none=True)
+        for path, stamp in listing.files.items():
+            try:
+                if (stamp or self.stamp_of(path)).size_bytes == 0:
+                    listing.unread[path] = EMPTY
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise SourceUnreadable(path, error.strerror) from error
+        return sorted(listing.unread.items())
 
     def stamp_of(self, path: str) -> Stamp:
         """The file's stamp as of now. Raises OSError."""
@@ -85,7 +97,7 @@ class FileAccess:
     def checksum_of(self, path: str, stamp: Stamp, file_format: Format) -> int:
         """A checksum that stands for the content, see `content`. Raises OSError or EOFError."""
         with self.open(path, stamp) as file:
-            return checksum_of(file, file_format)
+            return checksum_of(file, file_format, is_object=is_remote(path))
 
     def _place(self, path: str) -> tuple[ReadableObjects, str]:
         bucket, key = bucket_and_key(path)

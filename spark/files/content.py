@@ -1,18 +1,20 @@
 """Whether a file still holds what it held: by its time stamp, and if that differs by its content.
 
-Decides what stands for a file's content: its size, and a checksum of all bytes of a text file, or
-of a Parquet file's footer, which has the place, size and statistics of every column chunk. A file
-that is touched, restored or delivered again has another time stamp and the same content. An ETag
-does not stand for the content: that of an object which was uploaded in parts, or encrypted, is no
-hash of it. Runs on the driver, and in tasks.
+Decides what stands for a file's content: its size, and a checksum of all its bytes. A file that is
+touched, restored or delivered again has another time stamp and the same content. An ETag does not
+stand for the content: that of an object which was uploaded in parts, or encrypted, is no hash of
+it. Of a Parquet object that more than one request would have to read the driver reads the footer
+alone; that can tell that the content is another, and not that it is the same. Runs on the driver,
+and in tasks.
 """
 
 from __future__ import annotations
 
 import os
 import zlib
-from typing import BinaryIO, Literal, NamedTuple
+from typing import BinaryIO, Final, Literal, NamedTuple
 
+from epochgate.spark.files.object_file import FETCH_BYTES
 from epochgate.spark.files.split import Format
 
 OnChangedFile = Literal["fail", "skip", "new"]
@@ -29,8 +31,10 @@ class Stamp(NamedTuple):
     etag: str = ""
 
 
-_BLOCK_BYTES = 4 << 20
-_PARQUET_END_BYTES = 8
+FOOTER_ALONE: Final = 1 << 32
+"""Set in the checksum of what is no more than a footer."""
+_BLOCK_BYTES: Final = 4 << 20
+_PARQUET_END_BYTES: Final = 8
 
 
 def is_as_it_was(before: Stamp, now: Stamp) -> bool:
@@ -45,17 +49,28 @@ def is_as_it_was(before: Stamp, now: Stamp) -> bool:
     return is_strong and (before.size_bytes, before.etag) == (now.size_bytes, now.etag)
 
 
-def checksum_of(file: BinaryIO, file_format: Format) -> int:
-    """A CRC-32 that stands for the content, together with the size. Raises what reading raises."""
-    if file_format == "parquet":
+def checksum_of(file: BinaryIO, file_format: Format, *, is_object: bool) -> int:
+    """A CRC-32 that stands for the content, together with the size; of a large Parquet object, of
+    its footer, with `FOOTER_ALONE`. Raises what reading raises.
+    """
+    kind = 0
+    if is_object and file_format == "parquet":
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _PARQUET_END_BYTES))
-        footer = int.from_bytes(file.read(4), "little") + _PARQUET_END_BYTES
-        file.seek(max(0, size - footer))
+        file.seek(0)
+        if size > FETCH_BYTES:
+            kind = FOOTER_ALONE
+            file.seek(size - _PARQUET_END_BYTES)
+            footer_bytes = int.from_bytes(file.read(4), "little") + _PARQUET_END_BYTES
+            file.seek(max(0, size - footer_bytes))
     checksum = 0
     while block := file.read(_BLOCK_BYTES):
         checksum = zlib.crc32(block, checksum)
-    return checksum
+    return kind | checksum
+
+
+def is_content(checksum: int, of: int | None) -> bool:
+    """Whether one checksum shows that the content is that of the other."""
+    return checksum == of and checksum < FOOTER_ALONE
 
 
 def describe_stamp(stamp: Stamp) -> str:

@@ -27,6 +27,7 @@ import copy
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import msgpack
@@ -48,12 +49,13 @@ from epochgate.spark.files.errors import (
     UnknownFormat,
 )
 from epochgate.spark.files.evolution import SchemaEvolution
-from epochgate.spark.files.finding import absolute_source
+from epochgate.spark.files.finding import EMPTY, absolute_source, told
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import (
     checksum_of_file,
     ends_within_line,
     shares_of,
+    take_badly_named,
     unreadable,
 )
 from epochgate.spark.files.known import KnownFile, KnownFiles
@@ -147,6 +149,8 @@ class FileEnumeration:
         self._pending = PendingSplits()
         self.skipped = SkippedFiles()
         """Files left out because they are bad, here or by readers, if bad files are skipped."""
+        self.unread: Counter[str] = Counter()
+        """How many paths the last look found that are not read, by reason (`finding.ADVICE`)."""
 
     @property
     def layout(self) -> SourceLayout | None:
@@ -200,10 +204,17 @@ class FileEnumeration:
         `ObjectStoreError` if a store does not answer.
         """
         new: list[FileSplit] = []
-        paths = self._access.find(self.source, may_be_none=bool(self._known) or self._follow)
+        listing = self._access.find(self.source, may_be_none=bool(self._known) or self._follow)
+        paths = listing.files
+        for bad in take_badly_named(paths):
+            self._leave_out(bad.path, bad)
+        self.unread = Counter(listing.unread.values())
         self._layouts.look_at(paths)
         for path, listed in paths.items():
-            stamp = self._usable(listed) if listed else self._stamp(path)
+            stamp = listed or self._stamp(path)
+            if stamp is not None and stamp.size_bytes == 0:
+                self.unread[EMPTY] += 1
+                continue
             known = self._known.find(path)
             if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
                 continue
@@ -211,7 +222,7 @@ class FileEnumeration:
                 self._known.require_not_merged(path, paths)
                 new.extend(self._take_as_it_is(path, stamp))
         if not self._follow and not self._known and not self._settling.files:
-            raise SourceEmpty(self.source)
+            raise SourceEmpty(self.source, told(self.unread))
         if self._forget_after_s < math.inf:
             self._known.note_gone(set(paths), self._now(), self._forget_after_s)
         return new
@@ -234,7 +245,7 @@ class FileEnumeration:
     def _take_as_it_is(self, path: str, stamp: Stamp | None) -> list[FileSplit]:
         """Take the object even if it is replaced meanwhile, as it is then; none if it is gone."""
         for _ in range(REPLACED_MAX):
-            if stamp is None:
+            if stamp is None or stamp.size_bytes == 0:
                 return []
             try:
                 return self._take(path, stamp)
@@ -279,11 +290,7 @@ class FileEnumeration:
             self._layouts = layouts
             if not self._settling.is_over(path, stamp, looks_torn=True):
                 return []
-            if self._on_bad_file == "fail":
-                raise
-            position = bad.position if isinstance(bad, BadFile) else "the beginning"
-            reason = bad.cause if isinstance(bad, BadFile) else str(bad)
-            self.skipped.add(SkippedFile(path, path, position, reason))
+            self._leave_out(path, bad)
         if self._settling.settle_s > 0 and not self._is_still(path, stamp):
             self._layouts = layouts
             return []
@@ -314,6 +321,7 @@ class FileEnumeration:
             self._pending,
             self.skipped,
             self._settling.copy(),
+            self.unread,
         )
         self._pending, self.skipped = PendingSplits(), SkippedFiles()
         return found
@@ -321,6 +329,7 @@ class FileEnumeration:
     def adopt(self, found: Found) -> None:
         """Take over what the scout of this enumeration has found, each time that it has."""
         self._layouts, self._settling = found.layouts, found.settling
+        self.unread = found.unread
         self._known.adopt(found.known)
         self.skipped.take_over(found.skipped)
         self._pending.take_over(found.pending)
@@ -372,19 +381,22 @@ class FileEnumeration:
         self.skipped = SkippedFiles.from_list(skipped, self._segments)
         self._settling.files.clear()
 
+    def _leave_out(self, path: str, bad: BadFile | UsageError) -> None:
+        """Record a bad file; raises it, unless bad files are skipped."""
+        if self._on_bad_file == "fail":
+            raise bad
+        position = bad.position if isinstance(bad, BadFile) else "the beginning"
+        reason = bad.cause if isinstance(bad, BadFile) else str(bad)
+        self.skipped.add(SkippedFile(path, path, position, reason))
+
     def _stamp(self, path: str) -> Stamp | None:
-        """None for a file that is empty, or gone since it was listed."""
+        """None for a file that is gone since it was listed."""
         try:
-            stamp = self._access.stamp_of(path)
+            return self._access.stamp_of(path)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise unreadable(path, error) from error
-        return self._usable(stamp)
-
-    @staticmethod
-    def _usable(stamp: Stamp) -> Stamp | None:
-        return stamp if stamp.size_bytes > 0 else None
 
     def _is_still(self, path: str, stamp: Stamp) -> bool:
         now = self._stamp(path)

@@ -5,15 +5,21 @@ Every type keeps its facts as constructor arguments, so it survives being pickle
 
 from __future__ import annotations
 
+import shlex
+
 from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime.objects.client import is_remote
 from epochgate.runtime.objects.errors import advice
 
 
 class SourceMissing(UsageError):
-    """Neither a file, nor a directory, nor a pattern that matches anything."""
+    """Neither a file, nor a directory, nor a pattern that matches a file: the source, and what
+    matches it and is not read, if anything does.
+    """
 
     def __str__(self) -> str:
+        if any(self.args[1:]):
+            return f"source {self.args[0]!r} matches no file that is read. {_listed(*self.args)}"
         what = f"source {self.args[0]!r} does not exist, or no file matches it"
         if is_remote(self.args[0]):
             return f"{what}. Check the spelling, capitals too; a prefix ends where a name ends."
@@ -24,15 +30,21 @@ class SourceMissing(UsageError):
 
 
 class SourceEmpty(UsageError):
-    """There is a source, and not one file in it that could be read."""
+    """There is a source, and not one file in it that could be read: the source, and what is not
+    read, if anything is there.
+    """
 
     def __str__(self) -> str:
         return (
-            f"source {self.args[0]!r} holds no data file. Hidden files (leading '.' or '_'), files "
-            "without a byte and unfinished ones (such as *.tmp) do not count. Wait until the files "
-            "are there, or follow the directory with --follow (follow=True in Python) to have them "
-            "read as they appear."
+            f"source {self.args[0]!r} holds no data file. {_listed(*self.args)} Wait until "
+            "the files are there, or follow the directory with --follow (follow=True in Python) to "
+            "have them read as they appear."
         )
+
+
+def _listed(source: str, unread: str = "") -> str:
+    listed = f"`epochgate unread {shlex.quote(source)}` lists them with the reasons"
+    return f"Not read: {unread}; {listed}." if unread else "Nothing is there."
 
 
 class SourceCompacted(UsageError):
@@ -116,8 +128,13 @@ class FileChanged(EpochgateError):
 
     def __str__(self) -> str:
         path, expected, found = self.args
+        objects = (
+            "Of a Parquet object above 1 MiB the driver reads the footer alone, so that each other "
+            "ETag counts as a change. "
+        )
         return (
             f"{path!r} has changed since it was enumerated: expected {expected}, found {found}. "
+            f"{objects if is_remote(path) and path.endswith('.parquet') else ''}"
             "Nothing that was read of it is lost. Start again with --on-changed-file skip to leave "
             "its new content out, or with --on-changed-file new to take all of it as another "
             "file's (rows that stayed the same come twice); on_changed_file in Python. To prevent "

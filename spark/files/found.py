@@ -5,6 +5,7 @@ Pure values; made where files are looked for, and taken in on the thread of the 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from epochgate.spark.files.agreement import Layouts
@@ -23,3 +24,4 @@ class Found:
     pending: PendingSplits
     skipped: SkippedFiles
     settling: Settling
+    unread: Counter[str]

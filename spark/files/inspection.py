@@ -17,11 +17,21 @@ from epochgate.spark.files.agreement import Layouts
 from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.cutting import byte_ranges, row_group_ranges
 from epochgate.spark.files.errors import BadFile, SourceUnreadable
+from epochgate.spark.files.finding import escaped, is_utf_8
 from epochgate.spark.files.layout import cause_of
 from epochgate.spark.files.reader import READ_ERRORS
 from epochgate.spark.files.split import Compression, Format
 
 Seen = TypeVar("Seen")
+
+
+def take_badly_named(paths: dict[str, Stamp | None]) -> list[BadFile]:
+    """Take away those whose names cannot be written down, and return an error for each."""
+    bad = [path for path in paths if not is_utf_8(path)]
+    for path in bad:
+        del paths[path]
+    cause = "its name is no UTF-8; rename the file"
+    return [BadFile(escaped(path), escaped(path), "its name", cause) for path in bad]
 
 
 def checksum_of_file(access: FileAccess, path: str, stamp: Stamp, file_format: Format) -> int:

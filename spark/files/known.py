@@ -21,7 +21,7 @@ from epochgate.spark.files.checkpoint_directory import (
     compacted_target_of,
     earlier_checkpoint_name,
 )
-from epochgate.spark.files.content import Stamp, is_as_it_was
+from epochgate.spark.files.content import Stamp, is_as_it_was, is_content
 from epochgate.spark.files.errors import SourceCompacted
 from epochgate.spark.files.known_segments import KnownSegments, Segment
 
@@ -64,7 +64,7 @@ class KnownFile(NamedTuple):
         """
         if is_as_it_was(self.stamp, stamp) or self.checksum is None:
             return is_as_it_was(self.stamp, stamp)
-        return stamp.size_bytes == self.stamp.size_bytes and checksum() == self.checksum
+        return stamp.size_bytes == self.stamp.size_bytes and is_content(checksum(), self.checksum)
 
 
 class KnownFiles:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from epochgate.errors import UsageError
 from epochgate.runtime.objects.client import ObjectStatus, ReadableObjects
 from epochgate.runtime.objects.errors import ObjectStoreRefused
 from epochgate.runtime.objects.log import FOLDER as LOG
+from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.errors import SourceMissing, SourceUnreadable
-from epochgate.spark.files.finding import counts
+from epochgate.spark.files.finding import Listing, reason_not_to_read, told
 
 
 class SourceIsTarget(UsageError):
@@ -52,29 +54,33 @@ def root_of_url(source: str) -> str:
     return "/".join(parts[:plain])
 
 
-def find_objects(
-    objects: ReadableObjects, source: str, *, may_be_none: bool
-) -> dict[str, ObjectStatus]:
-    """The objects by URL, in order, of a source in the bucket `objects`.
+def find_objects(objects: ReadableObjects, source: str, *, may_be_none: bool) -> Listing:
+    """The objects by URL of a source in the bucket `objects`.
 
     Raises SourceMissing, SourceUnreadable, SourceIsTarget, and ObjectStoreError if the store does
     not answer.
     """
     bucket, _ = bucket_and_key(source)
+    listing = Listing({}, {})
     try:
-        found = {f"{bucket}/{one.key}": one for one in _matching(objects, source)}
+        found = {f"{bucket}/{one.key}": (one, why) for one, why in _matching(objects, source)}
     except ObjectStoreRefused as error:
         raise SourceUnreadable(source, error.strerror) from error
-    if not found and not may_be_none:
-        raise SourceMissing(source)
-    return dict(sorted(found.items()))
+    for url, (one, why) in sorted(found.items(), key=lambda item: item[0]):
+        if why is None:
+            listing.files[url] = Stamp(one.size_bytes, one.modified_ns, one.etag)
+        else:
+            listing.unread[url] = why
+    if not listing.files and not may_be_none:
+        raise SourceMissing(source, told(Counter(listing.unread.values())))
+    return listing
 
 
-def _matching(objects: ReadableObjects, source: str) -> Iterator[ObjectStatus]:
+def _matching(objects: ReadableObjects, source: str) -> Iterator[tuple[ObjectStatus, str | None]]:
     root, (_, key) = root_of_url(source), bucket_and_key(source)
     is_pattern = root != source
     if glob.has_magic(key) and (one := _named(objects, key)) is not None:
-        yield one  # as in a directory, a name that is there is no pattern
+        yield one, None  # as in a directory, a name that is there is no pattern
         return
     _, folder = bucket_and_key(root)
     has_any = False
@@ -83,14 +89,10 @@ def _matching(objects: ReadableObjects, source: str) -> Iterator[ObjectStatus]:
         below = status.key.removeprefix(folder).lstrip("/")
         if not is_pattern and below.startswith(f"{LOG}/"):
             raise SourceIsTarget(source)
-        if (
-            below
-            and counts(below)
-            and (not is_pattern or _matches(key.split("/"), status.key.split("/")))
-        ):
-            yield status
+        if below and (not is_pattern or _matches(key.split("/"), status.key.split("/"))):
+            yield status, reason_not_to_read(below)
     if not has_any and not is_pattern and (one := _named(objects, key)) is not None:
-        yield one
+        yield one, None
 
 
 def _named(objects: ReadableObjects, key: str) -> ObjectStatus | None:

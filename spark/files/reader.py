@@ -40,7 +40,13 @@ from epochgate.runtime.objects.errors import (
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.blocks import RecordBlocks
 from epochgate.spark.files.conforming import Conformer, row_as_json
-from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, is_as_it_was
+from epochgate.spark.files.content import (
+    OnChangedFile,
+    Stamp,
+    describe_stamp,
+    is_as_it_was,
+    is_content,
+)
 from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, SourceUnreadable
 from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
@@ -192,7 +198,9 @@ class SplitReader:
         if is_as_it_was(expected, found) or (
             found.size_bytes == expected.size_bytes
             and split.checksum is not None
-            and self._access.checksum_of(split.path, found, split.format) == split.checksum
+            and is_content(
+                self._access.checksum_of(split.path, found, split.format), split.checksum
+            )
         ):
             return found
         raise FileChanged(split.path, describe_stamp(expected), describe_stamp(found))

@@ -100,6 +100,7 @@ class FileEnumerator(SplitEnumerator):
             "files_waiting": float(waiting.files_waiting),
             "bytes_waiting": waiting.bytes_waiting,
             "files_skipped": len(self._files.skipped),
+            "files_unread": self._files.unread.total(),
         }
 
     def _figure(self, name: str) -> int | float:
@@ -119,6 +120,11 @@ class FileEnumerator(SplitEnumerator):
     def files_found(self) -> int:
         """How many files have been enumerated so far."""
         return self._files.files_found
+
+    @property
+    def unread(self) -> dict[str, int]:
+        """How many paths of the source are not read, by reason, as the last look found them."""
+        return dict(self._files.unread)
 
     def start(self) -> None:
         """Begin to look for new files, if that is wanted."""

@@ -94,6 +94,7 @@ class IngestPlan:
     source: EnumeratedFileSource
     restored: CompletedCheckpoint | None
     files_found: int
+    unread: dict[str, int]
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -305,6 +306,7 @@ def _assembled(
         source=source,
         restored=restored,
         files_found=enumeration.files_found,
+        unread=dict(enumeration.unread),
         warnings=list(store.warnings),
     )
 

@@ -40,7 +40,8 @@ class IngestResult:
 
     state: "finished" (also when it was stopped), "failed" or "canceled"; reason: why, unless
     finished. rows_committed and files_committed: made visible by this run; rows_visible: by all
-    runs. files_found: files of the source known so far. rows_rejected: bad rows that this run has
+    runs. files_found: files of the source known so far; unread: how many paths below it are not
+    read, by reason (`FileAccess.unread` has the paths). rows_rejected: bad rows that this run has
     added to the table at rejected_path. skipped: files that were left out, by all runs, as in the
     list at bad_files_path; newly_skipped: those that were not in it when this run began.
     last_checkpoint_id: from which a next run goes on; 0 if there is none.
@@ -52,6 +53,7 @@ class IngestResult:
     files_committed: int
     rows_visible: int
     files_found: int
+    unread: dict[str, int]
     rows_rejected: int
     rejected_path: str
     skipped: list[SkippedFile]
@@ -138,6 +140,7 @@ def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
         files_committed=committer.files_committed,
         rows_visible=committer.rows_visible,
         files_found=plan.files_found if enumerator is None else enumerator.files_found,
+        unread=plan.unread if enumerator is None else enumerator.unread,
         rows_rejected=0 if plan.rejects is None else plan.rejects.rows_committed,
         rejected_path=plan.options.rejected_path,
         skipped=skipped,

@@ -197,6 +197,44 @@ def test_a_handler_that_cannot_take_a_message_is_refused(
         closed(Ringer, WIRING={"one.bell": "other"}, other=machines(handler))
 
 
+class Indexed(Ringer):
+    """One for each place."""
+
+    INDEX = ("place",)
+
+
+class Patient(Deaf):
+    """Its handler takes what there is, and keeps it to itself."""
+
+    rung: int = Int("bound")
+
+    def ring(self, times: int) -> None:
+        self.rung = times
+
+
+def test_a_wire_from_an_indexed_machine_to_one_without_that_index_is_refused() -> None:
+    told = r"WIRING leads 'one\.bell', a port of each place, to 'other', which has INDEX \(\): give"
+    with pytest.raises(DeclarationError, match=told):
+        closed(
+            Indexed,
+            CONSTANTS={"bound": 5, "room": 40, "places": 2},
+            INDEX_SETS={"place": "places"},
+            WIRING={"one.bell": "other"},
+            other=machines(Patient),
+        )
+
+
+def test_a_field_that_nothing_reads_is_noted_unless_that_is_excused() -> None:
+    wired = {"WIRING": {"one.bell": "other"}, "other": machines(Patient)}
+    notes = check(closed(Ringer, **wired)).notes
+    assert notes == [
+        "nothing reads one.count: remove it, or say in UNREAD why it stays",
+        "nothing reads other.rung: remove it, or say in UNREAD why it stays",
+    ]
+    excused = {"UNREAD": {"one.count": "a base has it", "other.rung": "so has this one"}}
+    assert check(closed(Ringer, **wired, **excused)).notes == []
+
+
 def test_a_port_without_a_handler_is_refused_when_the_system_is_checked() -> None:
     with pytest.raises(DeclarationError, match=r"the port 'bell' has no handler: add 'one\.bell'"):
         check(closed(Ringer))

@@ -4,6 +4,8 @@ helps.
 
 from __future__ import annotations
 
+from enum import Enum
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -20,6 +22,7 @@ from epochgate.fsm import (
     Port,
     Row,
     System,
+    Trigger,
     machines,
     output,
 )
@@ -56,6 +59,11 @@ def declare(*rows: Row, **attributes: Any) -> type[Machine]:
         **attributes,
     }
     return declared("Door", body)
+
+
+class Place(Enum):
+    OPEN = "open"
+    SHUT = "shut"
 
 
 PUSH = Row("push", "open", "shut", None, None, "a visitor leans on it")
@@ -109,7 +117,7 @@ def test_a_sound_declaration_is_accepted() -> None:
         (
             (PUSH, Row("jam", "open", "stuck", None, None, "x")),
             {"STATES": ("open", "shut", "stuck")},
-            "no row leaves 'stuck'; list it in TERMINAL",
+            "no row leads from 'stuck' to another state; list it in TERMINAL",
         ),
         (
             (Row("push", "open", "shut", None, "count, greet", "x"),),
@@ -124,6 +132,48 @@ def test_a_sound_declaration_is_accepted() -> None:
         ((Row("bell", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
         ((Row("values", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
         ((PUSH,), {"__annotations__": {"pull": "Trigger"}}, "the trigger 'pull' has no row"),
+        ((PUSH,), {"__annotations__": {"pull": "fsm.Trigger"}}, "the trigger 'pull' has no row"),
+        ((PUSH,), {"__annotations__": {"pull": Trigger}}, "the trigger 'pull' has no row"),
+        (
+            (PUSH,),
+            {"STATES": ("open", {"name": "shut", "children": ["a", "b"]})},
+            "is no str; write each state as one name, a nested one such as 'moving_fast'",
+        ),
+        (
+            (PUSH,),
+            {"STATES": tuple(Place)},
+            "<Place.OPEN: 'open'> is no str; write the text 'open' in place of the member of Place",
+        ),
+        (
+            (Row("push", "open", Place.SHUT, None, None, "x"),),  # type: ignore[arg-type]  # refused
+            {},
+            "row 'push': its dest is <Place.SHUT: 'shut'>; write the text 'shut'",
+        ),
+        (
+            (Row("push", "open", "shut", lambda: True, None, "x"),),  # type: ignore[arg-type]  # refused
+            {},
+            "write the name of a method of the class, which can be checked, compiled and drawn",
+        ),
+        (
+            (Row("push", ["open"], "shut", None, None, "x"),),  # type: ignore[arg-type]  # refused
+            {},
+            "row 'push': its source is ['open']; write a tuple, ('open',)",
+        ),
+        (
+            (Row("push", "open", "shut", None, (None,), "x"),),  # type: ignore[arg-type]  # refused
+            {},
+            "row 'push': its after is None; write a name",
+        ),
+        (
+            (PUSH, ["pull", "open", "shut"]),
+            {},
+            "ROWS holds ['pull', 'open', 'shut']; write Row(...) or Ignore(...)",
+        ),
+        (
+            (PUSH, Row("pull", "open", "=", None, None, "x")),
+            {},
+            "write the name of the source as dest, in a row for each source, or STAY",
+        ),
     ],
 )
 def test_a_faulty_declaration_is_refused(
@@ -253,3 +303,28 @@ def test_an_array_over_an_index_set_is_told_the_constant_with_its_size() -> None
 
     with pytest.raises(DeclarationError, match="for one item per 'gate', write 'gates'"):
         system(porter=machines(Porter))
+
+
+def test_a_fault_is_told_with_the_place_of_the_row_or_of_the_class() -> None:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    with pytest.raises(DeclarationError) as refused:
+
+        class Lamp(Machine):
+            STATES = ("off", "on")
+            INITIAL = "off"
+            ROWS = (
+                Row("turn", "off", "on", None, None, "it is dark"),
+                Row("turn", "on", "dim", None, None, "it is bright"),
+            )
+
+    line = next(n for n, text in enumerate(lines, 1) if '"it is bright"' in text)
+    assert str(refused.value).startswith(f"{__file__}:{line}: {__name__}.Lamp: row 'turn'")
+    with pytest.raises(DeclarationError) as refused:
+
+        class Torch(Machine):
+            STATES = ("off", "on")
+            INITIAL = "glowing"
+            ROWS = (Row("turn", "off", "on", None, None, "it is dark"),)
+
+    line = next(n for n, text in enumerate(lines, 1) if "class Torch" in text)
+    assert str(refused.value).startswith(f"{__file__}:{line}: {__name__}.Torch: 'glowing'")

@@ -27,7 +27,7 @@ from typing import Any
 
 from epochgate.fsm import Machine, System, machines
 from epochgate.fsm.errors import DeclarationError
-from epochgate.fsm.subset.source import definition
+from epochgate.fsm.source import definition
 from tests.mutation.homes import HOMES, SYSTEMS_THAT_RUN, Home
 
 Case = tuple[str, str, str]

@@ -25,6 +25,7 @@ from epochgate.spark.errors import (
     SparkConnectUnsupported,
     SparkSessionFailed,
 )
+from epochgate.spark.failing_jobs import FAILURES_MAX
 from epochgate.spark.session import local_master, local_session, validate_session
 
 ROOT = Path(__file__).parents[2]
@@ -106,6 +107,23 @@ class TestLiveSession:
             yield {"epochgate.spark.task_main", "pyarrow", "pyspark.worker"} <= set(sys.modules)
 
         assert spark.sparkContext.parallelize([0], 1).mapPartitions(imported).collect() == [True]
+
+    def test_a_job_whose_task_fails_again_and_again_ends_with_the_error(self, spark: Any) -> None:
+        def divide(number: int) -> float:
+            return number / 0
+
+        with pytest.raises(Exception, match=r"a task has failed \d+ times.*ZeroDivisionError"):
+            spark.sparkContext.parallelize([1, 2], 2).map(divide).collect()
+
+    def test_a_job_that_loses_some_tasks_goes_on(self, spark: Any, tmp_path: Path) -> None:
+        def stumble(number: int) -> int:
+            marks = len(list(tmp_path.iterdir()))
+            if marks < FAILURES_MAX - 1:
+                (tmp_path / str(marks)).touch()
+                raise ArithmeticError
+            return number
+
+        assert spark.sparkContext.parallelize([1], 1).map(stumble).collect() == [1]
 
     def test_a_second_one_is_refused(self, spark: Any) -> None:
         with pytest.raises(SessionAlreadyRunning, match="pass it to run_job"), local_session():

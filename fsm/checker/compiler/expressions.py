@@ -299,7 +299,8 @@ class Expressions(ABC):
         if isinstance(place, StateName):
             return 0  # a text that is only handed on
         if isinstance(place, Field):
-            return Load(place.cell) if self.layout.cells[place.cell].maximum > 0 else 0
+            cell = self.layout.cells[place.cell]
+            return fold("+", Load(place.cell), cell.low) if cell.span > 0 else cell.low
         if isinstance(place, StateOf):
             places = self.layout.places[place.instance.name, place.instance.index]
             return Load(places["state"]) if "state" in places else 0

@@ -20,18 +20,22 @@ class Local:
 
 @dataclass(frozen=True)
 class Cell:
-    """Some bits of one word: an int, bool or state, or the length or the items of a FIFO."""
+    """Some bits of one word: an int, bool or state, or the length or the items of a FIFO.
+
+    The bits hold how much the value is above `low`; `span` is the most that they can hold.
+    """
 
     name: str
     bits: int
-    maximum: int
+    span: int
+    low: int = 0
     word: int = 0
     shift: int = 0
 
 
 @dataclass(frozen=True)
 class Load:
-    """The value of a cell."""
+    """The bits of a cell."""
 
     cell: str
 
@@ -76,7 +80,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class Store:
-    """Give a cell a value, which is known to fit."""
+    """Give a cell bits, which are known to fit."""
 
     cell: str
     value: Expr

@@ -84,10 +84,17 @@ class Layout:
         return self._int(name, spec, block)
 
     def _int(self, name: str, spec: IntField, block: int) -> str:
-        maximum = self._constant(name, spec.bound)
-        if not 0 <= spec.start <= maximum:
-            raise DeclarationError(f"{name} starts as {spec.start}, outside of 0 to {maximum}")
-        return self._cell(name, maximum, spec.start, block)
+        maximum = self._constant(name, spec.bound, lowest=spec.low)
+        if not spec.low <= spec.start <= maximum:
+            raise DeclarationError(
+                f"{name} starts as {spec.start}, outside of {spec.low} to {maximum}"
+            )
+        if (maximum - spec.low).bit_length() > WORD_BITS - 1:
+            raise DeclarationError(
+                f"{name} may be from {spec.low} to {maximum}, which are more than "
+                f"2**{WORD_BITS - 1} values"
+            )
+        return self._cell(name, maximum - spec.low, spec.start - spec.low, block, spec.low)
 
     def _fifo(self, name: str, spec: FifoField, block: int) -> FifoCells:
         maximum = self._constant(name, spec.item)
@@ -102,7 +109,7 @@ class Layout:
         items = self._cell(f"{name}.items", (1 << bits * capacity) - 1, 0, block)
         return FifoCells(name, length, items, bits, maximum, capacity)
 
-    def _constant(self, name: str, bound: str | int) -> int:
+    def _constant(self, name: str, bound: str | int, *, lowest: int = 0) -> int:
         value = bound if isinstance(bound, int) else self._system.constants.get(bound)
         if value is None:
             raise DeclarationError(
@@ -110,12 +117,12 @@ class Layout:
                 f"{type(self._system).__name__}; add it to CONSTANTS, a field without a bound "
                 f"cannot be checked"
             )
-        if value < 0 or value.bit_length() > WORD_BITS:
+        if value < min(0, lowest) or value.bit_length() > WORD_BITS:
             raise DeclarationError(f"{name}: its bound {value} is not from 0 to 2**{WORD_BITS} - 1")
         return value
 
-    def _cell(self, name: str, maximum: int, start: int, block: int) -> str:
-        self.cells[name] = Cell(name, maximum.bit_length(), maximum)
+    def _cell(self, name: str, span: int, start: int, block: int, low: int = 0) -> str:
+        self.cells[name] = Cell(name, span.bit_length(), span, low)
         self.initial[name] = start
         self._blocks[name] = block
         return name
@@ -146,7 +153,7 @@ class Layout:
         return len(used)
 
     def pack(self, values: dict[str, int]) -> tuple[int, ...]:
-        """The words that hold these values of all cells."""
+        """The words that hold these bits of all cells."""
         words = [0] * self.words
         for name, value in values.items():
             cell = self.cells[name]
@@ -154,7 +161,7 @@ class Layout:
         return tuple(words)
 
     def values(self, words: tuple[int, ...]) -> dict[str, int]:
-        """What each cell holds; the opposite of `pack`."""
+        """The bits of each cell; the opposite of `pack`."""
         return {
             name: words[cell.word] >> cell.shift & ((1 << cell.bits) - 1)
             for name, cell in self.cells.items()
@@ -203,7 +210,7 @@ class Packing:
 
     def _value(self, words: tuple[int, ...], name: str) -> int:
         cell = self._layout.cells[name]
-        return words[cell.word] >> cell.shift & ((1 << cell.bits) - 1)
+        return (words[cell.word] >> cell.shift & ((1 << cell.bits) - 1)) + cell.low
 
     def words(self) -> tuple[int, ...]:
         """Pack every field of every machine."""
@@ -233,15 +240,15 @@ class Packing:
             packed = 0
             for position, item in enumerate(value):
                 if not 0 <= item <= place.item_maximum:
-                    raise OutOfRange("range", outside(place.name, place.item_maximum))
+                    raise OutOfRange("range", outside(place.name, 0, place.item_maximum))
                 packed |= int(item) << position * place.item_bits
             self._store(words, place.length, value.size())
             self._store(words, place.items, packed)
         else:
             cell = self._layout.cells[place]
-            if not 0 <= value <= cell.maximum:
-                raise OutOfRange("range", outside(place, cell.maximum))
-            words[cell.word] |= int(value) << cell.shift
+            if not 0 <= value - cell.low <= cell.span:
+                raise OutOfRange("range", outside(place, cell.low, cell.low + cell.span))
+            words[cell.word] |= int(value - cell.low) << cell.shift
 
 
 class OutOfRange(Exception):
@@ -259,9 +266,9 @@ class Changed(OutOfRange):
         super().__init__("changed", changed(step, cell))
 
 
-def outside(name: str, maximum: int) -> str:
+def outside(name: str, low: int, high: int) -> str:
     """The message for a value that a field or the items of a channel cannot have."""
-    return f"{name} leaves its range 0 to {maximum}"
+    return f"{name} leaves its range {low} to {high}"
 
 
 def changed(step: str, cell: str) -> str:

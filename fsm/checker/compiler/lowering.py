@@ -10,10 +10,7 @@ system and its constants.
 
 from __future__ import annotations
 
-import linecache
-import re
-import sys
-from functools import lru_cache, partial
+from functools import partial
 
 from epochgate.fsm.checker.compiler.ir import (
     Assign,
@@ -43,8 +40,8 @@ from epochgate.fsm.checker.compiler.scope import SYSTEM, Instance, Scope
 from epochgate.fsm.checker.compiler.statements import Statements
 from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.errors import DeclarationError
-from epochgate.fsm.machine import Machine
 from epochgate.fsm.rows import Row
+from epochgate.fsm.source import class_place, row_place
 
 ENDLESS = "the machines trigger each other without end"
 
@@ -61,7 +58,7 @@ class Lowering(Statements):
             for number, row in enumerate(machine.ROWS):
                 self._row_numbers[name, number] = len(self.rows)
                 source = row.source if isinstance(row.source, str) else " or ".join(row.source)
-                file, line = _where(machine, row.trigger, row.because)
+                file, line = row_place(machine, row.trigger, row.because)
                 self.rows.append(
                     RowCode(name, row.trigger, source, row.because, row.is_ignored, file, line)
                 )
@@ -90,8 +87,8 @@ class Lowering(Statements):
                 properties[found.name] = self._implication(found.then, found.name, properties)
         self._refuse_cycles()
         owner = type(self.system)
-        file, before, _ = _class_text(owner.__module__, owner.__name__)
-        endless = Fault("endless", ENDLESS, file, before + 1)
+        file, line = class_place(owner)
+        endless = Fault("endless", ENDLESS, file, line)
         posts = (s for f in self.functions.values() for s in walk(f.body) if isinstance(s, Post))
         return Program(
             cells=self.layout.cells,
@@ -137,7 +134,7 @@ class Lowering(Statements):
         posts = any(isinstance(stmt, Post) for f in functions for stmt in walk(f.body))
         if not (posts or step.is_stuttering):
             return taken
-        file, line = _where(self.machine(instance), step.trigger)
+        file, line = row_place(self.machine(instance), step.trigger)
         run: Stmt = Run(taken) if posts else Call(taken, ())
         block = [run]
         if step.is_stuttering:
@@ -251,30 +248,9 @@ class Lowering(Statements):
         return tuple(block)
 
     def _refused(self, instance: Instance, trigger: str) -> Fail:
-        file, line = _where(self.machine(instance), trigger)
+        file, line = row_place(self.machine(instance), trigger)
         fault = Fault("refused", f"{instance} refuses {trigger!r}: no row holds", file, line)
         return Fail(self.faults.setdefault(fault, len(self.faults)))
-
-
-@lru_cache(maxsize=256)
-def _class_text(module: str, name: str) -> tuple[str, int, str]:
-    """The file of a class, the line before it, and the text from there on."""
-    file = getattr(sys.modules.get(module), "__file__", None) or "<unknown>"
-    text = "".join(linecache.getlines(file))
-    begun = re.search(rf"^ *class {re.escape(name)}\b", text, re.MULTILINE)
-    start = begun.start() if begun else 0
-    return file, text.count("\n", 0, start), text[start:]
-
-
-def _where(machine: type[Machine], trigger: str, because: str = "") -> tuple[str, int]:
-    """The file and line of a trigger's row, or of the machine's class."""
-    for base in machine.__mro__[:-2]:
-        file, before, text = _class_text(base.__module__, base.__name__)
-        pattern = rf'(?:Row|Ignore)\(\s*"{re.escape(trigger)}",[^\n]*{re.escape(because)}'
-        if found := re.search(pattern, text):
-            return file, before + text.count("\n", 0, found.start()) + 1
-    file, before, _ = _class_text(machine.__module__, machine.__name__)
-    return file, before + 1
 
 
 def lower(system: ClosedSystem, symmetric: str | None = None) -> Program:

@@ -157,7 +157,7 @@ class Ranges:
         if isinstance(expr, int):
             return int(expr), int(expr)
         if isinstance(expr, Load):
-            return 0, self._cells[expr.cell].maximum
+            return 0, self._cells[expr.cell].span
         if isinstance(expr, Local):
             return self._locals.get(expr.name)
         if isinstance(expr, Not):

@@ -25,6 +25,7 @@ from epochgate.fsm.checker.compiler.layout import FifoCells, outside, overflow
 from epochgate.fsm.checker.compiler.scope import (
     BOOLEAN,
     SYSTEM,
+    Bounds,
     Chosen,
     Field,
     Instance,
@@ -226,17 +227,20 @@ class Statements(Expressions):
             return
         assert isinstance(place, Field)
         cell = self.layout.cells[place.cell]
-        within = self._checked(scope, value, cell.maximum, place.cell, node)
-        scope.block.append(Store(place.cell, within))
+        bounds = cell.low, cell.low + cell.span
+        within = self._checked(scope, value, bounds, place.cell, node)
+        scope.block.append(Store(place.cell, fold("-", within, cell.low)))
 
-    def _checked(self, scope: Scope, value: Expr, maximum: int, name: str, node: tree.Node) -> Expr:
-        if self.ranges.is_within(value, 0, maximum):
+    def _checked(
+        self, scope: Scope, value: Expr, bounds: Bounds, name: str, node: tree.Node
+    ) -> Expr:
+        if self.ranges.is_within(value, *bounds):
             return value
         kept = self.local("c", value, scope.block)
-        fail = self.fail(scope, "range", outside(name, maximum), node)
-        is_outside = fold("or", fold("<", kept, 0), fold(">", kept, maximum))
+        fail = self.fail(scope, "range", outside(name, *bounds), node)
+        is_outside = fold("or", fold("<", kept, bounds[0]), fold(">", kept, bounds[1]))
         scope.block.append(If(is_outside, (fail,)))
-        self.ranges.narrow(kept.name, (0, maximum))
+        self.ranges.narrow(kept.name, bounds)
         return kept
 
     # Calls
@@ -338,7 +342,7 @@ class Statements(Expressions):
     def _push(self, scope: Scope, fifo: FifoCells, item: Expr, node: tree.Node) -> None:
         length = Load(fifo.length)
         full = self.fail(scope, "overflow", overflow(fifo.name, fifo.capacity), node)
-        value = self._checked(scope, item, fifo.item_maximum, fifo.name, node)
+        value = self._checked(scope, item, (0, fifo.item_maximum), fifo.name, node)
         at = fold("*", length, fifo.item_bits)
         scope.block += [
             If(fold("==", length, fifo.capacity), (full,)),

@@ -74,6 +74,10 @@ class InterpretedTarget:
 
     def holds(self, name: str, state: Words) -> bool:
         self.packing.load(state)
+        return self.holds_now(name)
+
+    def holds_now(self, name: str) -> bool:
+        """Whether a property's method holds of the machines as they are; raises StepFault."""
         premise = self._premises.get(name)
         if premise and not self._guarded(getattr(self.system, premise)):
             return True

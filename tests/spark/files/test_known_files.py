@@ -90,6 +90,27 @@ def test_other_content_is_refused_until_the_owner_decides(
     assert restarted(taking, tmp_path).discover() == []
 
 
+def test_a_corrected_parquet_file_is_another_though_its_footer_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    contents = []
+    for amount in (2200, 2500):
+        pq.write_table(pa.table({"amount": [1000, amount, 3300, 9000]}), path, use_dictionary=False)
+        contents.append(path.read_bytes())
+    footer_bytes = pq.read_metadata(path).serialized_size
+    assert contents[0][-footer_bytes:] == contents[1][-footer_bytes:]
+    path.write_bytes(contents[0])
+    touch(path)
+    enumeration = FileEnumeration(tmp_path)
+    (split,) = enumeration.discover()
+    path.write_bytes(contents[1])
+    touch(path)
+    with pytest.raises(FileChanged):
+        restarted(enumeration, tmp_path).discover()
+    assert enumeration.layout is not None
+    with pytest.raises(FileChanged):
+        list(SplitReader(enumeration.layout).read(split))
+
+
 @pytest.mark.parametrize("policy", ["fail", "skip"])
 def test_a_changed_file_is_treated_as_a_bad_one_unless_it_is_said(
     tmp_path: Path, policy: OnChangedFile

@@ -42,6 +42,7 @@ def command(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 @pytest.mark.programs
 def test_a_followed_source_until_ctrl_c_and_on_from_there(tmp_path: Path) -> None:
     rows = write_source(tmp_path, files=2, rows=100)
+    (tmp_path / "in" / "_SUCCESS").touch()
     process = command(tmp_path, "--follow")
     try:
         wait_for(lambda: visible(tmp_path / "out") == rows, "the first files", 90)
@@ -60,6 +61,7 @@ def test_a_followed_source_until_ctrl_c_and_on_from_there(tmp_path: Path) -> Non
     assert err.count("checkpoint ") <= 6
     assert "Traceback" not in err
     assert out.startswith("finished: 300 rows committed")
+    assert "not read: 1 hidden (`epochgate unread " in out
     wait_for(lambda: all(is_gone(one.pid) for one in family), "every process is gone", 20)
 
     rows += write_source(tmp_path, files=1, rows=100, first=2000)
@@ -82,6 +84,7 @@ def test_a_followed_source_until_ctrl_c_and_on_from_there(tmp_path: Path) -> Non
         100,
         4,
     )
+    assert result["unread"] == {"hidden": 1}
     assert [line for line in err.splitlines() if "incubator" not in line] == []
     assert visible(tmp_path / "out") == rows
 

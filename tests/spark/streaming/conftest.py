@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from epochgate.spark.streaming import register
-from tests.spark.tables.conftest import dsn as dsn, server as server
 
 
 @pytest.fixture

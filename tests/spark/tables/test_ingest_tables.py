@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from epochgate.errors import UsageError
@@ -157,3 +160,34 @@ def test_spark_ingests_into_a_delta_table(tmp_path: Path, spark: Any) -> None:
     result = ingest(spark, str(tmp_path / "in"), target, parallelism=2, checkpoint_every_s=0.2)
     assert (result.state, result.rows_visible) == ("finished", 800)
     assert rows(tmp_path / "out") == expected
+
+
+def test_a_schema_of_which_the_library_makes_no_table_is_refused_before_its_checkpoint_completes(
+    tmp_path: Path,
+) -> None:
+    kinds = {"id": pa.int64(), "at": pa.map_(pa.string(), pa.timestamp("us"))}
+    table = pa.table({name: pa.array([None], kind) for name, kind in kinds.items()})
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
+    simulated = SimulatedIngest(delta_options(tmp_path))
+    simulated.run()
+    result = simulated.leave()
+    assert (result.state, result.rows_committed) == ("failed", 0)
+    assert "cannot be made, because of 'at': " in (result.reason or "")
+    cast = replace(delta_options(tmp_path), transform=as_text)
+    left_out = replace(
+        delta_options(tmp_path),
+        target=f"delta:{tmp_path / 'other'}",
+        columns=("id",),
+        checkpoint_directory=str(tmp_path / "new"),
+    )
+    for way_on in (cast, left_out):
+        again = SimulatedIngest(way_on, name="again")
+        again.run()
+        assert again.leave().state == "finished"
+        assert rows(Path(way_on.target_path), "id") == [None]
+
+
+def as_text(batch: pa.RecordBatch) -> pa.Table:
+    """What a user's transform does about it."""
+    return pa.table({"id": batch["id"], "at": [str(one) for one in batch["at"].to_pylist()]})

@@ -1,4 +1,4 @@
-"""Where the source of a guard or action stands, and its syntax tree.
+"""Where a class, a row, a guard or an action stands, and the syntax tree of the latter two.
 
 Each file is read and parsed once, through `linecache`, which also finds what stands in an archive
 or what IPython and doctest keep.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 from epochgate.fsm.errors import DeclarationError
 
 FILES_KEPT_MAX = 64
+CLASSES_KEPT_MAX = 256
 
 
 @lru_cache(maxsize=FILES_KEPT_MAX)
@@ -43,3 +46,34 @@ def definition(function: Callable[..., Any]) -> ast.FunctionDef:
             f"the function into a file, or declare the class with `unchecked=True` and do without "
             f"the check"
         ) from error
+
+
+@lru_cache(maxsize=CLASSES_KEPT_MAX)
+def _class_text(module: str, name: str) -> tuple[str, int, str]:
+    """The file of a class, its line, and the text from there on; line 0 and no text if the class
+    was not written in a file.
+    """
+    file = getattr(sys.modules.get(module), "__file__", None) or "<unknown>"
+    text = "".join(linecache.getlines(file))
+    begun = re.search(rf"^ *class {re.escape(name)}\b", text, re.MULTILINE)
+    if begun is None:
+        return file, 0, ""
+    return file, text.count("\n", 0, begun.start()) + 1, text[begun.start() :]
+
+
+def class_place(owner: type) -> tuple[str, int]:
+    """The file and line of a class; line 0 if it was not written in the file."""
+    file, line, _ = _class_text(owner.__module__, owner.__name__)
+    return file, line
+
+
+def row_place(machine: type, trigger: str, because: str = "") -> tuple[str, int]:
+    """The file and line of a row of a machine, or of its first one for the trigger; those of its
+    class if no row is found.
+    """
+    for base in machine.__mro__[:-2]:
+        file, line, text = _class_text(base.__module__, base.__name__)
+        pattern = rf'(?:Row|Ignore)\(\s*"{re.escape(trigger)}",[^\n]*{re.escape(because)}'
+        if found := re.search(pattern, text):
+            return file, line + text.count("\n", 0, found.start())
+    return class_place(machine)

@@ -1,0 +1,208 @@
+"""The places that rows are written to, and readers of them that are not epochgate's."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from abc import ABC, abstractmethod
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import duckdb
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from psycopg import sql
+
+from epochgate.spark.ingest.options import IngestOptions
+from tests.runtime.objects.stores import Memory
+from tests.spark.ingest.simulated import SimulatedIngest, options_for
+from tests.spark.sink.test_object_ingest import (
+    TARGET as BUCKET,
+    SimulatedObjectIngest,
+    committed_files,
+)
+from tests.spark.tables import iceberg_replay
+from tests.spark.values.cells import Rows, of_row, of_table, of_value
+
+
+class Target(ABC):
+    """One place of a kind, empty at first."""
+
+    takes_nested = True
+    """Whether there are lists, structs and maps."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def options(self, **changes: Any) -> IngestOptions:
+        """The options of an ingestion into it."""
+        return options_for(self.place, split_bytes_target=1 << 20, batch_rows=100, **changes)
+
+    def prepare(self, schema: pa.Schema) -> None:
+        """Make what has to be there before an ingestion of this schema."""
+
+    def start(self, name: str, **changes: Any) -> SimulatedIngest:
+        """Start an ingestion; raises what a start raises."""
+        return SimulatedIngest(self.options(**changes), name=name)
+
+    @abstractmethod
+    def rows(self) -> Rows:
+        """What is visible."""
+
+
+class Parquet(Target):
+    """A directory."""
+
+    def rows(self) -> Rows:
+        found: Rows = Counter()
+        for path in sorted((self.place / "out").rglob("*.parquet")):
+            mine = of_table(pq.ParquetFile(path).read())
+            with duckdb.connect() as connection:
+                connection.execute("set timezone = 'Asia/Kolkata'")
+                query = f"from read_parquet('{path}', hive_partitioning = false)"
+                theirs = of_table(connection.sql(query).to_arrow_table())
+            assert theirs == mine, path
+            found += mine
+        return found
+
+
+class Objects(Target):
+    """A store of objects, in memory."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self.memory = Memory()
+
+    def start(self, name: str, **changes: Any) -> SimulatedIngest:
+        return SimulatedObjectIngest(
+            self.place, self.memory, split_bytes_target=1 << 20, batch_rows=100, **changes
+        )
+
+    def rows(self) -> Rows:
+        objects, found = self.memory.open(BUCKET), Rows()
+        for key in committed_files(objects):
+            found += of_table(pq.ParquetFile(pa.BufferReader(objects.get(key))).read())
+        return found
+
+
+class Delta(Target):
+    """A Delta table."""
+
+    def options(self, **changes: Any) -> IngestOptions:
+        return super().options(target=f"delta:{self.place / 'out'}", **changes)
+
+    def rows(self) -> Rows:
+        if not (self.place / "out" / "_delta_log").exists():
+            return Counter()
+        return of_table(DeltaTable(self.place / "out").to_pyarrow_table())
+
+
+class Iceberg(Target):
+    """An Iceberg table in a catalog of its own."""
+
+    def options(self, **changes: Any) -> IngestOptions:
+        given = {
+            f"PYICEBERG_CATALOG__LAKE__{name.upper()}": value
+            for name, value in iceberg_replay.catalog(self.place).items()
+        }
+        with mock.patch.dict(os.environ, given):
+            return super().options(
+                target="iceberg:lake.sales.events",
+                checkpoint_directory=str(self.place / "checkpoints"),
+                **changes,
+            )
+
+    def start(self, name: str, **changes: Any) -> SimulatedIngest:
+        os.environ.update(
+            {
+                f"PYICEBERG_CATALOG__LAKE__{key.upper()}": value
+                for key, value in iceberg_replay.catalog(self.place).items()
+            }
+        )
+        return super().start(name, **changes)
+
+    def rows(self) -> Rows:
+        found: Rows = Counter()
+        for path in iceberg_replay.active_files(self.place):
+            found += of_table(pq.ParquetFile(path).read())
+        return found
+
+
+class Postgres(Target):
+    """A table of a database whose clocks go by another zone than ours."""
+
+    takes_nested = False
+    numbers = itertools.count()
+
+    def __init__(self, place: Path, dsn: str) -> None:
+        super().__init__(place)
+        self.dsn, self.table = dsn, f"target_{next(self.numbers)}"
+
+    def options(self, **changes: Any) -> IngestOptions:
+        return super().options(
+            target=f"postgres:{self.dsn}#{self.table}",
+            checkpoint_directory=str(self.place / "checkpoints"),
+            **changes,
+        )
+
+    def prepare(self, schema: pa.Schema) -> None:
+        columns = [
+            sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(_of_postgres(one.type)))
+            for one in schema
+        ]
+        making = sql.SQL("create table {} ({})")
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            database = sql.Identifier(connection.info.dbname)
+            zone = sql.SQL("alter database {} set timezone to 'Asia/Kolkata'")
+            connection.execute(zone.format(database))
+            connection.execute(
+                making.format(sql.Identifier(self.table), sql.SQL(", ").join(columns))
+            )
+
+    def rows(self) -> Rows:
+        with psycopg.connect(self.dsn) as connection:
+            connection.execute("set timezone = 'UTC'")
+            # Of a `real`, text has the shortest digits, which are those of another double.
+            cursor = connection.cursor(binary=True)
+            cursor.execute(sql.SQL("select * from {}").format(sql.Identifier(self.table)))
+            assert cursor.description is not None
+            names = [column.name for column in cursor.description]
+            return Counter(
+                of_row(zip(names, map(of_value, row), strict=True)) for row in cursor.fetchall()
+            )
+
+
+POSTGRES = {
+    "bool": "boolean",
+    "int8": "smallint",
+    "int16": "smallint",
+    "int32": "integer",
+    "int64": "bigint",
+    "uint8": "smallint",
+    "uint16": "integer",
+    "uint32": "bigint",
+    "uint64": "numeric(20)",
+    "float": "real",
+    "double": "double precision",
+    "string": "text",
+    "binary": "bytea",
+    "date32[day]": "date",
+    "timestamp[us]": "timestamp",
+    "timestamp[ms]": "timestamp",
+    "timestamp[ns]": "timestamp",
+    "timestamp[us, tz=UTC]": "timestamptz",
+    "time64[us]": "time",
+}
+
+
+def _of_postgres(kind: pa.DataType) -> str:
+    """The type of PostgreSQL that holds all values of an Arrow type, or as many as any does."""
+    if pa.types.is_decimal(kind):
+        return f"numeric({kind.precision}, {kind.scale})"
+    if pa.types.is_list(kind):
+        return f"{_of_postgres(kind.value_type)}[]"
+    return POSTGRES.get(str(kind), "jsonb")
