@@ -20,6 +20,7 @@ from epochgate.runtime.api.job_events import CommitFailed, Committed, JobEvent
 from epochgate.runtime.api.raised import in_words, let_pass, quoted
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.sinks_of_one_job import newest_by_label
+from epochgate.runtime.api.way_on import give_up_command
 from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.checkpoint import committed_of, debts_of
@@ -52,9 +53,8 @@ FAILURES: dict[type[BaseException], Failure] = {
 
 
 WAY_ON: Final = (
-    ". Put right what is missing, and start again. Or give its rows up for good: "
-    "`epochgate commits give-up DIR {}`, where DIR is the target of `epochgate ingest` or the "
-    "directory of the job's checkpoints"
+    ". Put right what is missing, and start again. Or give its rows up for good by {}, and start "
+    "again"
 )
 """What may be done about a checkpoint that can never be committed."""
 SUCCESSES: dict[bool, str] = {False: "committed", True: "already_committed"}
@@ -233,8 +233,11 @@ class Commits:
             self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {said}")
         reason = f"commit of checkpoints {numbers} {failure.cause}: {said}"
         if isinstance(error, CommitImpossible):
-            reason = reason.removesuffix(".") + WAY_ON.format(attempt.tried[-1])
+            reason = reason.removesuffix(".") + WAY_ON.format(self._give_up(attempt))
         getattr(machine, failure.trigger)(attempt.checkpoint, attempt.tries, reason)
+
+    def _give_up(self, attempt: CommitAttempt) -> str:
+        return give_up_command(self._master.store.path, str(attempt.tried[-1]))
 
     def _tell(self, attempt: CommitAttempt, kind: type[JobEvent], **values: Any) -> None:
         self._master.observers.tell(

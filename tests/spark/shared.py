@@ -27,6 +27,7 @@ SESSIONS = {
     "tests/spark/streaming/test_guides.py": "local[2]",
     "tests/spark/streaming/test_killed.py": "local[2]",
     "tests/spark/streaming/test_sink.py": "local[2]",
+    "tests/spark/streaming/test_set_back.py": "local[2]",
     "tests/spark/streaming/test_control.py": "local[2]",
     "tests/spark/streaming/test_control_killed.py": "local[2]",
     "tests/spark/streaming/test_pruned_source.py": "local[2]",
