@@ -174,15 +174,19 @@ class Commits:
         wait = Wait(
             self._master,
             LANE,
-            lambda: f"the commit of checkpoints {attempt.numbers}",
+            "the commit of checkpoints {0.numbers}",
             "commit_timeout_s",
-            lambda reason: self._master.job.committer.expire(checkpoint, tries, reason),
+            self._expired,
+            attempt,
         )
         self._master.blocking.submit(
             LANE,
             lambda: self._commit_all(attempt),
             lambda result, error: self._done(attempt, wait, result, error),
         )
+
+    def _expired(self, attempt: CommitAttempt, reason: str) -> None:
+        self._master.job.committer.expire(attempt.checkpoint, attempt.tries, reason)
 
     def _commit_all(self, attempt: CommitAttempt) -> Done:
         if self._committer is None:

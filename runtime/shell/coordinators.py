@@ -36,7 +36,7 @@ from epochgate.runtime.shell.client_requests import (
     CoordinatorUnavailable,
     JobOver,
 )
-from epochgate.runtime.shell.coordinator_context import BoundContext, BoundGateway
+from epochgate.runtime.shell.coordinator_context import BoundGateway, HeldContext
 from epochgate.runtime.shell.fenced_context import QuiescableContext
 from epochgate.runtime.shell.futures import reject
 from epochgate.runtime.shell.watchdog import CallWatch
@@ -97,8 +97,7 @@ class Coordinators:
         job.bind("gateway", "sender", self)
 
     def _context(self, number: int) -> QuiescableContext:
-        operator_id = self._master.configuration.providers[number].operator_id
-        return QuiescableContext(BoundContext(self._master, self, number, operator_id))
+        return HeldContext(self._master, self, number)
 
     def __getitem__(self, number: int) -> OperatorCoordinator:
         return self._coordinators[number]
@@ -406,8 +405,9 @@ class Coordinators:
     def confirmed(self, number: int, place: int, count: int) -> None:
         on_wire = self.on_wire[number, place]
         on_wire[count - 1].free()
+        oldest = on_wire.popleft
         for _ in range(count):
-            on_wire.popleft().complete()
+            oldest().complete()
 
     def lost(self, number: int, place: int, count: int, reason: str) -> None:
         on_wire = self.on_wire[number, place]

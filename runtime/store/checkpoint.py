@@ -239,10 +239,12 @@ def _finished_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
 
 def _history_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
     """What is wrong with versions, files, epoch and the savepoint."""
-    yield from _version_problems("coordinator_versions", checkpoint.coordinator_versions)
-    yield from _subtask_key_problems("versions", checkpoint.versions, checkpoint.parallelism)
-    for subtask, versions in checkpoint.versions.items():
-        yield from _version_problems(f"versions[{subtask}]", versions)
+    if checkpoint.coordinator_versions != {}:
+        yield from _version_problems("coordinator_versions", checkpoint.coordinator_versions)
+    if checkpoint.versions != {}:  # of most jobs all versions are 1
+        yield from _subtask_key_problems("versions", checkpoint.versions, checkpoint.parallelism)
+        for subtask, versions in checkpoint.versions.items():
+            yield from _version_problems(f"versions[{subtask}]", versions)
     if checkpoint.files is not None:
         if type(checkpoint.files) is not list:
             yield f"files is a {type(checkpoint.files).__name__}, expected a list or none"

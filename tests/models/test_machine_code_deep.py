@@ -38,7 +38,7 @@ from tests.models import (
 pytestmark = pytest.mark.deep
 
 SYSTEMS: tuple[ClosedSystem, ...] = (
-    *(design() for design in designs.SIZES),
+    *((design if isinstance(design, type) else type(design))() for design in designs.SIZES),
     *(broken.system() for broken in BROKEN.values()),
     *designs.HOLDING.values(),
     Acknowledged(sources=1),
