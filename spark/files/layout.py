@@ -241,6 +241,9 @@ def infer_schema(
                 continue
             left_out += 1
             whole = whole[len(sample) :]
+            if leaves_bad_rows and names and not whole:
+                # Each row is to be rejected, and the columns are known.
+                return pa.schema([pa.field(name, pa.null()) for name in names])
             if not leaves_bad_rows or not whole or left_out > BAD_SAMPLES_MAX:
                 raise
             start, sample = start + len(sample), whole

@@ -210,16 +210,14 @@ class RecordParser:
     ) -> pa.ChunkedArray | None:
         if not len(self._nothing):
             return typed(texts, kind)
-        # A cast that fails for each text costs dear: as in the block before, or by a few of them.
-        has_gaps = self._has_gaps.get(name)
-        if has_gaps is None:
-            has_gaps = typed(texts[:_TRIED_FIRST], kind) is None
-        if not has_gaps and not has_empty(texts):
+        # A cast that fails for each text costs dear: as in the blocks before, or by a few of them.
+        if name not in self._has_gaps:
+            self._has_gaps[name] = has_empty(texts) or typed(texts[:_TRIED_FIRST], kind) is None
+        if not self._has_gaps[name]:
             values = typed(texts, kind)
             if values is not None:
-                self._has_gaps[name] = False
                 return values
-        self._has_gaps[name] = True
+            self._has_gaps[name] = True
         return typed(without(texts, self._nothing), kind)
 
     def _declared_csv(self, text: bytes) -> pa.Table:
@@ -257,7 +255,7 @@ class RecordParser:
             if conversion := _CSV_CONVERSION.search(match[2]):
                 advice = ""
                 if conversion[2] == "" and self._layout.dialect.null is not None:
-                    advice = "; give --null '' as well (null in Python) if it means no value"
+                    advice = "; give --null '' (null in Python) as well if it means no value"
                 return name, f"{conversion[2][:_SHOWN_MAX]!r} is no {conversion[1]}{advice}"
             return name, f"{match[2]} ({self._type_of(name)})"
         if match := _CSV_FIELDS.search(message):

@@ -37,7 +37,8 @@ _MOMENT = r"^[0-9-]{10}[T ][0-9:]{8}(?:\.[0-9]{1,6})?(?:Z|\+00:00)$"
 _EXACT_MAX = 15
 """Any decimal number of so few digits is printed from its double as it was."""
 _FIRST_DAY = pa.scalar(datetime.date(1, 1, 1))
-_ZERO, _POINT, _MINUS = b"0.-"
+_FIRST = {kind: _FIRST_DAY.cast(kind) for kind in (DAY, CLOCK, MOMENT)}
+_ZERO, _NINE, _POINT, _MINUS = b"09.-"
 _TRIED_FIRST = 1000
 _LIKELY = re.compile(r"true|false|-?[0-9]")
 _SHOWN_MAX = 200
@@ -98,7 +99,9 @@ def _is_large(texts: pa.ChunkedArray, _: pa.ChunkedArray) -> bool:
 def _is_double(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
     is_long = False
     for at in _places(texts):
-        if at.data[at.begins[0] : at.ends[-1]].tobytes().translate(None, b"0123456789.-"):
+        letters = at.data[at.begins[0] : at.ends[-1]]
+        # Of what the cast takes, nothing else lies between the minus and the nine.
+        if letters.min() < _MINUS or letters.max() > _NINE:
             return False
         last = at.data[at.ends - 1]
         if (last == _POINT).any() or not _has_no_extra_zero(at):
@@ -176,7 +179,7 @@ def _is_truth(texts: pa.ChunkedArray, _: pa.ChunkedArray) -> bool:
 
 def _is_day(_: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
     # The cast takes YYYY-MM-DD alone, and the year 0, which others do not have.
-    return pc.less(pc.min(values), _FIRST_DAY.cast(values.type)).as_py() is not True
+    return pc.less(pc.min(values), _FIRST[values.type]).as_py() is not True
 
 
 def _is_clock(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:

@@ -9,6 +9,7 @@ this corpus.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,14 @@ FILES = Path(__file__).parent / "csv"
 ANSWERS: list[dict[str, Any]] = [
     json.loads(line) for line in (FILES / "answers.jsonl").read_text("utf-8").splitlines()
 ]
+
+
+def copy_of(answer: dict[str, Any], folder: Path) -> Path:
+    """The file of an answer, by its name in the folder; one that is not UTF-8 ends in `.bin`."""
+    stored = FILES / str(answer["file"])
+    copy = folder / stored.name
+    shutil.copy(stored if stored.exists() else stored.with_suffix(".bin"), copy)
+    return copy
 
 
 def printed(batch: pa.RecordBatch) -> list[list[str | None]]:

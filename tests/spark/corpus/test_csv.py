@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,10 @@ import pytest
 from epochgate.errors import EpochgateError
 from epochgate.spark.files import FileEnumeration, SplitReader
 from epochgate.spark.files.dialect import Dialect
-from tests.spark.corpus.answers import ANSWERS, FILES, printed
+from tests.spark.corpus.answers import ANSWERS, FILES, copy_of, printed
 
 EACH_SIZE_TO = 60
-"""Of a longer file, blocks of so many bytes and fewer, and the whole."""
+"""A longer file is read in blocks of 1 to 60 bytes, and as a whole."""
 
 
 def read(source: Path, target: int, block_bytes: list[int], **options: Any) -> list[Any]:
@@ -56,8 +55,7 @@ def read(source: Path, target: int, block_bytes: list[int], **options: Any) -> l
 def test_a_file_has_one_answer_at_every_block_size(
     tmp_path: Path, answer: dict[str, Any], target: int
 ) -> None:
-    source = tmp_path / answer["file"]
-    shutil.copy(FILES / answer["file"], source)
+    source = copy_of(answer, tmp_path)
     options, size = answer.get("options", {}), source.stat().st_size
     sizes = [*range(1, min(size, EACH_SIZE_TO) + 1), size, 1 << 20]
     if "refused" in answer:
@@ -79,4 +77,5 @@ def test_a_file_has_one_answer_at_every_block_size(
 
 def test_the_answers_are_those_of_the_files() -> None:
     names = [answer["file"] for answer in ANSWERS]
-    assert sorted(names) == sorted(path.name for path in FILES.iterdir() if path.suffix == ".csv")
+    stored = [path.with_suffix(".csv").name for path in FILES.iterdir() if path.suffix != ".jsonl"]
+    assert sorted(names) == sorted(stored)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from pyspark.sql import types as t
 
 from epochgate.errors import EpochgateError
-from tests.spark.corpus.answers import ANSWERS, FILES, printed
+from tests.spark.corpus.answers import ANSWERS, copy_of, printed
 
 pytest.importorskip("pyspark.sql.datasource", reason="Spark 3.5 has no data sources in Python")
 
@@ -57,13 +56,13 @@ def test_a_file_has_the_same_answer_at_the_streaming_reader(
     options = spelled(answer.get("options", {}))
     if options is None or answer.get("types", ()) is None:
         pytest.skip("this reader has no such option, or cannot tell columns without rows")
-    source = tmp_path / "in" / answer["file"]
-    source.parent.mkdir()
-    shutil.copy(FILES / answer["file"], source)
+    source = tmp_path / "in"
+    source.mkdir()
+    copy_of(answer, source)
     told = answer.get("refused") or next((bad[2] for bad in answer.get("rejected", [])), None)
     if told is None:
-        assert rows_of(source.parent, tmp_path / "state", options) == answer["rows"]
+        assert rows_of(source, tmp_path / "state", options) == answer["rows"]
     else:
         with pytest.raises(EpochgateError) as caught:
-            rows_of(source.parent, tmp_path / "state", options)
+            rows_of(source, tmp_path / "state", options)
         assert told in str(caught.value)
