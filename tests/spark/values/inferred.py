@@ -82,7 +82,7 @@ def may_be(text: str | None, cell: Cell) -> bool:
 
 
 def _is_number(text: str, value: Fraction) -> bool:
-    if PLAIN_NUMBER.fullmatch(text) is None or text.startswith("-0") and not value:
+    if PLAIN_NUMBER.fullmatch(text) is None or (text.startswith("-0") and not value):
         return False
     told = Decimal(text)
     if Fraction(told) == value:
