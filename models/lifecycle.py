@@ -4,7 +4,7 @@ subtask's affair.
 Decides when a failure of one attempt stays with its subtask and when everything goes back to the
 last completed checkpoint, that neither restarts before the checkpoint being stored is settled, and
 that the job ends only when no process speaks any more, everything completed is committed, and no
-work after a commit is under way. Leaves
+work after a commit is under way; how it ends is decided before its coordinators are closed. Leaves
 to the restart strategy behind its port after which back-off, or whether at all, to try again (its
 answer is `Attempt.restart`, `backed_off` or `give_up`).
 
@@ -62,8 +62,13 @@ class LifecyclePort(Port):
     def ending(self, reason: Opaque) -> None:
         """The job goes down, and this is why; say `expire_end` once `end_timeout_s` has passed."""
 
-    def ended(self, outcome: Opaque, checkpoint: int) -> None:
-        """The job is finished, failed or canceled, with this as its last completed checkpoint."""
+    def decided(self, outcome: Opaque, checkpoint: int) -> None:
+        """The job is finished, failed or canceled, with this as its last completed checkpoint; its
+        coordinators are closed next, and none that hangs there changes it.
+        """
+
+    def ended(self) -> None:
+        """The coordinators are closed: the job is over."""
 
 
 class JobLifecycle(Machine):
@@ -178,11 +183,11 @@ class JobLifecycle(Machine):
         Ignore("reconsider", RESTARTING,                                     "not may_restart_all",
                                                    "the back-off, an attempt or a save is not over yet"),
         Row("reconsider",    FINISHING,                            FINISHED, "is_down and is_committed and has_worked",
-            "end",                                 "all processes have left, and all output is committed"),
+            "tell_finished, end",                  "all processes have left, and all output is committed"),
         Row("reconsider",    FAILING,                              FAILED,   "is_down",
-            "end",                                 "all processes have left"),
+            "tell_failed, end",                    "all processes have left"),
         Row("reconsider",    CANCELING,                            CANCELED, "is_down",
-            "end",                                 "all processes have left"),
+            "tell_canceled, end",                  "all processes have left"),
         Ignore("reconsider", FINISHING,                                      "not is_down",
                                                    "a process has not left, or a checkpoint is being stored"),
         Ignore("reconsider", FINISHING,                                      "is_down and not is_committed",
@@ -199,21 +204,21 @@ class JobLifecycle(Machine):
         Row("stop",    RESTARTING,                  STAY,     None,
             "want_stop",                           "the last checkpoint waits until all attempts run"),
         Row("stop",    CREATED,                     CANCELED, None,
-            "end",                                 "the job has not begun"),
+            "tell_canceled, end",                  "the job has not begun"),
         Ignore("stop", (STOPPING, *ENDING, *ENDED),           None,
                                                    "the job ends already"),
 
         Row("give_up",    (RUNNING, STOPPING, RESTARTING, FINISHING), FAILING, None,
             "tell_cause, cancel_all, settle_down", "a restart is not allowed or would not help"),
         Row("give_up",    CREATED,                                    FAILED,  None,
-            "tell_cause, end",                     "the job could not begin"),
+            "tell_cause, tell_failed, end",        "the job could not begin"),
         Ignore("give_up", (FAILING, CANCELING, *ENDED),                        None,
                                                    "the job ends already"),
 
         Row("cancel",    (RUNNING, STOPPING, RESTARTING, FINISHING), CANCELING, None,
             "tell_cause, cancel_all, settle_down", "the user cancels the job"),
         Row("cancel",    CREATED,                                    CANCELED,  None,
-            "tell_cause, end",                     "the job has not begun"),
+            "tell_cause, tell_canceled, end",      "the job has not begun"),
         Ignore("cancel", (FAILING, CANCELING, *ENDED),                          None,
                                                    "the job ends already"),
 
@@ -222,12 +227,8 @@ class JobLifecycle(Machine):
         Ignore("expire_end", ENDED,                      None,
                                                    "the job has ended within the limit"),
 
-        Row("closed", FINISHED, STAY, None,
-            "tell_finished",                       "the coordinators of the finished job are closed"),
-        Row("closed", FAILED,   STAY, None,
-            "tell_failed",                         "the coordinators of the failed job are closed"),
-        Row("closed", CANCELED, STAY, None,
-            "tell_canceled",                       "the coordinators of the canceled job are closed"),
+        Row("closed", ENDED, STAY, None,
+            "tell_end",                            "the coordinators of the job are closed"),
     )
     # fmt: on
 
@@ -389,10 +390,13 @@ class JobLifecycle(Machine):
         self.closed()
 
     def tell_finished(self) -> None:
-        self.driver.ended("finished", self.system.checkpoint.completed)
+        self.driver.decided("finished", self.system.checkpoint.completed)
 
     def tell_failed(self) -> None:
-        self.driver.ended("failed", self.system.checkpoint.completed)
+        self.driver.decided("failed", self.system.checkpoint.completed)
 
     def tell_canceled(self) -> None:
-        self.driver.ended("canceled", self.system.checkpoint.completed)
+        self.driver.decided("canceled", self.system.checkpoint.completed)
+
+    def tell_end(self) -> None:
+        self.driver.ended()

@@ -45,7 +45,9 @@ KNOWN, MOVED, EMPTIED = range(3)
 checkpoint location; it knows the checkpoint location from another query.
 """
 LATE = 3
-"""What can be accepted beside MOVED and EMPTIED: a query whose first batches went elsewhere."""
+"""What can be accepted beside MOVED and EMPTIED: the target lacks batches, as many are there as the
+user says. The first ones went elsewhere, or what was lost is given up.
+"""
 BEHIND, AHEAD, CHANGED = 3, 4, 5
 """Why a batch is refused, beside MOVED and EMPTIED: batches before it are missing; later ones are
 there; it took effect with other offsets.
@@ -111,6 +113,8 @@ class QueryBatch(Machine):
     batch: int = Int("batches")
     accepts: int = Int(3)
     """What the user says is meant: MOVED, EMPTIED or LATE; 0 for nothing."""
+    held: int = Int("batches")
+    """With LATE: how many batches there are."""
     tries: int = Int("batch_retries")
 
     commit: Trigger
@@ -187,7 +191,7 @@ class QueryBatch(Machine):
         return origin != KNOWN and origin != self.accepts
 
     def is_behind(self, number: int) -> bool:
-        return number < self.batch and not (number == 0 and self.accepts == LATE)
+        return number < self.batch and not (number == self.held and self.accepts == LATE)
 
     def is_ahead(self, number: int) -> bool:
         return number > self.batch + 1
@@ -204,9 +208,10 @@ class QueryBatch(Machine):
     def may_retry(self) -> bool:
         return self.tries < self.system.batch_retries
 
-    def enter(self, batch: int, accepts: int) -> None:
+    def enter(self, batch: int, accepts: int, held: int) -> None:
         self.batch = batch
         self.accepts = accepts
+        self.held = held
 
     def ask_look(self) -> None:
         self.target.look(self.batch, self.tries)

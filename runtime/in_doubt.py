@@ -38,6 +38,8 @@ from epochgate.runtime.store.checkpoint import (
     committed_of,
     debts_of,
     flat_of,
+    in_doubt,
+    ledger_of,
     missing_of,
 )
 
@@ -77,15 +79,6 @@ class CommitsFailed(EpochgateError):
         return f"{self.args[0]}. It stays in doubt"
 
 
-def in_doubt(checkpoint: CompletedCheckpoint) -> dict[int, Committables]:
-    """What a start from this checkpoint would commit, by checkpoint, oldest first.
-
-    A checkpoint does not know of its own commit, so its own committables are among them.
-    """
-    ledger = _ledger_of(checkpoint)
-    return {number: held for number, held in ledger.items() if any(held.values())}
-
-
 def give_up(
     store: CheckpointStore, numbers: Collection[int] | None, now_s: float
 ) -> dict[int, Committables]:
@@ -118,7 +111,7 @@ def give_up_missing(store: CheckpointStore, after: int, now_s: float) -> int:
         raise NothingAfter(store.path, newest, after)
     missing = [*missing_of(restored), [after, newest, now_s]]
     properties = {**restored.properties, MISSING: missing}
-    following, ledger = _next_id(store, restored), _ledger_of(restored)
+    following, ledger = _next_id(store, restored), ledger_of(restored)
     store.save(_successor(store, restored, following, ledger, properties, now_s))
     return newest
 
@@ -132,7 +125,7 @@ class _Ledger:
         self.carried: dict[int, Committables] = {}
         """What the checkpoint that comes next has of earlier ones."""
         self.gone: list[int] = []
-        self._held = _ledger_of(restored)
+        self._held = ledger_of(restored)
 
     def give_up(self, numbers: Collection[int], following: int) -> None:
         """Let these checkpoints leave the ledger, and the rest travel with the following one."""
@@ -277,14 +270,6 @@ def _restored(store: CheckpointStore) -> CompletedCheckpoint:
     if restored is None or not in_doubt(restored):
         raise NothingInDoubt(store.path)
     return restored
-
-
-def _ledger_of(checkpoint: CompletedCheckpoint) -> dict[int, Committables]:
-    held: dict[int, Committables] = {
-        earlier: dict(flat) for earlier, flat in sorted(checkpoint.uncommitted.items())
-    }
-    held[checkpoint.checkpoint_id] = checkpoint.committables
-    return held
 
 
 def _next_id(store: CheckpointStore, restored: CompletedCheckpoint) -> int:

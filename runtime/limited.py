@@ -5,8 +5,8 @@ cannot be stopped: the caller gets `CallLate`, and the next call has another thr
 that a call which takes long is named, with its stack, while it still runs. Leaves to rows what
 follows.
 
-Runs where Spark asks for a batch or runs one, where a control is updated, and in commands; the jobs
-with an event queue wait by `shell.patience`.
+Runs where Spark asks for a batch or runs one, where a control is updated, in commands, and where a
+job is ended beside its queue's thread; on that thread jobs wait by `shell.patience`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.store import CheckpointStore, CompletedCheckpoint
-from epochgate.runtime.store.checkpoint import committed_of, missing_of
+from epochgate.runtime.store.checkpoint import committed_of, in_doubt, missing_of
 
 
 def sink_start(
@@ -16,7 +16,7 @@ def sink_start(
 ) -> SinkStart:
     """Return the start of a run that goes on from `restored`, the newest checkpoint in `store`."""
     if restored is None:
-        return SinkStart(store.job_id, run_id, epoch=store.epoch)
+        return SinkStart(store.job_id, run_id, epoch=store.epoch, checkpoints=store.path)
     return SinkStart(
         store.job_id,
         run_id,
@@ -25,4 +25,6 @@ def sink_start(
         epoch=store.epoch,
         committed=committed_of(restored),
         given_up=tuple((after, upto) for after, upto, _ in missing_of(restored)),
+        checkpoints=store.path,
+        in_doubt=frozenset(in_doubt(restored)),
     )

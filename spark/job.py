@@ -35,6 +35,7 @@ from epochgate.runtime.savepoints import Savepoint, begin_from
 from epochgate.runtime.savepoints.requests import RequestPlace, SavepointRequests
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
+from epochgate.runtime.shell.futures import for_client
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.shell.queue_thread import JobLoop
@@ -78,7 +79,10 @@ class JobStatus:
 
 
 class JobHandle:
-    """A running job. As a context manager it cancels a job that runs at the end of the block."""
+    """A running job. As a context manager it cancels a job that runs at the end of the block.
+
+    Each callback of a future that it returns runs on a daemon thread of its own.
+    """
 
     def __init__(
         self,
@@ -146,7 +150,7 @@ class JobHandle:
 
         The future fails with CheckpointAborted, NoCheckpointAmongAttempts or JobOver.
         """
-        return self._master.request_checkpoint()
+        return for_client(self._master.request_checkpoint())
 
     def savepoint(self, to: str | os.PathLike[str] | None = None) -> Future[Savepoint]:
         """Request a savepoint: a checkpoint that begins after this call and is also written to
@@ -156,7 +160,7 @@ class JobHandle:
         SavepointPlaceMissing, SavepointIncomplete or SavepointFailed; the job continues.
         """
         place = None if to is None else os.fspath(to)
-        return self._master.request_savepoint(place)
+        return for_client(self._master.request_savepoint(place))
 
     def request_batch_snapshot(self, operator_id: str) -> Future[bytes]:
         """Request the snapshot of an operator's coordinator, in a job without checkpoints.
@@ -168,7 +172,7 @@ class JobHandle:
         BatchSnapshotFailed or JobOver. Source: the batch snapshots of Apache Flink's
         OperatorCoordinatorHolder.
         """
-        return self._master.request_batch_snapshot(operator_id)
+        return for_client(self._master.request_batch_snapshot(operator_id))
 
     def request(self, operator_id: str, request: Any) -> Future[Any]:
         """Send a request to the coordinator of an operator; request and answer are plain values.
@@ -176,7 +180,7 @@ class JobHandle:
         The future fails with UnknownOperator, CoordinatorUnavailable, RequestNotHandled,
         ValueNotPlain, JobOver, or what the coordinator raises.
         """
-        return self._master.request(operator_id, request)
+        return for_client(self._master.request(operator_id, request))
 
     def collect(self, operator_id: str = "results") -> CollectedRows:
         """Iterate over the rows of the job's collect sink while it runs; see

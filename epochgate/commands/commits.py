@@ -90,7 +90,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it."""
-    from epochgate.runtime.in_doubt import in_doubt
+    from epochgate.runtime.store.checkpoint import in_doubt
 
     newest = _newest(arguments.place)
     held = in_doubt(newest)
@@ -220,8 +220,8 @@ def _is_target(place: str) -> bool:
 
 def _of_ingest(target: str, newest: CompletedCheckpoint) -> Callable[[SinkStart], Committer]:
     """The committer of an ingestion into `target`, with its table of rejected rows, if any."""
-    from epochgate.runtime.in_doubt import in_doubt
     from epochgate.runtime.objects.client import open_url
+    from epochgate.runtime.store.checkpoint import in_doubt
     from epochgate.spark.ingest.after_commit import readable
     from epochgate.spark.ingest.options import IngestOptions
     from epochgate.spark.ingest.rejects import REJECTS, claim_both, reject_sink

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -38,7 +39,7 @@ LIMIT, LIMIT_S, BEYOND_LIMIT_S = "is the limit", 1.5, 20.0
 hang at most."""
 FAILED, REFUSED = 1, 2
 """The exit codes of an ingestion that has failed, and of one that does not start."""
-WAY_ON = re.compile(r"`epochgate commits give-up DIR ([^`]+)`")
+WAY_ON = re.compile(r"`epochgate (commits give-up [^`]+)`")
 
 
 class SoakFailed(NegativeResult):
@@ -46,14 +47,14 @@ class SoakFailed(NegativeResult):
 
 
 class NotTaken(SoakFailed):
-    """The job does not take its target, and names what may be given up: the arguments for it, what
+    """The job does not take its target, and names what may be given up: the command for it, what
     the job said.
     """
 
     @property
     def way_on(self) -> list[str]:
-        """Of `epochgate commits give-up DIR`."""
-        return str(self.args[0]).split()
+        """The arguments of `epochgate`."""
+        return shlex.split(str(self.args[0]))
 
     def __str__(self) -> str:
         return f"the job does not take its target; it said:\n{self.args[1]}"
@@ -167,8 +168,8 @@ class Drivers:
         self._tally.ends_by_limit += 1
 
     def give_up(self, way_on: Sequence[str]) -> None:
-        """Give up what a driver has named as lost. SoakFailed if that is refused."""
-        command = [sys.executable, "-m", "epochgate", "commits", "give-up", self._target, *way_on]
+        """Do what a driver has named, which gives up what is lost. SoakFailed if it is refused."""
+        command = [sys.executable, "-m", "epochgate", *way_on]
         with self._log.open("a") as output:
             print("$", *command, file=output, flush=True)
             code = subprocess.run(

@@ -239,6 +239,10 @@ class ClosedJob(Job, ClosedSystem):
             self.lifecycle.state == FAILING or self.lifecycle.state == CANCELING_JOB
         )
 
+    @always("how the job ends is decided before its coordinators are closed")
+    def decides_the_end(self) -> bool:
+        return self.restarter.is_decided == self.restarter.knows_end
+
     @always("a process that waits for its attempt is there, or its end is on its way")
     def knows_who_waits(self) -> bool:
         return all(

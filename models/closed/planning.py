@@ -21,6 +21,7 @@ from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
 from epochgate.models.closed.surroundings.plan_store import Client
 from epochgate.models.closed.surroundings.planning import (
     ASKING,
+    READING,
     RUNNING,
     TOLD,
     Driver,
@@ -134,6 +135,7 @@ class PlannedQuery(ClosedSystem):
             self.driver[0].state != ASKING
             and self.driver[0].state != TOLD
             and self.driver[0].state != RUNNING
+            and self.driver[0].state != READING
         )
 
     def rests(self) -> bool:
@@ -141,6 +143,7 @@ class PlannedQuery(ClosedSystem):
             self.driver[d].state != ASKING
             and self.driver[d].state != TOLD
             and self.driver[d].state != RUNNING
+            and self.driver[d].state != READING
             for d in range(self.drivers)
         )
 

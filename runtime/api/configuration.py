@@ -77,11 +77,11 @@ class JobConfiguration:
     """
     end_timeout_s: float = 10.0
     """A job that fails or is canceled waits no longer for its store, and a job that is over no
-    longer for what its store, committer and coordinators have under way.
+    longer for what its store, committer and coordinators have under way, their `close` included.
     """
     work_warn_s: float | None = 60.0
-    """The job warns of a save, a commit, and work after a commit that takes longer, and again each
-    time that its duration has doubled; None: never.
+    """The job warns of a save, a commit, work after a commit, and work in `run_async` that takes
+    longer, and again each time that its duration has doubled; None: never.
     """
 
     def __post_init__(self) -> None:

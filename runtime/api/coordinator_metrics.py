@@ -8,6 +8,7 @@ OperatorCoordinator.Context.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -86,17 +87,15 @@ class CoordinatorMetrics(Mapping[str, Number]):
         return _FencedMetrics(self, is_open)
 
     def freeze(self) -> None:
-        """Keep every value as it is now and let go of what was read; at the job's end."""
-        for name, value in dict(self).items():
-            self._reads[name] = partial(_same, value)
+        """Keep every value as it is now and let go of what was read; at the job's end. A gauge that
+        is being read shows as not-a-number meanwhile, and is not read again.
+        """
+        for name in self:
+            read, self._reads[name] = self._reads[name], partial(_same, math.nan)
+            self._reads[name] = partial(_same, _read(read))
 
     def __getitem__(self, name: str) -> Number:
-        read = self._reads[name]
-        try:
-            return read()
-        except BaseException as error:  # noqa: BLE001  # a figure for the display must not fail who looks at it
-            let_pass(error)
-            return float("nan")
+        return _read(self._reads[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._reads))
@@ -136,6 +135,14 @@ class _FencedCounter(Counter):
     @property
     def value(self) -> Number:
         return self._counter.value
+
+
+def _read(read: Callable[[], Number]) -> Number:
+    try:
+        return read()
+    except BaseException as error:  # noqa: BLE001  # a figure for the display must not fail who looks at it
+        let_pass(error)
+        return math.nan
 
 
 def _same(value: Number) -> Number:

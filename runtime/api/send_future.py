@@ -26,8 +26,8 @@ _PENDING = object()
 class Window(Protocol):
     """What counts events until they are over."""
 
-    call_back: Callable[[Callable[[SendFuture], None], SendFuture], None]
-    """Calls a callback of user code, which may raise anything."""
+    def call_back(self, callback: Callable[[SendFuture], None], sent: SendFuture) -> None:
+        """Call a callback of user code, which may raise anything."""
 
     def free(self, until: int) -> None:
         """Give back all that was sent up to this sum of bytes."""

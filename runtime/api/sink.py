@@ -20,6 +20,7 @@ from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import OperatorContext
 from epochgate.runtime.api.state_versions import StateNotUpgraded
+from epochgate.runtime.api.way_on import give_up_command
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class SinkStart:
     the sink may withdraw them. epoch: the fencing epoch, higher than that of each earlier start of
     the job. committed: label of the sink, "" without one -> the newest checkpoint with committables
     of this sink that the restored one knows as committed. given_up: ranges (after, upto] of
-    checkpoint ids that the target may lack, because a person gave them up.
+    checkpoint ids that the target may lack, because a person gave them up. checkpoints: the
+    directory or URL of the job's checkpoints, for messages; "" if commands cannot name it.
+    in_doubt: checkpoints with committables of which it is not known that they are committed.
     """
 
     job_id: str
@@ -42,6 +45,8 @@ class SinkStart:
     epoch: int = 0
     committed: Mapping[str, int] = field(default_factory=dict)
     given_up: tuple[tuple[int, int], ...] = ()
+    checkpoints: str = ""
+    in_doubt: frozenset[int] = frozenset()
 
     @property
     def newest_committed(self) -> int | None:
@@ -68,17 +73,33 @@ class SinkStart:
         missing: checkpoints up to `last` that the target held once and lacks.
         """
         held, newest = -1 if last is None else last, self.newest_committed
-        lost = [
-            number
-            for number in sorted(missing)
-            if not any(after < number <= upto for after, upto in self.given_up)
-        ]
+        lost = [number for number in sorted(missing) if self._has_to_hold(number)]
         if newest is not None and held < newest:
             first = max(held, 0)
             if not any(after <= first and newest <= upto for after, upto in self.given_up):
                 lost += [first + 1, newest]
         if lost:
-            raise BehindCheckpoint(place, min(lost) - 1, max(lost), self.restored_checkpoint)
+            after = min(lost) - 1
+            raise BehindCheckpoint(
+                place,
+                after,
+                max(lost),
+                self.restored_checkpoint,
+                self.checkpoints,
+                held > after,
+            )
+
+    def _has_to_hold(self, number: int) -> bool:
+        """Whether rows would be lost without this checkpoint. Later ones than the restored are
+        written again, and those behind the newest with committables have none, if none is in doubt.
+        """
+        newest = self.newest_committed
+        is_empty = newest is not None and number > newest and number not in self.in_doubt
+        return not (
+            number > (self.restored_checkpoint or 0)
+            or is_empty
+            or any(after < number <= upto for after, upto in self.given_up)
+        )
 
 
 class AheadOfCheckpoint(UsageError):
@@ -99,22 +120,27 @@ class AheadOfCheckpoint(UsageError):
 
 class BehindCheckpoint(UsageError):
     """The target lacks committed checkpoints: target, the last before them, their last, the
-    restored.
+    restored, where the job's checkpoints lie ("" if that is not known), whether it holds later ones
+    than the first that it lacks.
 
     `SinkStart.require_held` raises it. The target was set back, by a restored backup for instance.
     """
 
     def __str__(self) -> str:
-        place, after, upto, restored = self.args
+        place, after, upto, restored, checkpoints, holds_later = self.args
+        savepoint = (
+            f" Or, if you have a savepoint that is as old as the target (of checkpoint {after}, or "
+            "taken before the next commit), start with --from-savepoint SAVEPOINT --checkpoint-dir "
+            "NEW (from_savepoint and checkpoint_directory in Python), where NEW does not exist: "
+            "the job reads these rows again."
+        )
         return (
             f"{place} lacks rows of this job: checkpoints after {after}, up to {upto}, were "
             f"committed to it, and it does not hold them all. To continue from checkpoint "
             f"{restored} would lose these rows. Was the target restored from a backup, rolled "
-            "back, or a part of it removed? Put back what is missing, and start again. Or start "
-            f"from a savepoint of checkpoint {after} or an earlier one with a new checkpoint "
-            "directory (--from-savepoint, from_savepoint in Python), which reads these rows again. "
-            f"Or give them up for good: `epochgate commits give-up DIR --after {after}`, where DIR "
-            "is the target of `epochgate ingest` or the directory of the job's checkpoints."
+            "back, or a part of it removed? Put back what is missing, and start again."
+            f"{'' if holds_later else savepoint} Or give these rows up for good by "
+            f"{give_up_command(checkpoints, f'--after {after}')}, and start again."
         )
 
 

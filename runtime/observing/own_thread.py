@@ -1,8 +1,8 @@
 """A thread on which listeners hear of a job, so that a slow one does not hold the job up.
 
 Decides what happens when a listener does not keep up: at most `WAITING_MAX` events wait; later ones
-are left out, and a line of the log counts them. At the job's end it has `PATIENCE_S` seconds for
-what waits.
+are left out, and a line of the log counts them. It has `PATIENCE_S` seconds to begin, and as many
+at the job's end for what waits; one that hangs is left behind.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import contextlib
 import logging
 import queue
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from epochgate.runtime.api.job_events import JobEvent, JobListener
@@ -23,8 +25,8 @@ _log = logging.getLogger(__name__)
 
 
 class OnOwnThread(JobListener):
-    """Hands events over to another listener, on a daemon thread "epochgate-listener", which the
-    first event starts.
+    """Hands everything over to another listener, on a daemon thread "epochgate-listener", which the
+    first call starts.
     """
 
     def __init__(
@@ -35,23 +37,31 @@ class OnOwnThread(JobListener):
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._listener, self._patience_s = Guarded(listener), patience_s
-        self._waiting: queue.Queue[JobEvent | None] = queue.Queue(waiting_max)
+        self._waiting: queue.Queue[Callable[[], None] | None] = queue.Queue(waiting_max)
         self._left_out = 0
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="epochgate-listener", daemon=True)
         self._is_started = False
 
     def begin(self, report: JobReport) -> None:
-        """Pass it on at once."""
-        self._listener.begin(report)
+        """Pass it on, and wait for that, for `patience_s` seconds."""
+        has_begun = threading.Event()
+
+        def begin() -> None:
+            self._listener.begin(report)
+            has_begun.set()
+
+        self._put(begin)
+        if not has_begun.wait(self._patience_s):
+            _log.warning(
+                "the listener %s has not begun within %g s; the job does not wait for it",
+                *(self._listener.name, self._patience_s),
+            )
 
     def on_event(self, event: JobEvent) -> None:
         """Let it be heard soon; never waits."""
-        if not self._is_started:
-            self._is_started = True
-            self._thread.start()
         try:
-            self._waiting.put_nowait(event)
+            self._put(partial(self._listener.on_event, event))
         except queue.Full:
             self._left_out += 1
 
@@ -60,11 +70,8 @@ class OnOwnThread(JobListener):
         if self._is_closing.is_set():
             return
         self._is_closing.set()
-        if not self._is_started:
-            self._listener.close()
-            return
         with contextlib.suppress(queue.Full):  # then the thread has something to wake up for
-            self._waiting.put_nowait(None)
+            self._put(None)
         self._thread.join(self._patience_s)
         if self._thread.is_alive():
             _log.warning(
@@ -77,8 +84,14 @@ class OnOwnThread(JobListener):
                 "the listener %s was too slow for %d events", self._listener.name, self._left_out
             )
 
+    def _put(self, call: Callable[[], None] | None) -> None:
+        if not self._is_started:
+            self._is_started = True
+            self._thread.start()
+        self._waiting.put_nowait(call)
+
     def _run(self) -> None:
         while not (self._is_closing.is_set() and self._waiting.empty()):
-            if (event := self._waiting.get()) is not None:
-                self._listener.on_event(event)
+            if (call := self._waiting.get()) is not None:
+                call()
         self._listener.close()

@@ -19,7 +19,6 @@ from epochgate.runtime.pipeline.pace import Pace
 from epochgate.runtime.pipeline.setting import SettingOperator
 from epochgate.runtime.pipeline.waiting import IN_FLIGHT, WaitingBatches
 from epochgate.runtime.source.operator import SourceOperator
-from epochgate.runtime.source.source import Fetched
 
 SOURCE: Final = "source"
 MAP: Final = "map"
@@ -77,7 +76,8 @@ class PipelineProgram(Program):
         """Mapped batches that the sink has not accepted."""
         self._given: dict[str, Any] = {}
         """The settings with which they were mapped."""
-        self._fetched: Fetched | None = None
+        self._records: Any = None
+        """What the source has shown last, which the machine has mapped and taken."""
         self._outcome = Work.IDLE
         self._system = RecordsInFlight()
         self._system.bind("in_flight", "batches", self)
@@ -136,11 +136,6 @@ class PipelineProgram(Program):
     def _settings_now(self) -> dict[str, Any]:
         return {name: self._value(operator_id) for name, operator_id in self._settings.items()}
 
-    @property
-    def _records(self) -> Any:
-        assert self._fetched is not None, "the machine maps and takes what the source has shown"
-        return self._fetched.records
-
     def _restore(self, batches: list[Any]) -> None:
         self._waiting = batches
         self._in_flight.restore()
@@ -155,8 +150,8 @@ class PipelineProgram(Program):
 
     def look(self) -> None:
         """Ask the source for a batch, for the machine."""
-        self._fetched = self._source.peek()
-        if self._fetched is not None:
+        if (fetched := self._source.peek()) is not None:
+            self._records = fetched.records
             self._in_flight.show(self._map_operator is not None)
         elif self._source.has_ended:
             self._outcome = Work.ENDED
@@ -171,8 +166,10 @@ class PipelineProgram(Program):
 
     def ask(self) -> None:
         """Ask the sink whether it is ready, for the machine."""
-        if all(map(self._sink.may_write, self._waiting)):
-            self._in_flight.accept()
+        for batch in self._waiting:
+            if not self._sink.may_write(batch):
+                return
+        self._in_flight.accept()
 
     def take(self) -> None:
         """Move the source behind the batch, for the machine."""

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from epochgate.errors import EpochgateError
 from epochgate.fsm import EventQueue
 from epochgate.runtime.api.raised import let_pass
+from epochgate.runtime.limited import stack_of
 from epochgate.runtime.shell.asyncio_loop import CoroutineRunner, LoopThread, SimulatedLoop
 
 Then = Callable[[Any, BaseException | None], None]
@@ -43,6 +44,10 @@ class BlockingWork(Protocol):
         """
         ...
 
+    def place(self, lane: str) -> str:
+        """The stack of what runs in the lane; empty where that is not known. Queue thread only."""
+        ...
+
     def open_loop(self, queue: EventQueue) -> CoroutineRunner:
         """Make the place where coroutines run; called at most once, closed by `close`."""
         ...
@@ -51,8 +56,8 @@ class BlockingWork(Protocol):
         """Wait for nothing longer than `seconds` from now on: the job is over."""
         ...
 
-    def close(self) -> list[str]:
-        """Wait for what runs, and forget the rest; the lanes whose work is left behind."""
+    def close(self) -> None:
+        """Wait for what runs, and forget the rest."""
         ...
 
 
@@ -95,9 +100,15 @@ class ThreadedWork:
         self._lane(lane).submit(run)
         patience_s = min(timeout_s, self._left_s(timeout_s))
         if not done.wait(patience_s):
-            raise WorkHangs(f"what runs in {lane!r} has not ended within {patience_s:g} s")
+            raise WorkHangs(
+                f"what runs in {lane!r} has not ended within {patience_s:.3g} s. It is at:\n"
+                f"{self.place(lane)}".rstrip()
+            )
         if (error := outcomes[0].error) is not None:
             raise error
+
+    def place(self, lane: str) -> str:
+        return self._lane(lane).place()
 
     def _left_s(self, otherwise_s: float) -> float:
         if self._deadline_s is None:
@@ -116,14 +127,15 @@ class ThreadedWork:
     def close_by(self, seconds: float) -> None:
         self._deadline_s = time.monotonic() + seconds
 
-    def close(self) -> list[str]:
+    def close(self) -> None:
         if self._loop is not None:
             self._loop.close()
         if self._deadline_s is None:
             self.close_by(CLOSE_PATIENCE_S)
         for lane in self._lanes.values():
             lane.close()
-        return [name for name, lane in self._lanes.items() if not lane.join(self._left_s(0.0))]
+        for lane in self._lanes.values():
+            lane.join(self._left_s(0.0))
 
 
 class Lane:
@@ -147,14 +159,17 @@ class Lane:
         self._is_closed = True
         self._work.put(None)
 
-    def join(self, timeout_s: float) -> bool:
-        """Wait for what runs; False, and a warning, when it is left behind."""
+    def join(self, timeout_s: float) -> None:
+        """Wait for what runs; a line of the log when it is left behind."""
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             _log.warning(
                 "the job is over, and what runs in %r does not end; it is left behind", self._lane
             )
-        return not self._thread.is_alive()
+
+    def place(self) -> str:
+        """The stack of what runs, the innermost frame last; empty if nothing does."""
+        return stack_of(self._thread)
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None and not self._is_closed:
@@ -180,6 +195,9 @@ class SimulatedWork:
         if lane in self.hanging:
             raise WorkHangs(f"what runs in {lane!r} has not ended within {timeout_s:g} s")
         work()
+
+    def place(self, lane: str) -> str:
+        return ""
 
     def open_loop(self, queue: EventQueue) -> CoroutineRunner:
         self._loop = SimulatedLoop(
@@ -220,9 +238,7 @@ class SimulatedWork:
     def close_by(self, seconds: float) -> None:
         """Nothing waits here."""
 
-    def close(self) -> list[str]:
-        left_behind = [lane for lane in self.lanes() if lane in self.hanging]
+    def close(self) -> None:
         self.waiting.clear()
         if self._loop is not None:
             self._loop.close()
-        return left_behind

@@ -144,13 +144,10 @@ class Checkpoints:
 
     def forget_requests(self, reason: str) -> None:
         """The job is over: no request will be served any more."""
-        waiting = [
-            *self._requests,
-            *(future for served in self._served.values() for future in served),
-        ]
-        self._requests, self._served = [], {}
-        for future in waiting:
-            reject(future, CheckpointAborted(reason))
+        for number in list(self._served):
+            self._requests += self._served.pop(number)
+        while self._requests:  # one of whose callbacks hangs is not told again
+            reject(self._requests.pop(0), CheckpointAborted(reason))
 
     # port of the checkpoint
 
@@ -244,19 +241,23 @@ class Checkpoints:
             begun_from=self._begun_from,
         )
         self._saving = whole
-        expire = self._master.job.checkpoint.expire_save
         wait = Wait(
             self._master,
             STORE_LANE,
-            lambda: f"the save of checkpoint {checkpoint}",
+            "the save of checkpoint {}",
             "store_timeout_s",
-            lambda reason: expire(checkpoint, f"it is unknown whether it is stored: {reason}"),
+            self._save_expired,
+            checkpoint,
         )
         self._master.blocking.submit(
             STORE_LANE,
             lambda: self._check_and_save(whole),
             lambda answer, error: self._saved(checkpoint, wait, answer, error),
         )
+
+    def _save_expired(self, checkpoint: int, reason: str) -> None:
+        unknown = f"it is unknown whether it is stored: {reason}"
+        self._master.job.checkpoint.expire_save(checkpoint, unknown)
 
     def _check_and_save(self, whole: CompletedCheckpoint) -> Answer:
         checkpoint = whole.checkpoint_id
@@ -320,7 +321,7 @@ class Checkpoints:
             reject(future, error)
 
     def _end(self, parts: Parts, outcome: Outcome, reason: str = "") -> None:
-        parts.timer.cancel()
+        self._master.queue.withdraw(parts.timer)
         self._parts = None
         report, is_completed = self._master.report, outcome == "completed"
         duration_s = self._master.queue.now_s - parts.triggered_at_s

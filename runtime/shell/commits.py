@@ -17,9 +17,10 @@ from epochgate.runtime.api.committer import (
     RetryLater,
 )
 from epochgate.runtime.api.job_events import CommitFailed, Committed, JobEvent
-from epochgate.runtime.api.raised import in_words, let_pass, quoted
+from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.sinks_of_one_job import newest_by_label
+from epochgate.runtime.api.way_on import give_up_command
 from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.checkpoint import committed_of, debts_of
@@ -52,9 +53,8 @@ FAILURES: dict[type[BaseException], Failure] = {
 
 
 WAY_ON: Final = (
-    ". Put right what is missing, and start again. Or give its rows up for good: "
-    "`epochgate commits give-up DIR {}`, where DIR is the target of `epochgate ingest` or the "
-    "directory of the job's checkpoints"
+    ". Put right what is missing, and start again. Or give its rows up for good by {}, and start "
+    "again"
 )
 """What may be done about a checkpoint that can never be committed."""
 SUCCESSES: dict[bool, str] = {False: "committed", True: "already_committed"}
@@ -174,15 +174,19 @@ class Commits:
         wait = Wait(
             self._master,
             LANE,
-            lambda: f"the commit of checkpoints {attempt.numbers}",
+            "the commit of checkpoints {0.numbers}",
             "commit_timeout_s",
-            lambda reason: self._master.job.committer.expire(checkpoint, tries, reason),
+            self._expired,
+            attempt,
         )
         self._master.blocking.submit(
             LANE,
             lambda: self._commit_all(attempt),
             lambda result, error: self._done(attempt, wait, result, error),
         )
+
+    def _expired(self, attempt: CommitAttempt, reason: str) -> None:
+        self._master.job.committer.expire(attempt.checkpoint, attempt.tries, reason)
 
     def _commit_all(self, attempt: CommitAttempt) -> Done:
         if self._committer is None:
@@ -229,8 +233,11 @@ class Commits:
             self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {said}")
         reason = f"commit of checkpoints {numbers} {failure.cause}: {said}"
         if isinstance(error, CommitImpossible):
-            reason = reason.removesuffix(".") + WAY_ON.format(attempt.tried[-1])
+            reason = reason.removesuffix(".") + WAY_ON.format(self._give_up(attempt))
         getattr(machine, failure.trigger)(attempt.checkpoint, attempt.tries, reason)
+
+    def _give_up(self, attempt: CommitAttempt) -> str:
+        return give_up_command(self._master.store.path, str(attempt.tried[-1]))
 
     def _tell(self, attempt: CommitAttempt, kind: type[JobEvent], **values: Any) -> None:
         self._master.observers.tell(
@@ -251,4 +258,4 @@ class Commits:
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             let_pass(error)
             _log.exception("the committer could not be closed")
-            self._master.warn(f"the committer could not be closed: {quoted(error)}")
+            self._master.warn(f"the committer could not be closed: {in_words(error)}")

@@ -18,6 +18,9 @@ from epochgate.runtime.api.plain_values import PLAIN_TYPES, insist_on_plain_type
 from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.user_code import load
+from epochgate.runtime.shell.fenced_context import QuiescableContext
+from epochgate.runtime.shell.futures import handed_out
+from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.shell.send_window import SendWindow
 
 if TYPE_CHECKING:
@@ -31,15 +34,11 @@ _log = logging.getLogger(__name__)
 class BoundGateway(SendWindow):
     """The SubtaskGateway of one attempt, whose methods enqueue the gateway machine's `send`."""
 
-    __slots__ = ("_post", "_send", "attempt")
+    __slots__ = ("_coordinator", "_master", "_post", "_send", "attempt")
 
     def __init__(self, master: JobMaster, coordinator: int, place: int, attempt: int) -> None:
-        super().__init__(
-            master.subtask_of[place],
-            master.configuration.unconfirmed_bytes_max,
-            partial(_call_back, master, coordinator),
-        )
-        self.attempt = attempt
+        super().__init__(master.subtask_of[place], master.configuration.unconfirmed_bytes_max)
+        self._master, self._coordinator, self.attempt = master, coordinator, attempt
         self._post = master.queue.post
         self._send = master.job.gateway[coordinator, place].send
 
@@ -73,28 +72,25 @@ class BoundGateway(SendWindow):
         future.complete()
         return future
 
-
-def _call_back(
-    master: JobMaster, coordinator: int, callback: Callable[[SendFuture], None], sent: SendFuture
-) -> None:
-    """Call what a coordinator has added to the future of its send; what that raises fails the job,
-    and is logged once the job is over.
-    """
-    if not master.is_over:
-        master.coordinators.guarded(coordinator, callback, sent)
-        return
-    try:
-        callback(sent)
-    except BaseException as error:  # noqa: BLE001  # user code may raise anything
-        let_pass(error)
-        _log.exception("a callback of a sent event has raised after the job's end")
+    def call_back(self, callback: Callable[[SendFuture], None], sent: SendFuture) -> None:
+        """Call what a coordinator has added to the future of its send; what that raises fails the
+        job, and is logged once the job is over.
+        """
+        if not self._master.is_over:
+            self._master.coordinators.guarded(self._coordinator, callback, sent)
+            return
+        try:
+            callback(sent)
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything
+            let_pass(error)
+            _log.exception("a callback of a sent event has raised after the job's end")
 
 
 class BoundCheckpoints:
     """The CheckpointAccess of one job."""
 
-    def __init__(self, master: JobMaster) -> None:
-        self._master = master
+    def __init__(self, master: JobMaster, coordinator: int) -> None:
+        self._master, self._coordinator = master, coordinator
         self.interval_s = master.configuration.checkpoint_interval_s
 
     @property
@@ -109,12 +105,13 @@ class BoundCheckpoints:
         return 0 if latest is None else latest.checkpoint_id
 
     def request(self) -> Future[int]:
-        """Ask for a checkpoint."""
-        return self._master.request_checkpoint()
+        """Ask for a checkpoint; the watchdog sees a callback of the future that hangs."""
+        watched = partial(self._master.coordinators.watched, self._coordinator)
+        return handed_out(self._master.request_checkpoint(), watched)
 
 
 class BoundContext:
-    """The CoordinatorContext of one coordinator; `QuiescableContext` fences it."""
+    """The CoordinatorContext of one coordinator; `HeldContext` fences it."""
 
     def __init__(
         self, master: JobMaster, coordinators: Coordinators, coordinator: int, operator_id: str
@@ -127,7 +124,7 @@ class BoundContext:
         self.concurrent_attempts_max = master.configuration.concurrent_attempts_max
         self.coordinator_store = coordinators.store
         self.metrics = CoordinatorMetrics()
-        self.checkpoints = BoundCheckpoints(master)
+        self.checkpoints = BoundCheckpoints(master, coordinator)
         master.report.coordinator_metrics[operator_id] = self.metrics
 
     def load(self, name: str) -> Any:
@@ -136,7 +133,13 @@ class BoundContext:
 
     def fail_job(self, cause: BaseException | str) -> None:
         """Take the job back to its last completed checkpoint."""
-        self._master.queue.post(self._coordinators.fail_job_now, self._coordinator, cause)
+        self._master.queue.post(self.fail_now, cause)
+
+    def fail_now(self, cause: BaseException | str) -> None:
+        """Do so in the event under way."""
+        if isinstance(cause, BaseException):
+            let_pass(cause)
+        self._coordinators.fail_job_now(self._coordinator, cause)
 
     def post(self, call: Callable[..., None], *arguments: Any) -> None:
         """Run `call` in its turn; what it raises fails the job."""
@@ -148,11 +151,15 @@ class BoundContext:
 
     def run_async(self, work: Callable[[], Any], then: Then, *, lane: str = "") -> None:
         """Run `work` elsewhere and `then` in its turn."""
-        self._master.blocking.submit(
-            f"coordinator-{self.operator_id}" + (f"-{lane}" if lane else ""),
-            work,
-            lambda result, error: self._guarded(then, (result, error)),
-        )
+        where = f"coordinator-{self.operator_id}" + (f"-{lane}" if lane else "")
+        what = f"what coordinator {self.operator_id!r} has handed to run_async"
+        wait = Wait(self._master, where, "{}", None, None, what)
+
+        def done(result: Any, error: BaseException | None) -> None:
+            wait.end()
+            self._guarded(then, (result, error))
+
+        self._master.blocking.submit(where, work, done)
 
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any], then: Then) -> RunningCoroutine:
         """Run `coroutine` on the job's event loop and `then` in its turn."""
@@ -162,3 +169,17 @@ class BoundContext:
 
     def _guarded(self, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self._coordinators.guarded(self._coordinator, call, *arguments)
+
+
+class HeldContext(QuiescableContext):
+    """What a holder hands to its coordinator: the job's own context, fenced."""
+
+    def __init__(self, master: JobMaster, coordinators: Coordinators, coordinator: int) -> None:
+        operator_id = master.configuration.providers[coordinator].operator_id
+        bound = BoundContext(master, coordinators, coordinator, operator_id)
+        super().__init__(bound)
+        self._post, self._fail_now = master.queue.post, self._while_open(bound.fail_now)
+
+    def fail_job(self, cause: BaseException | str) -> None:
+        """Fail the job in its turn, as what user code raises does, and without raising it."""
+        self._post(self._fail_now, cause)

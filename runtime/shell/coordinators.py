@@ -36,7 +36,7 @@ from epochgate.runtime.shell.client_requests import (
     CoordinatorUnavailable,
     JobOver,
 )
-from epochgate.runtime.shell.coordinator_context import BoundContext, BoundGateway
+from epochgate.runtime.shell.coordinator_context import BoundGateway, HeldContext
 from epochgate.runtime.shell.fenced_context import QuiescableContext
 from epochgate.runtime.shell.futures import reject
 from epochgate.runtime.shell.watchdog import CallWatch
@@ -80,6 +80,7 @@ class Coordinators:
         self._contexts: list[QuiescableContext] = []
         self._coordinators: dict[int, OperatorCoordinator] = {}
         """By number; one that could not be made again is missing."""
+        self._versions = [one.state_version for one in master.configuration.providers]
         for number, provider in enumerate(master.configuration.providers):
             self._contexts.append(self._context(number))
             self._coordinators[number] = provider.create(self._contexts[number])
@@ -96,8 +97,7 @@ class Coordinators:
         job.bind("gateway", "sender", self)
 
     def _context(self, number: int) -> QuiescableContext:
-        operator_id = self._master.configuration.providers[number].operator_id
-        return QuiescableContext(BoundContext(self._master, self, number, operator_id))
+        return HeldContext(self._master, self, number)
 
     def __getitem__(self, number: int) -> OperatorCoordinator:
         return self._coordinators[number]
@@ -107,8 +107,8 @@ class Coordinators:
 
     def freeze_metrics(self) -> None:
         """Keep the figures as they are; the coordinators are closed."""
-        for context in self._contexts:
-            context.metrics.freeze()
+        for number, context in enumerate(self._contexts):
+            self.watched(number, context.metrics.freeze)
 
     @cached_property
     def event_loop(self) -> CoroutineRunner:
@@ -240,7 +240,7 @@ class Coordinators:
         return upgraded(
             f"the state of coordinator {name!r} in checkpoint {checkpoint}",
             checkpoints.coordinator_version(name, checkpoint),
-            provider.state_version,
+            self._versions[number],
             state,
             provider.upgrade_state,
         )
@@ -372,10 +372,8 @@ class Coordinators:
     # port `results`
 
     def keep(self, number: int, checkpoint: int, state: bytes) -> None:
-        provider = self._master.configuration.providers[number]
-        self._master.checkpoints.keep_coordinator(
-            provider.operator_id, checkpoint, state, provider.state_version
-        )
+        keep, version = self._master.checkpoints.keep_coordinator, self._versions[number]
+        keep(self.operator_id(number), checkpoint, state, version)
 
     # port `sender`
 
@@ -407,8 +405,9 @@ class Coordinators:
     def confirmed(self, number: int, place: int, count: int) -> None:
         on_wire = self.on_wire[number, place]
         on_wire[count - 1].free()
+        oldest = on_wire.popleft
         for _ in range(count):
-            on_wire.popleft().complete()
+            oldest().complete()
 
     def lost(self, number: int, place: int, count: int, reason: str) -> None:
         on_wire = self.on_wire[number, place]

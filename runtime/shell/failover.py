@@ -8,7 +8,7 @@ watch; it decides nothing.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from epochgate.runtime.api.job_events import (
     Failure,
@@ -27,13 +27,20 @@ if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
 
 
+class Verdict(NamedTuple):
+    """How a job ends: "finished", "failed" or "canceled", and its last completed checkpoint."""
+
+    state: str
+    checkpoint: int
+
+
 class Failover:
     """Turns the strategy's delays into timers, and its refusal into giving up."""
 
     def __init__(self, master: JobMaster) -> None:
         self._master = master
         self._strategy = master.configuration.restart_strategy
-        self._watched = master.coordinators.watched
+        self._watch = master.coordinators.watch
         self._awaited: set[int] = set()
         """Subtasks that have had no process since the start, or since everything went down."""
         self._awaited_since_s = 0.0
@@ -46,20 +53,25 @@ class Failover:
     def note_healthy(self) -> None:
         """A checkpoint was completed: the job makes progress."""
         self._told.clear()
+        watch, notify = self._watch, self._strategy.notify_healthy
+        watch.running = (watch.clock_s(), RESTART_STRATEGY, notify)
         try:
-            self._watched(RESTART_STRATEGY, self._strategy.notify_healthy, self._master.queue.now_s)
+            notify(self._master.queue.now_s)
         except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
             let_pass(error)
             self._master.job.lifecycle.give_up(self._refused("notify_healthy", quoted(error)))
+        finally:
+            watch.running = None
 
     def _refused(self, method: str, why: str) -> str:
         return f"{type(self._strategy).__qualname__}.{method} of the restart strategy: {why}"
 
-    def _ask(self, cause: str) -> tuple[float | None, str]:
+    def _ask(self, failed: str, reason: str) -> tuple[float | None, str]:
         """The strategy's delay in seconds, or none and why the job gives up."""
-        now_s = self._master.queue.now_s
+        watch, ask = self._watch, self._strategy.next_delay_s
+        watch.running = (watch.clock_s(), RESTART_STRATEGY, ask)
         try:
-            delay_s = self._watched(RESTART_STRATEGY, self._strategy.next_delay_s, now_s)
+            delay_s = ask(self._master.queue.now_s)
         except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
             let_pass(error)
             why = self._refused("next_delay_s", quoted(error))
@@ -70,8 +82,10 @@ class Failover:
             if delay_s is not None:
                 said = f"returned {delay_s!r}, which must be seconds from 0 on, or None"
                 why = self._refused("next_delay_s", said)
-        said, frames = split_frames(cause)
-        return None, f"{said}; {why}{frames}"
+        finally:
+            watch.running = None
+        said, frames = split_frames(reason)
+        return None, f"{failed}: {said}; {why}{frames}"
 
     # what is told
 
@@ -111,7 +125,7 @@ class Failover:
         subtask = self._master.subtask_of[place]
         self._master.note_failure(subtask, attempt, reason)
         now_s = self._master.queue.now_s
-        delay_s, refusal = self._ask(f"subtask {subtask} failed: {reason}")
+        delay_s, refusal = self._ask(f"subtask {subtask} failed", reason)
         self._tell(SubtaskFailed, reason, delay_s, subtask=subtask, attempt=attempt)
         self._down[subtask] = now_s
         if delay_s is None:
@@ -124,7 +138,7 @@ class Failover:
     def go_on_without(self, subtask: int, reason: str) -> None:
         """Ask the strategy whether to go on waiting for a process that has not come."""
         self._master.note_failure(subtask, None, reason)
-        delay_s, refusal = self._ask(f"no process of subtask {subtask} has come: {reason}")
+        delay_s, refusal = self._ask(f"no process of subtask {subtask} has come", reason)
         if delay_s is None:
             self._master.job.lifecycle.give_up(refusal)
         else:
@@ -132,7 +146,7 @@ class Failover:
 
     def restart_all(self, restarts: int, reason: str) -> None:
         self._master.note_failure(None, None, reason)
-        delay_s, refusal = self._ask(f"the job failed: {reason}")
+        delay_s, refusal = self._ask("the job failed", reason)
         self._tell(JobRestarts, reason, delay_s)
         self.await_all()
         if delay_s is None:
@@ -180,5 +194,8 @@ class Failover:
             f"the job ends, and its store has not answered for {limit_s:g} s (end_timeout_s)",
         )
 
-    def ended(self, outcome: str, checkpoint: int) -> None:
-        self._master.end(outcome, checkpoint)
+    def decided(self, outcome: str, checkpoint: int) -> None:
+        self._master.verdict = Verdict(outcome, checkpoint)
+
+    def ended(self) -> None:
+        self._master.end()

@@ -76,6 +76,10 @@ class QuiescableContext:
         error = cause if isinstance(cause, BaseException) else JobFailedByCoordinator(cause)
         self.post(_raise, error)
 
+    def _while_open(self, call: Callable[..., None]) -> Callable[..., None]:
+        """Return a call that is left out once this context is quiesced."""
+        return _WhileOpen(self, call)
+
     def post(self, call: Callable[..., None], *arguments: Any) -> None:
         """Run `call` in its turn, unless this coordinator has been replaced by then."""
         self._context.post(_WhileOpen(self, call), *arguments)

@@ -1,19 +1,24 @@
-"""Completing futures that others hold: a client may have cancelled one, or it may be done already.
+"""Completing futures that others hold: a client may have cancelled one, it may be done already, and
+its callbacks are user code.
 
 Without this, `set_result` on a future that its holder has cancelled raises where the queue's thread
-completes it, and so does a callback that raises `SystemExit`, which `Future` does not catch. Any
-thread.
+completes it, so does a callback that raises `SystemExit`, which `Future` does not catch, and one
+that hangs holds the job. Any thread.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from epochgate.runtime.api.raised import let_pass
 
+T = TypeVar("T")
+CallBack = Callable[[Callable[[Future[Any]], object], Future[Any]], object]
 _log = logging.getLogger(__name__)
 
 
@@ -54,3 +59,40 @@ def follow(future: Future[Any], other: Future[Any]) -> None:
             resolve(future, done.result())
 
     other.add_done_callback(end)
+
+
+class HandedOut(Future[T]):
+    """A future of which `call_back` calls the callbacks."""
+
+    def __init__(self, call_back: CallBack) -> None:
+        super().__init__()
+        self._call_back = call_back
+
+    def add_done_callback(self, fn: Callable[[Future[T]], object]) -> None:
+        """Have `fn` called once this is done."""
+        super().add_done_callback(partial(self._call_back, fn))
+
+
+def handed_out(future: Future[T], call_back: CallBack) -> Future[T]:
+    """Return a future that ends as `future` does, of which `call_back` calls the callbacks."""
+    given: Future[T] = HandedOut(call_back)
+    follow(given, future)
+    return given
+
+
+def for_client(future: Future[T]) -> Future[T]:
+    """Return a future for a client, each callback of which has a daemon thread of its own: one that
+    hangs holds up neither the job nor the interpreter.
+    """
+    return handed_out(future, _on_own_thread)
+
+
+def _on_own_thread(callback: Callable[[Future[T]], object], done: Future[T]) -> None:
+    def call() -> None:
+        try:
+            callback(done)
+        except BaseException as error:  # noqa: BLE001  # it is the user's code
+            let_pass(error)
+            _log.exception("a callback of a future has raised")
+
+    threading.Thread(target=call, name="epochgate-callback", daemon=True).start()

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from epochgate.fsm import Clock, EventQueue, Journal
@@ -33,13 +34,13 @@ from epochgate.runtime.api.send_future import EventLost, SendFuture
 from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.savepoints import Savepoint
 from epochgate.runtime.shell.batch_snapshots import BatchSnapshots
-from epochgate.runtime.shell.blocking_work import BlockingWork, Post
+from epochgate.runtime.shell.blocking_work import BlockingWork, Post, WorkHangs
 from epochgate.runtime.shell.checkpoints import STORE_LANE, Checkpoints
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.commits import Commits
 from epochgate.runtime.shell.concurrent_attempts import ConcurrentTasks, NoCheckpointAmongAttempts
 from epochgate.runtime.shell.coordinators import Coordinators
-from epochgate.runtime.shell.failover import Failover
+from epochgate.runtime.shell.failover import Failover, Verdict
 from epochgate.runtime.shell.fitting import fitted
 from epochgate.runtime.shell.futures import reject
 from epochgate.runtime.shell.observers import Observers
@@ -90,6 +91,8 @@ class JobMaster:
         self.result: Future[JobResult] = Future()
         self.cause: str | None = None
         """Why the job goes down."""
+        self.verdict: Verdict | None = None
+        """How the job ends; its coordinators are closed, and nothing else is left to do."""
         self._is_closed = False
         self.is_end_wanted = False
         """The job was canceled, and may not have heard of it."""
@@ -220,8 +223,8 @@ class JobMaster:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the job was canceled, or goes down."""
-        return self.is_end_wanted or self.cause is not None
+        """Whether the job was canceled, goes down, or has nothing to do but to close."""
+        return self.is_end_wanted or self.cause is not None or self.verdict is not None
 
     def note_cause(self, reason: str) -> None:
         """Note why the job goes down."""
@@ -253,8 +256,10 @@ class JobMaster:
         """Keep a warning of which those who watch hear otherwise."""
         keep_recent(self.report.warnings, text)
 
-    def end(self, state: str, checkpoint: int) -> None:
+    def end(self) -> None:
         """The lifecycle has reached its end: release everything and report."""
+        assert self.verdict is not None, "the lifecycle has decided how the job ends"
+        state, checkpoint = self.verdict
         reason = None if state == "finished" else self.cause
         self.forget_requests(f"the job is {state}: {reason or 'its input has ended'}")
         self.settle(state, reason, checkpoint)
@@ -281,8 +286,13 @@ class JobMaster:
         self.result.set_result(JobResult(state, reason, report, checkpoint))
 
     def coordinator_figures(self) -> dict[str, dict[str, int | float]]:
-        """What each coordinator counts, by its operator id."""
-        return {name: dict(held) for name, held in self.report.coordinator_metrics.items() if held}
+        """What each coordinator counts, by its operator id, in the sight of the watchdog."""
+        counted = {}
+        for number, name in enumerate(self.configuration.operator_ids):
+            held = self.report.coordinator_metrics[name]
+            if figures := self.coordinators.watched(number, partial(dict[str, Any], held)):
+                counted[name] = figures
+        return counted
 
     def forget_requests(self, reason: str) -> None:
         """The job is over: no request is answered any more, and no figure changes."""
@@ -298,29 +308,37 @@ class JobMaster:
             return
         self._is_closed = True
         self.queue.wake = self._refuse_late
-        self._refuse_late()
-        self.coordinators.lose_all("the job is over")
         self.blocking.close_by(self.configuration.end_timeout_s)
         with ExitStack() as closing:  # the last first, and each whatever another raises
             if self.journal is not None:
                 closing.callback(self.journal.close)
             closing.callback(self.observers.close)
             closing.callback(self.savepoints.close)
-            closing.callback(self._close_store_behind_lanes)
+            closing.callback(self._close_store)
             closing.callback(self.savepoints.finish)
             closing.callback(self.commits.close)
             closing.callback(self.transport.close)
+            closing.callback(self._end_futures)
 
-    def _close_store_behind_lanes(self) -> None:
-        """A store whose save goes on keeps what it has locked, until the process ends."""
-        left_behind = self.blocking.close()
-        if STORE_LANE not in left_behind:
-            self.store.close()
-            return
-        self.note_warning(
-            f"a save that does not end is left behind, and {self.store.path or 'its store'} stays "
-            f"locked until this process ends; the next start reads what is stored there"
+    def _end_futures(self) -> None:
+        """End those that no one will: away from this thread, since their callbacks may hang."""
+        limit_s = self.configuration.end_timeout_s
+        self.blocking.run("futures", self._refuse_late, limit_s)
+        self.blocking.run(
+            "futures", partial(self.coordinators.lose_all, "the job is over"), limit_s
         )
+
+    def _close_store(self) -> None:
+        """Close it behind what its lane has; what hangs there is left behind with its thread."""
+        try:
+            self.blocking.run(STORE_LANE, self.store.close, self.configuration.end_timeout_s)
+        except WorkHangs as error:
+            self.note_warning(
+                f"{self.store.path or 'the store'} could not be closed, and stays locked until "
+                f"this process ends; the next start reads what is stored there: {error}"
+            )
+        finally:
+            self.blocking.close()
 
     def _refuse_late(self) -> None:
         """No events are processed any more: callers that wait for one of them must be told."""

@@ -64,9 +64,11 @@ class PostCommits:
         wait = Wait(
             self._master,
             LANE,
-            lambda: f"the work after the commit of checkpoint {checkpoint}",
+            "the work after the commit of checkpoint {}",
             "commit_timeout_s",
-            lambda reason: self._master.job.post_commit.expire(checkpoint, tries, reason),
+            self._master.job.post_commit.expire,
+            checkpoint,
+            tries,
         )
 
         def done(_: Any, error: BaseException | None) -> None:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
+from functools import partial
 
 from epochgate.runtime.api.raised import described
 from epochgate.runtime.api.reports import JobResult
+from epochgate.runtime.limited import CallLate, Limit, limited
+from epochgate.runtime.shell.failover import Verdict
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.watchdog import Watchdog
 
@@ -120,9 +123,27 @@ class JobLoop:
         self._end("failed", f"epochgate itself has failed; please report this: {error!r}\n{detail}")
 
     def _end(self, state: str, reason: str) -> None:
+        """End as the lifecycle has decided; in `state` if it has not."""
         master = self.master
-        master.forget_requests(reason)
-        if not master.is_over:
-            latest = master.checkpoints.latest
-            completed = 0 if latest is None else latest.checkpoint_id
-            master.settle(state, reason, completed)
+        while not self._have_forgotten(reason):
+            pass  # what hung is not called again
+        if master.is_over:
+            return
+        latest = master.checkpoints.latest
+        verdict = master.verdict or Verdict(state, 0 if latest is None else latest.checkpoint_id)
+        if verdict.state == "finished":
+            master.warn(reason)
+            master.settle(verdict.state, None, verdict.checkpoint)
+        else:
+            master.settle(verdict.state, reason, verdict.checkpoint)
+
+    def _have_forgotten(self, reason: str) -> bool:
+        """End what others wait for, which calls them, and reads gauges; False if one hangs."""
+        limit = Limit("end_timeout_s", self.master.configuration.end_timeout_s)
+        what = "a callback of a future, or a gauge, at the end of the job"
+        try:
+            limited(what, limit, partial(self.master.forget_requests, reason))
+        except CallLate as error:
+            self.master.warn(str(error))
+            return False
+        return True

@@ -66,9 +66,11 @@ class Savepoints:
         wait = Wait(
             self._master,
             STORE_LANE,
-            lambda: f"the write of savepoint {where}",
+            "the write of savepoint {}",
             "store_timeout_s",
-            partial(self._expired, wanted, where),
+            self._expired,
+            where,
+            wanted,
         )
         self._master.blocking.submit(
             STORE_LANE,
@@ -76,7 +78,7 @@ class Savepoints:
             partial(self._written, wanted, wait),
         )
 
-    def _expired(self, wanted: Future[Savepoint], place: str, reason: str) -> None:
+    def _expired(self, place: str, wanted: Future[Savepoint], reason: str) -> None:
         """The request has failed; the lane of the store is held, and the next save says so."""
         self._open.pop(id(wanted), None)
         reject(wanted, SavepointFailed(place, reason))

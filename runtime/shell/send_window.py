@@ -59,12 +59,11 @@ class SendWindow:
         "_sent",
         "_waiting",
         "_watched",
-        "call_back",
         "subtask",
     )
 
-    def __init__(self, subtask: int, bytes_max: int, call_back: Callable[..., None]) -> None:
-        self.subtask, self._bytes_max, self.call_back = subtask, bytes_max, call_back
+    def __init__(self, subtask: int, bytes_max: int) -> None:
+        self.subtask, self._bytes_max = subtask, bytes_max
         self._lock = threading.Lock()
         self._kind: Any = None
         self._length = self._event_bytes = 0
@@ -151,6 +150,10 @@ class SendWindow:
             each.complete()
         self._wake_if_due()
         return future
+
+    def call_back(self, callback: Callable[[SendFuture], None], sent: SendFuture) -> None:
+        """Call what was added to the future of a send."""
+        callback(sent)
 
     def free(self, until: int) -> None:
         """Give back all that was sent up to this sum; queue thread only. Where threads send beside

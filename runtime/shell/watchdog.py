@@ -118,8 +118,8 @@ class Watchdog:
         self._has_abandoned = True
         self._abandon(
             f"{self._names[coordinator]} has been in {_name(call)} for {seconds:.3g} s, and "
-            f"{option} is {limit_s:g}. The job is given up, and its thread left behind. It is "
-            f"at:\n{self._stack()}".rstrip()
+            f"{option} is {limit_s:g}. Its thread is left behind. It is at:\n"
+            f"{self._stack()}".rstrip()
         )
 
     def _stack(self) -> str:

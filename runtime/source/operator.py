@@ -44,8 +44,15 @@ class OpenSplit:
     def next(self, reader: SourceReader) -> Fetched | None:
         """Read on; none when there is nothing now. Raises StopIteration at the end."""
         if self._fetched is None:
-            self._fetched = iter(reader.open_split(self.split, self.position))
+            self._fetched = self._opened(reader)
         return next(self._fetched)
+
+    def _opened(self, reader: SourceReader) -> Iterator[Fetched | None]:
+        try:
+            return iter(reader.open_split(self.split, self.position))
+        except StopIteration as error:  # it would pass for the end of the split
+            kind = type(reader).__qualname__
+            raise RuntimeError(f"{kind}.open_split has raised StopIteration") from error
 
     def close(self) -> None:
         """Let a generator release what it holds."""

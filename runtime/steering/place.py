@@ -118,15 +118,16 @@ class DirectoryEntries:
 
     def list(self, folder: str) -> list[str]:
         """The files below a directory."""
-        path = self.place(folder)
-        if not self._files.is_directory(path):
+        try:
+            names = self._files.list_directory(self.place(folder))
+        except (FileNotFoundError, NotADirectoryError):
             return []
         found: list[str] = []
-        for name in self._files.list_directory(path):
+        for name in names:
             key = f"{folder}/{name}" if folder else name
             if name.endswith(_SUFFIX):
                 found.append(key)
-            elif not name.endswith(TEMPORARY_SUFFIX):
+            elif not name.endswith(TEMPORARY_SUFFIX) and self._files.is_directory(self.place(key)):
                 found.extend(self.list(key))
         return found
 

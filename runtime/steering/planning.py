@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from epochgate.models.batch_plan import BatchPlan, BatchPlans
 from epochgate.runtime.api.own_frames import own_frames
+from epochgate.runtime.api.raised import described, in_words
 from epochgate.runtime.limited import CallLate
 from epochgate.runtime.source.split import SourceSplit, pack
 from epochgate.runtime.steering.creating import Creating
@@ -202,9 +203,10 @@ class Planning(Creating):
         self._outcome = PlanOvertaken(self._place, batch, batch + later)
 
     def fail(self, _: int, batch: int) -> None:
-        frames = own_frames(self._error)
-        told = f"{type(self._error).__name__}: {self._error}{frames}"
-        self._outcome = PlanNotMade(self._place, batch, told if frames else str(self._error))
+        error = self._error
+        assert error is not None, "a question was broken"
+        told = described(error) if own_frames(error) else in_words(error)
+        self._outcome = PlanNotMade(self._place, batch, told)
 
     def _of_users(self, what: str, call: Callable[[], T]) -> T:
         """Call the user's code; one that is late is left behind with its enumerator."""

@@ -125,13 +125,15 @@ class Updating:
 
     def read(self, _: int) -> None:
         with self._answered() as machine:
-            number, self._newest = self._asked("reading the versions", self._versions.newest)
-            # A number with which a batch has run is not given out again, if its file was lost.
-            decided = self._asked(
-                "reading the decisions",
-                lambda: newest_decisions(self._entries, self._control, self._decisions),
-            )
-            machine.newest(max([number, *(one["version"] for one in decided)]))
+            newest, self._newest = self._asked("reading the versions and decisions", self._found)
+            machine.newest(newest)
+
+    def _found(self) -> tuple[int, Value]:
+        """The newest version that there is or was, and what the newest that there is comes to."""
+        number, value = self._versions.newest()
+        # A number with which a batch has run is not given out again, if its file was lost.
+        decided = newest_decisions(self._entries, self._control, self._decisions)
+        return max([number, *(one["version"] for one in decided)]), value
 
     def check(self, _: int, version: int) -> None:
         newest, changes, limit = self._newest, self._changes, self._waits.maker

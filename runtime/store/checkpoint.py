@@ -116,6 +116,22 @@ def missing_of(checkpoint: CompletedCheckpoint) -> list[list[Any]]:
     return found
 
 
+def in_doubt(checkpoint: CompletedCheckpoint) -> dict[int, dict[int, list[Any]]]:
+    """What a start from this checkpoint would commit, by checkpoint, oldest first.
+
+    A checkpoint does not know of its own commit, so its own committables are among them.
+    """
+    ledger = ledger_of(checkpoint)
+    return {number: held for number, held in ledger.items() if any(held.values())}
+
+
+def ledger_of(checkpoint: CompletedCheckpoint) -> dict[int, dict[int, list[Any]]]:
+    """The same with checkpoints that have no committables."""
+    held = {earlier: dict(flat) for earlier, flat in sorted(checkpoint.uncommitted.items())}
+    held[checkpoint.checkpoint_id] = checkpoint.committables
+    return held
+
+
 def problem_of(checkpoint: CompletedCheckpoint) -> str | None:
     """The first thing that keeps `checkpoint` from being stored or restored, or none.
 
@@ -223,10 +239,12 @@ def _finished_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
 
 def _history_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
     """What is wrong with versions, files, epoch and the savepoint."""
-    yield from _version_problems("coordinator_versions", checkpoint.coordinator_versions)
-    yield from _subtask_key_problems("versions", checkpoint.versions, checkpoint.parallelism)
-    for subtask, versions in checkpoint.versions.items():
-        yield from _version_problems(f"versions[{subtask}]", versions)
+    if checkpoint.coordinator_versions != {}:
+        yield from _version_problems("coordinator_versions", checkpoint.coordinator_versions)
+    if checkpoint.versions != {}:  # of most jobs all versions are 1
+        yield from _subtask_key_problems("versions", checkpoint.versions, checkpoint.parallelism)
+        for subtask, versions in checkpoint.versions.items():
+            yield from _version_problems(f"versions[{subtask}]", versions)
     if checkpoint.files is not None:
         if type(checkpoint.files) is not list:
             yield f"files is a {type(checkpoint.files).__name__}, expected a list or none"

@@ -86,15 +86,15 @@ def encode_checkpoint(checkpoint: CompletedCheckpoint, keep: Keep | None = None)
                 subtask: _in_parts(states, keep)
                 for subtask, states in sorted(checkpoint.subtasks.items())
             },
-            "committables": dict(sorted(checkpoint.committables.items())),
-            "uncommitted": dict(sorted(checkpoint.uncommitted.items())),
+            "committables": _ascending(checkpoint.committables),
+            "uncommitted": _ascending(checkpoint.uncommitted),
             "finished": checkpoint.finished,
             "properties": checkpoint.properties,
             "versions": {
-                subtask: dict(sorted(versions.items()))
-                for subtask, versions in sorted(checkpoint.versions.items())
+                subtask: _ascending(versions)
+                for subtask, versions in _ascending(checkpoint.versions).items()
             },
-            "coordinator_versions": dict(sorted(checkpoint.coordinator_versions.items())),
+            "coordinator_versions": _ascending(checkpoint.coordinator_versions),
             "files": checkpoint.files,
             "epoch": checkpoint.epoch,
             "begun_from": checkpoint.begun_from,
@@ -102,6 +102,11 @@ def encode_checkpoint(checkpoint: CompletedCheckpoint, keep: Keep | None = None)
         strict_types=True,
     )
     return seal(content, FORMAT_VERSION)
+
+
+def _ascending(mapping: dict[Any, Any]) -> dict[Any, Any]:
+    """By key; most that come here are empty."""
+    return dict(sorted(mapping.items())) if mapping else mapping
 
 
 def _in_parts(states: Mapping[str, bytes | None], keep: Keep | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ steps it.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,11 +28,13 @@ from epochgate.runtime.api.packing import (
     why_unsent,
 )
 from epochgate.runtime.api.plain_values import ValueNotPlain
+from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
 from epochgate.runtime.shell.handing_over import insist_on_plain_events
 from epochgate.runtime.shell.worker import Worker
 from epochgate.runtime.tracing.file_journal import Tracing
 
+_log = logging.getLogger(__name__)
 PIECES_PER_WAKE_UP = 50
 UNHEARD_MAX = 1024
 """Messages on their way to the driver from which on a process does no work, as on Spark's wire."""
@@ -200,7 +203,7 @@ class InProcessTransport(Transport):
         for process in self.processes.values():
             if process.is_alive:
                 process.is_alive = False
-                process.worker.close()
+                self._close(process)
         self.processes.clear()
 
     def steps(self) -> list[Step]:
@@ -304,8 +307,15 @@ class InProcessTransport(Transport):
         process.to_task.clear()
         if not process.is_reported and process.loss_reason is None:
             process.loss_reason = reason
-        process.worker.close()
+        self._close(process)
         self._forget_if_gone(process)
+
+    def _close(self, process: Process) -> None:
+        try:
+            process.worker.close()
+        except BaseException as error:  # noqa: BLE001  # as on Spark: the attempt is over
+            let_pass(error)
+            _log.exception("an operator of subtask %d failed to close", process.subtask)
 
     def _forget_if_gone(self, process: Process) -> None:
         is_told = process.is_reported and not process.to_driver

@@ -101,6 +101,16 @@ class DeltaLog:
         changes_rows = any(found and found.get("dataChange", True) for found in changes)
         return changes_rows and not any("txn" in action for action in actions)
 
+    def held(self, application: str, *others: str) -> tuple[int | None, list[int]]:
+        """The newest number of an application whose rows are in the table, none if there is none;
+        and those after it that a RESTORE has taken back, as `taken_back` finds them. The newest
+        snapshot itself has the number of before the RESTORE. Raises LogOvertaken or LogFailed.
+        """
+        last, lost = self.transaction(application), self.taken_back(application, *others)
+        if last in lost:
+            last = min(lost) - 1 if min(lost) > 0 else None
+        return last, lost
+
     def taken_back(self, application: str, *others: str) -> list[int]:
         """The numbers of an application whose entries a RESTORE has taken back, since the newest
         entry with a number of the application or of `others`.

@@ -97,6 +97,7 @@ class DeltaTarget:
         """The newest version of which it is known that no other writer has made it, or what it is.
         """
         self._known: dict[str, Any] = {}
+        self._checkpoints = ""
         self._agreed: pa.Schema | None = None
 
     def claim(self, restored_checkpoint: int | None, *, start: SinkStart | None = None) -> None:
@@ -108,6 +109,7 @@ class DeltaTarget:
         BehindCheckpoint, TargetDamaged or TargetNotWritable, and TableTakenOver where others claim
         it all the time; the table is not changed then.
         """
+        self._checkpoints = "" if start is None else start.checkpoints
         with translating(self.path, self.working_directory, claims=True):
             self._claim(restored_checkpoint, start)
 
@@ -146,7 +148,7 @@ class DeltaTarget:
         """
         if self._log.read():
             self._require_usable()
-            last = self._log.transaction(self._job_id)
+            last, _ = self._held()
             if last is not None and last > (restored_checkpoint or 0):
                 raise TableAhead(self.path, last, restored_checkpoint)
         elif self._files.exists(self.path):
@@ -235,7 +237,7 @@ class DeltaTarget:
             if not self._is_shared:
                 self._require_driver()
                 self._require_not_set_back(checkpoint)
-            if (self._log.transaction(self._job_id) or 0) >= checkpoint:
+            if (self._committed() or 0) >= checkpoint:
                 return False
         elif not self._is_shared:
             self._require_known()
@@ -269,12 +271,17 @@ class DeltaTarget:
 
     def _enter(self, restored_checkpoint: int | None) -> None:
         for _ in range(CLAIMS_MAX):
-            last = self._log.transaction(self._job_id)
+            last, lost = self._held()
             if last is not None and last > (restored_checkpoint or 0):
                 raise TableAhead(self.path, last, restored_checkpoint)
+            numbers = {}
+            if any(number > (restored_checkpoint or 0) for number in lost):
+                # The job commits these numbers once more, with the same rows or others.
+                numbers[self._job_id] = restored_checkpoint or 0
             driver = (self._log.transaction(self._driver_id) or 0) + 1
             try:
-                self._log.append([], {self._driver_id: driver}, {"epochgate.run": self._run_id})
+                numbers[self._driver_id] = driver
+                self._log.append([], numbers, {"epochgate.run": self._run_id})
             except LogOvertaken:
                 self._log.read()
                 continue
@@ -306,18 +313,24 @@ class DeltaTarget:
         if not (self._known or has_entered) or not is_ours:
             raise TableBehind(self.path, restored_checkpoint)
 
+    def _held(self) -> tuple[int | None, list[int]]:
+        return self._log.held(self._job_id, self._driver_id)
+
+    def _committed(self) -> int | None:
+        """The newest checkpoint of the job; a driver that has claimed the table knows the rest."""
+        return self._held()[0] if self._is_shared else self._log.transaction(self._job_id)
+
     def _require_held(self, start: SinkStart, *, is_there: bool) -> None:
         """BehindCheckpoint where the table lacks what was committed, as far as is not given up."""
-        last = self._log.transaction(self._job_id) if is_there else None
-        lost = self._log.taken_back(self._job_id, self._driver_id) if is_there else []
+        last, lost = self._held() if is_there else (None, [])
         start.require_held(f"the Delta table {self.path!r}", last, lost)
 
     def _require_not_set_back(self, checkpoint: int) -> None:
         """BehindCheckpoint if another writer has set the table back since the last commit."""
         version = self._log.version()
         if version > self._seen:
-            lost = self._log.taken_back(self._job_id, self._driver_id)
-            start = SinkStart(self._job_id, self._run_id, checkpoint)
+            _, lost = self._held()
+            start = SinkStart(self._job_id, self._run_id, checkpoint, checkpoints=self._checkpoints)
             start.require_held(f"the Delta table {self.path!r}", None, lost)
         self._seen = version
 

@@ -73,7 +73,7 @@ class ReadingChanged(UsageError):
             f"{options}: this job goes on from a checkpoint, and has begun to read its files in "
             f"another way.\n  before: {before}\n  now:    {now}\nGive the same again; or start "
             "afresh, with a new target and a new --checkpoint-dir (checkpoint_directory in "
-            "Python). With --schema-evolution add or widen (schema_evolution), files that are new "
+            "Python). With --schema-evolution add (schema_evolution) or widen, files that are new "
             "may be read by another schema."
         )
 

@@ -104,11 +104,10 @@ class SchemaChanged(UsageError):
             f"the schema changes between files.\n  {first}: {expected}\n  {path}:\n    "
             + "\n    ".join(differences)
             + "\nStart with --schema-evolution add (schema_evolution in Python) to take new "
-            "columns and do without missing ones, or with --schema-evolution widen to let INT "
-            "become BIGINT or DOUBLE as well; or with --on-bad-file skip (on_bad_file), which "
-            "records the file and continues without it; or rewrite the file, or move it to a "
-            "source "
-            "of its own."
+            "columns and do without missing ones, or with --schema-evolution widen "
+            "(schema_evolution) to let INT become BIGINT or DOUBLE as well; or with "
+            "--on-bad-file skip (on_bad_file), which records the file and continues without it; "
+            "or rewrite the file, or move it to a source of its own."
         )
 
 
@@ -118,7 +117,7 @@ class TypeUnreadable(UsageError):
     def __str__(self) -> str:
         column, kind, file_format = self.args
         return (
-            f"--schema gives column {column!r} the type {kind} (schema in Python), which cannot be "
+            f"--schema (schema in Python) gives column {column!r} the type {kind}, which cannot be "
             f"read from {file_format} files. Read it as STRING, and make it in the transform."
         )
 
@@ -135,9 +134,10 @@ class FileChanged(EpochgateError):
         return (
             f"{path!r} has changed since it was enumerated: expected {expected}, found {found}. "
             f"{objects if is_remote(path) and path.endswith('.parquet') else ''}"
-            "Nothing that was read of it is lost. Start again with --on-changed-file skip to leave "
-            "its new content out, or with --on-changed-file new to take all of it as another "
-            "file's (rows that stayed the same come twice); on_changed_file in Python. To prevent "
+            "Nothing that was read of it is lost. Start again with --on-changed-file skip "
+            "(on_changed_file in Python) to leave "
+            "its new content out, or with --on-changed-file new (on_changed_file in Python) to "
+            "take all of it as another file's (rows that stayed the same come twice). To prevent "
             "it, write files under a hidden or .tmp name and rename them, put new rows into new "
             "files, and give slow copies more time by --settle-s (settle_s)."
         )
@@ -174,9 +174,21 @@ class BadFile(EpochgateError):
             f"bad file {self.path!r}, split {self.split_id}, at {self.position}: {self.cause}. "
             "Nothing from this position on was taken. Start again with --on-bad-file skip "
             "(on_bad_file in Python) to record it and continue without the rest of it, which may "
-            "come "
-            "in a new file; or replace it by a repaired one, and start with --on-bad-file skip "
-            "--on-changed-file new if rows of it were taken (those come twice then)."
+            "come in a new file. Or replace it by a repaired one, and start again with "
+            "--on-changed-file new (on_changed_file in Python), which takes all of it (rows of it "
+            "that were taken come twice then)."
+        )
+
+
+class FileGone(BadFile):
+    """A file is not there any more, or the rest of it is not: path, split id, position, cause."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path!r} is gone since it was enumerated ({self.cause}). Of split "
+            f"{self.split_id} the rows from {self.position} on are not taken, and those before are "
+            "not lost. Bring it back as it was, and start again. Or start again with --on-bad-file "
+            "skip (on_bad_file in Python) to record it and continue without it."
         )
 
 

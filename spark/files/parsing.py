@@ -255,7 +255,7 @@ class RecordParser:
             if conversion := _CSV_CONVERSION.search(match[2]):
                 advice = ""
                 if conversion[2] == "" and self._layout.dialect.null is not None:
-                    advice = "; give --null '' as well (null in Python) if it means no value"
+                    advice = "; give --null '' (null in Python) as well if it means no value"
                 return name, f"{conversion[2][:_SHOWN_MAX]!r} is no {conversion[1]}{advice}"
             return name, f"{match[2]} ({self._type_of(name)})"
         if match := _CSV_FIELDS.search(message):

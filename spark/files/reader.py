@@ -47,7 +47,7 @@ from epochgate.spark.files.content import (
     is_as_it_was,
     is_content,
 )
-from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, SourceUnreadable
+from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, FileGone, SourceUnreadable
 from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
 from epochgate.spark.files.parsing import MISSING, RecordParser
@@ -126,10 +126,10 @@ class SplitReader:
     def read(self, split: FileSplit, position: SplitPosition | None = None) -> Iterator[ReadBatch]:
         """The batches of `split` from `position` on (none: from its beginning).
 
-        Raises `FileChanged` if the file's content is not what was enumerated, `BadFile` if it
-        cannot be read, and `BadRow` if a row does not fit; all rows before the bad one have been
-        yielded by then. `ObjectStoreError` if a store does not answer, and SourceUnreadable if it
-        refuses to.
+        Raises `FileChanged` if the file's content is not what was enumerated, `FileGone` if it is
+        not there, `BadFile` if it cannot be read, and `BadRow` if a row does not fit; all rows
+        before the bad one have been yielded by then. `ObjectStoreError` if a store does not answer,
+        and SourceUnreadable if it refuses to.
         """
         rows = 0 if position is None else position.rows
         try:
@@ -148,7 +148,7 @@ class SplitReader:
         try:
             replaced = 0
             while replaced < REPLACED_MAX:
-                stamp = self._unchanged(split)
+                stamp = self._unchanged(split, position)
                 try:
                     for read in self._read_from(split, position, stamp):
                         position, replaced = read.position, 0
@@ -156,7 +156,7 @@ class SplitReader:
                 except (ObjectReplaced, ObjectMissing):
                     replaced += 1  # if it was delivered again, reading goes on from where it was
                     continue
-                self._unchanged(split)
+                self._unchanged(split, position)
                 return
             raise ObjectStoreError(errno.EIO, "it is there, and cannot be read", split.path)
         except BadFile as bad:
@@ -175,12 +175,18 @@ class SplitReader:
         else:
             yield from self._read_records(split, position, stamp)
 
-    def _unchanged(self, split: FileSplit) -> Stamp:
-        """The file's stamp as of now. Raises FileChanged, and BadFile if there is none."""
+    def _unchanged(self, split: FileSplit, position: SplitPosition | None) -> Stamp:
+        """The file's stamp as of now, where rows up to the position were read. Raises FileChanged,
+        FileGone, and BadFile if there is none.
+        """
         try:
             return self._stamp_if_unchanged(split)
         except ObjectStoreError:
             raise
+        except FileNotFoundError as error:
+            at = "the beginning" if position is None else f"row {position.rows}"
+            said = f"{type(error).__name__}: {error}"
+            raise FileGone(split.path, split.split_id, at, said) from error
         except OSError as error:
             raise self._bad(split, None, "the beginning", error) from error
 

@@ -67,5 +67,5 @@ def explain(error: NotText, file: BinaryIO) -> str:
         line, left = line + block.count(b"\n"), left - len(block)
     return (
         f"line {line} is not {error.encoding} (byte 0x{error.byte:02X}). Name the encoding of the "
-        "files, --encoding latin-1 for instance (encoding in Python), or convert them to UTF-8"
+        "files, for instance --encoding latin-1 (encoding in Python), or convert them to UTF-8"
     )

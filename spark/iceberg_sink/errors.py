@@ -63,8 +63,8 @@ class TableRolledBack(UsageError):
         return (
             f"the Iceberg table {table} was set back: checkpoint {checkpoint} of this job is "
             "committed, and its snapshot is not in the history of the branch main any more, so its "
-            "rows are missing. Set main forward to a snapshot that has it, or start afresh with a "
-            "new --checkpoint-dir (checkpoint_directory in Python) and a new table."
+            "rows are missing. Set main forward to a snapshot that has it, or start again as it "
+            "is: the refusal of the start names the ways on."
         )
 
 

@@ -51,12 +51,14 @@ DATA = "data"
 
 @dataclass(frozen=True)
 class Ledger:
-    """What a table knows of a job; `snapshot`: of the last commit."""
+    """What a table knows of a job; `checkpoint`: the newest whose rows are in main; `said`: the
+    newest that was committed, which main may lack since it was set back.
+    """
 
     driver: int = 0
     checkpoint: int | None = None
     runs: tuple[str, ...] = ()
-    snapshot: int | None = None
+    said: int | None = None
 
 
 class IcebergTarget:
@@ -76,7 +78,7 @@ class IcebergTarget:
         self._given_files = files
         self._key = f"epochgate.{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
         self._driver, self._runs, self._identity = 0, tuple[str, ...](), ""
-        self._commits = 0
+        self._commits = self._held = 0
         self._files: FileSystem
         self._staged: StagedFiles
         self.directory = ""
@@ -86,8 +88,8 @@ class IcebergTarget:
         `start`: says what the table has to hold.
 
         A table that is not there is made, without columns. Raises TableUnusable, TableAhead,
-        TableBehind, TableRolledBack, BehindCheckpoint, OutcomeUnknown, and
-        TableTakenOver where others claim it all the time; nothing of the job is changed then.
+        TableBehind, BehindCheckpoint, OutcomeUnknown, and TableTakenOver where others claim it all
+        the time; nothing of the job is changed then.
         """
         self._open(restored_checkpoint)
         self._enter(restored_checkpoint, start)
@@ -96,7 +98,7 @@ class IcebergTarget:
         """Instead of `claim`: take part in the table, and keep no other driver of this job from it;
         each of its checkpoints has the same rows, whichever driver commits it first.
 
-        Raises TableUnusable, TableAhead, TableBehind, TableTakenOver or TableRolledBack.
+        Raises TableUnusable, TableAhead, TableBehind or TableTakenOver.
         """
         self._open(restored_checkpoint)
         ledger = self._ledger()
@@ -104,8 +106,8 @@ class IcebergTarget:
             raise TableBehind(self._table.shown, restored_checkpoint)
         if (ledger.checkpoint or 0) > (restored_checkpoint or 0):
             raise TableAhead(self._table.shown, ledger.checkpoint, restored_checkpoint)
-        self._require_whole(ledger)
         self._driver, self._runs = ledger.driver, ledger.runs
+        self._held = restored_checkpoint or 0
 
     def _open(self, restored_checkpoint: int | None) -> None:
         if not self._table.load():
@@ -188,9 +190,10 @@ class IcebergTarget:
         ledger = self._ledger()
         if ledger.driver != self._driver:
             raise TableTakenOver(self._table.shown, self._run_id)
+        if (ledger.checkpoint or 0) < self._held:
+            raise TableRolledBack(self._table.shown, self._held)
         if (ledger.checkpoint or 0) >= checkpoint:
             return False
-        self._require_whole(ledger)
         self._staged.move_into_place(files, checkpoint)
         grown = [schema for _, schema in self._schemas(files)]
         held = self._table.schema()
@@ -202,6 +205,7 @@ class IcebergTarget:
             self._summary() | {"epochgate.checkpoint": str(checkpoint)},
             f"{self._key}.snapshot",
         )
+        self._held = checkpoint
         self._commits += 1
         if self._commits % EXPIRE_EVERY == 0:
             self.expire()
@@ -230,10 +234,9 @@ class IcebergTarget:
                 raise TableBehind(self._table.shown, restored_checkpoint)
             if (ledger.checkpoint or 0) > (restored_checkpoint or 0):
                 raise TableAhead(self._table.shown, ledger.checkpoint, restored_checkpoint)
-            if start is None:
-                self._require_whole(ledger)
-            else:
-                self._require_held(ledger, start)
+            self._require_held(
+                ledger, start or SinkStart(self._job_id, self._run_id, restored_checkpoint)
+            )
             runs = (*ledger.runs, self._run_id)[-RUNS_REMEMBERED:]
             driver = ledger.driver + 1
             entry = {
@@ -241,38 +244,40 @@ class IcebergTarget:
                 f"{self._key}.driver": str(driver),
                 f"{self._key}.runs": " ".join(runs),
             }
+            said = min(ledger.said or 0, restored_checkpoint or 0)
+            if said != (ledger.said or 0):
+                # The job commits the numbers that main lacks once more.
+                entry[f"{self._key}.checkpoint"] = str(said)
             try:
                 self._table.commit([], [], entry, self._summary(), f"{self._key}.snapshot")
             except TableOvertaken:
                 self._table.load()
                 continue
-            self._driver, self._runs = driver, runs
+            self._driver, self._runs, self._held = driver, runs, said
             return
         raise TableTakenOver(self._table.shown, self._run_id)
 
     def _ledger(self) -> Ledger:
         found = self._table.properties
+        snapshot = _number(found, f"{self._key}.snapshot")
+        said = held = _number(found, f"{self._key}.checkpoint")
+        if snapshot is not None and self._table.has_lost(snapshot):
+            held = self._table.newest_said("epochgate.checkpoint", {"epochgate.job": self._job_id})
         return Ledger(
             _number(found, f"{self._key}.driver") or 0,
-            _number(found, f"{self._key}.checkpoint"),
+            held or None,
             tuple(found.get(f"{self._key}.runs", "").split()),
-            _number(found, f"{self._key}.snapshot"),
+            said,
         )
 
     def _summary(self) -> dict[str, str]:
         """What a person finds in the snapshot."""
         return {"epochgate.job": self._job_id, "epochgate.run": self._run_id}
 
-    def _require_whole(self, ledger: Ledger) -> None:
-        if ledger.snapshot is not None and self._table.has_lost(ledger.snapshot):
-            raise TableRolledBack(self._table.shown, ledger.checkpoint or 0)
-
     def _require_held(self, ledger: Ledger, start: SinkStart) -> None:
         """BehindCheckpoint where the table lacks what was committed, as far as is not given up."""
-        lost: list[int] = []
-        if ledger.snapshot is not None and self._table.has_lost(ledger.snapshot):
-            held = self._table.newest_said("epochgate.checkpoint", {"epochgate.job": self._job_id})
-            lost = list(range(held + 1, (ledger.checkpoint or held) + 1))
+        held = ledger.checkpoint or 0
+        lost = range(held + 1, (ledger.said or held) + 1)
         start.require_held(f"the Iceberg table {self._table.shown}", ledger.checkpoint, lost)
 
     def _schemas(self, files: Sequence[Committable]) -> Iterator[tuple[Committable, pa.Schema]]:

@@ -69,6 +69,7 @@ class FileEnumerator(SplitEnumerator):
     `follow_every_s`: seconds from the end of one look for new files to the next; none: there are
     no more, and readers are told so. `segments`: where the enumeration keeps what is known.
     `bad_files`: the list of bad files for scripts, as of the last completed checkpoint.
+    `on_skipped`: is told each one that a look has left out, before its plan counts.
     """
 
     def __init__(
@@ -78,9 +79,10 @@ class FileEnumerator(SplitEnumerator):
         follow_every_s: float | None,
         segments: KnownSegments,
         bad_files: BadFilesList | None,
+        on_skipped: Callable[[SkippedFile], None] | None = None,
     ) -> None:
         self._context, self._files, self._follow_every_s = context, files, follow_every_s
-        self._segments, self._bad_files = segments, bad_files
+        self._segments, self._bad_files, self._on_skipped = segments, bad_files, on_skipped
         self._left_out: dict[int, list[SkippedFile]] = {}
         self._listing: list[SkippedFile] | None = None
         self._listed: list[SkippedFile] | None = None
@@ -139,6 +141,9 @@ class FileEnumerator(SplitEnumerator):
             )
 
     def _add_found(self, found: Found) -> None:
+        if self._on_skipped is not None:
+            for skipped in found.skipped:
+                self._on_skipped(skipped)
         self._files.adopt(found)
         self._assign()
         self._keep_pending()
@@ -257,10 +262,12 @@ class EnumeratedFileSource(FileSource):
         *,
         follow_every_s: float | None = None,
         bad_files: BadFilesList | None = None,
+        on_skipped: Callable[[SkippedFile], None] | None = None,
     ) -> None:
         super().__init__(batch_rows=1, on_bad_file="fail")
         self._fresh, self._first, self._segments = fresh, first, segments
         self._follow_every_s, self._bad_files = follow_every_s, bad_files
+        self._on_skipped = on_skipped
         self.enumerator: FileEnumerator | None = None
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> FileEnumerator:
@@ -279,6 +286,7 @@ class EnumeratedFileSource(FileSource):
             self._follow_every_s,
             self._segments,
             self._bad_files,
+            self._on_skipped,
         )
         return self.enumerator
 

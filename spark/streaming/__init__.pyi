@@ -43,5 +43,6 @@ from epochgate.spark.streaming.ledgers import (
     ObjectLedger as ObjectLedger,
     PostgresLedger as PostgresLedger,
 )
+from epochgate.spark.streaming.left_out import bad_files as bad_files
 from epochgate.spark.streaming.registration import register as register
 from epochgate.spark.streaming.sink import Sink as Sink

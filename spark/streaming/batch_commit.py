@@ -79,9 +79,9 @@ class BatchCommit:
         self._error: Exception | None = None
         self._outcome: Exception | None = InvariantBroken("the commit has no end")
 
-    def commit(self, batch: int, accepts: int) -> None:
+    def commit(self, batch: int, accepts: int, held: int = 0) -> None:
         """To the end. Raises a refusal, or what the last step has raised."""
-        self._system.query_batch.commit(batch, accepts)
+        self._system.query_batch.commit(batch, accepts, held)
         self._system.settle()
         if self._outcome is not None:
             raise self._outcome

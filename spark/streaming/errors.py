@@ -48,21 +48,30 @@ class LocationEmptied(BatchRefused):
 
 class BatchesMissing(BatchRefused):
     """The target lacks batches before this one: target, query, batch, number of batches in the
-    target.
+    target, location ("" if it is not known).
     """
 
     def __str__(self) -> str:
-        target, query, batch, number = self.args
+        target, query, batch, number, location = self.args
         has = "no batch" if number == 0 else f"{number} batches"
+        again = (
+            f" To write them again, end the query, remove from {location}/commits the files of the "
+            f"batches from {number} on and from {location}/offsets those from {number + 1} on, and "
+            f"start it: this works while {location}/offsets/{number} is there and the sources have "
+            "their rows."
+        )
         late = (
-            ' If earlier batches were written elsewhere, set .option("lateStart", "true") '
-            "(late_start of `once`)."
+            ' If they were written elsewhere, set .option("lateStart", "true") (late_start of '
+            "`once`)."
         )
         return (
             f"query {query} commits batch {batch} to {target}, which has {has} of this query: the "
             "rows in between would be missing. The target was dropped, emptied or restored from a "
-            "backup, or it is another target. Nothing was committed. Restore the target, or start "
-            f"a new query with an empty checkpoint location.{late if number == 0 else ''}"
+            "backup, or it is another target. Nothing was committed. Restore the target."
+            f"{again if location else ''} To give their rows up, set "
+            f'.option("giveUp", "{number}-{batch - 1}") (give_up of `once`).'
+            f"{late if number == 0 else ''} Or start a new query with an empty checkpoint location "
+            "and an empty target."
         )
 
 

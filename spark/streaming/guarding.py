@@ -18,7 +18,7 @@ from epochgate.spark.streaming.batch_commit import COMMIT_TIMEOUT_S, BatchCommit
 from epochgate.spark.streaming.errors import NoQuery, OnceUnusable
 from epochgate.spark.streaming.identity import BatchIdentity, location_of, offsets_of
 from epochgate.spark.streaming.ledgers import Ledger
-from epochgate.spark.streaming.options import Accepted
+from epochgate.spark.streaming.options import Accepted, batches
 from epochgate.spark.streaming.place import QueryPlace
 from epochgate.spark.streaming.running_query import id_in_spark, require_location
 
@@ -35,6 +35,7 @@ def once(
     moved_from: str = "",
     replaces: str = "",
     late_start: bool = False,
+    give_up: str = "",
     commit_timeout_s: float = COMMIT_TIMEOUT_S,
 ) -> Callable[[DataFrame, int], None]:
     """Return a function for `foreachBatch` that calls `function` once for each batch.
@@ -46,15 +47,16 @@ def once(
     query id, which is unknown with Spark Connect. checkpoint: the query's checkpoint location; with
     it, a copied or emptied location is refused. moved_from: the previous location, if it was moved.
     replaces: the id of the query that had this location, to run its batches again. late_start:
-    earlier batches of the query were written without the ledger. commit_timeout_s: how many seconds
-    the ledger may take to be read and to be written; `function` has no limit, and is named in a
-    warning from a minute on.
+    earlier batches of the query were written without the ledger. give_up: "FIRST-LAST", batches
+    that the ledger lacks since it was set back, and that are lost. commit_timeout_s: how many
+    seconds the ledger may take to be read and to be written; `function` has no limit, and is named
+    in a warning from a minute on.
 
     The returned function raises BatchRefused if a batch would be repeated or left out,
     LocationTemporary if the query has no checkpoint location, LocationDiffers if `checkpoint` is
     not the location of the query, and the errors of `function`.
 
-    Raises OnceUnusable.
+    Raises OnceUnusable and OptionsWrong.
     """
     _insist_on_call(ledger, function)
     return Once(
@@ -62,7 +64,7 @@ def once(
         function,
         query,
         location_of(checkpoint) if checkpoint else "",
-        Accepted(moved_from, replaces, late_start),
+        Accepted(moved_from, replaces, late_start, batches("give_up", give_up)),
         commit_timeout_s,
     )
 
@@ -83,20 +85,20 @@ class Once:
         require_location(df, self.location)
         query = self.query or query_of(df)
         limit = commit_limit(self.commit_timeout_s)
-        place, accepts = limited(
+        place, accepts, held = limited(
             f"the ledger of batch {batch}", limit, lambda: self._begun(query, df, batch)
         )
         commit = BatchCommit(place, timeout_s=self.commit_timeout_s, calls_user=True)
-        commit.commit(batch, accepts)
+        commit.commit(batch, accepts, held)
 
-    def _begun(self, query: str, df: DataFrame, batch: int) -> tuple[QueryPlace, int]:
+    def _begun(self, query: str, df: DataFrame, batch: int) -> tuple[QueryPlace, int, int]:
         location = self.location or f"query {query}"
         offsets = offsets_of(self.location, batch) if self.location else ""
         identity = BatchIdentity(query, batch, location, offsets)
         ledger, call = self.ledger, functools.partial(self.function, df, batch)
         notes = ledger.notes()
         place = QueryPlace(ledger, notes, identity, lambda own: ledger.call(query, batch, call))
-        return place, self.accepted.code(notes.read(), query, location)
+        return place, *self.accepted.code(notes.read(), query, location, batch)
 
 
 def _insist_on_call(ledger: Any, function: Any) -> None:

@@ -300,7 +300,7 @@ class DeltaLedger(Ledger):
         except delta.CommitFailedError as error:
             raise RetryLater(f"{self.path}: {error}") from error
         log = self._log()
-        last = None if log is None else log.transaction(query)
+        last = None if log is None else log.held(query)[0]
         if last == batch:
             return True
         if last is not None and last > batch:
@@ -315,7 +315,7 @@ class DeltaLedger(Ledger):
 
     def _last(self, query: str) -> int | None:
         log = self._log()
-        return None if log is None else log.transaction(query)
+        return None if log is None else log.held(query)[0]
 
     def _version(self) -> int | None:
         log = self._log()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -33,6 +34,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "movedFrom": "the checkpoint location of before, if it was moved",
     "replaces": "the id of the query that had this location, if its rows shall come again",
     "lateStart": "true or false: earlier batches of the query were written elsewhere",
+    "giveUp": "FIRST-LAST: batches that the target lacks since it was set back, and that are lost",
     "commitTimeout": "seconds that a step of a commit may take; 3600 by default",
 }
 _OF_SPARK = ("checkpointlocation", "queryname", "checkpoint", "mode")
@@ -53,16 +55,41 @@ class Accepted:
     moved_from: str = ""
     replaces: str = ""
     late_start: bool = False
+    given_up: tuple[int, int] | None = None
 
-    def code(self, notes: Notes, query: str, location: str) -> int:
-        """MOVED or EMPTIED if what was noted is what the user names, LATE, or 0."""
+    def code(self, notes: Notes, query: str, location: str, batch: int) -> tuple[int, int]:
+        """MOVED or EMPTIED if what was noted is what the user names, LATE with the number of
+        batches that the target has then, or 0.
+
+        Batches are given up for the one that follows them, so that later losses are refused.
+        """
         before = notes.elsewhere(query, location)
         if before and self.moved_from and location_of(self.moved_from) == before:
-            return MOVED
+            return MOVED, 0
         replaced = notes.before(query, location)
         if replaced and self.replaces == replaced:
-            return EMPTIED
-        return LATE if self.late_start else 0
+            return EMPTIED, 0
+        if self.given_up is not None and self.given_up[1] + 1 == batch:
+            return LATE, self.given_up[0]
+        return (LATE if self.late_start else 0), 0
+
+
+def batches(option: str, text: str) -> tuple[int, int] | None:
+    """First and last batch of a range, none of no text. `option`: for messages. Raises
+    OptionsWrong.
+
+    >>> batches("giveUp", "3-5")
+    (3, 5)
+    """
+    if not text:
+        return None
+    found = re.fullmatch(r"(\d{1,18})-(\d{1,18})", text.strip())
+    if found is None or int(found[1]) > int(found[2]):
+        raise OptionsWrong(
+            f"the option {option!r} is {text!r}; give the numbers of the first and the last batch "
+            "that the refusal names, as in '3-5'"
+        )
+    return int(found[1]), int(found[2])
 
 
 @dataclass(frozen=True)
@@ -112,6 +139,7 @@ def parse(given: Mapping[str, str]) -> SinkOptions:
             options.get("movedfrom", ""),
             options.get("replaces", ""),
             _is_true("lateStart", options.get("latestart", "false")),
+            batches("giveUp", options.get("giveup", "")),
         ),
         _seconds("commitTimeout", options.get("committimeout", str(COMMIT_TIMEOUT_S))),
     )

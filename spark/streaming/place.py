@@ -122,7 +122,7 @@ class QueryPlace:
                 there = error.args[2]
             return LocationEmptied(shown, who.query, before, who.location, there)
         if reason == BEHIND:
-            return BatchesMissing(shown, who.query, who.batch, number)
+            return BatchesMissing(shown, who.query, who.batch, number, who.location)
         if reason == AHEAD:
             return BatchesAhead(shown, who.query, who.batch, number)
         return OffsetsChanged(shown, who.query, who.batch, who.location)

@@ -112,20 +112,20 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
         """Show the batch, unless that was done. Raises BatchRefused, and what the target raises."""
         staged = staged_by(messages, "", batch)
         timeout_s = self._options.commit_timeout_s
-        place, accepts = limited(
+        place, accepts, held = limited(
             f"the target of batch {batch}", commit_limit(timeout_s), lambda: self._begun(staged)
         )
-        BatchCommit(place, timeout_s=timeout_s).commit(batch, accepts)
+        BatchCommit(place, timeout_s=timeout_s).commit(batch, accepts, held)
 
     def abort(self, messages: Messages, batch: int) -> None:
         """What the machine says of it: nothing, since the batch may have taken effect."""
         BatchCommit(self._place(Staged("", batch, "", {}))).abort()
 
-    def _begun(self, staged: Staged) -> tuple[QueryPlace, int]:
+    def _begun(self, staged: Staged) -> tuple[QueryPlace, int, int]:
         options = self._options
         known = options.target.notes().read()
-        accepts = options.accepted.code(known, staged.query, options.location)
-        return self._place(staged), accepts
+        code = options.accepted.code(known, staged.query, options.location, staged.batch)
+        return self._place(staged), *code
 
     def _place(self, staged: Staged) -> QueryPlace:
         target, location = self._options.target, self._options.location

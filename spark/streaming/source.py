@@ -28,6 +28,7 @@ from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.runtime.steering.planning import Planning, no_filter
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.source_filter import matching_rows
+from epochgate.spark.streaming.source_messages import told_at_this_door
 from epochgate.spark.streaming.source_options import SourceOptions, parse_source
 from epochgate.spark.streaming.source_rows import (
     columns_of,
@@ -68,6 +69,7 @@ class SplitsPartition(datasource.InputPartition):
 
     splits: list[tuple[SourceSplit, SplitFilter | None]]
     """Each with the filter in the plan of its batch."""
+    stream: str = ""
 
 
 class ReadsStreams:
@@ -79,7 +81,8 @@ class ReadsStreams:
         """The columns of the files that are there. Raises OptionsWrong where only the user can
         know.
         """
-        return inferred(parse_source(self.options).arrow_schema())
+        with told_at_this_door():
+            return inferred(parse_source(self.options).arrow_schema())
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802  # Spark's name
         """The reader of a query. Raises OptionsWrong."""
@@ -124,30 +127,35 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         """The next batch, if there is one. Raises PlanOvertaken, PlanNotMade."""
         self._limit = limit
         after = int(start[BATCH])
-        if self._planned(start[STREAM]).has_batch(after + 1):
-            return {STREAM: start[STREAM], BATCH: after + 1}
+        with told_at_this_door():
+            if self._planned(start[STREAM]).has_batch(after + 1):
+                return {STREAM: start[STREAM], BATCH: after + 1}
         return start
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[SplitsPartition]:
         """The splits of the batches behind `start` up to `end`, in a task each or in as many as the
         option says. Raises PlanForgotten, PlanNotMade.
         """
-        batches = self._planned(end[STREAM]).batches(int(start[BATCH]), int(end[BATCH]))
+        stream = end[STREAM]
+        with told_at_this_door():
+            batches = self._planned(stream).batches(int(start[BATCH]), int(end[BATCH]))
         splits = [(split, batch.filter) for batch in batches for split in batch.splits]
         tasks = min(len(splits), self._options.partitions or len(splits))
-        return [SplitsPartition(splits[task::tasks]) for task in range(tasks)]
+        return [SplitsPartition(splits[task::tasks], stream) for task in range(tasks)]
 
     def read(self, partition: SplitsPartition) -> Iterator[Any]:
         """In a task: the rows of its splits, each from the beginning to the end. Raises
-        SplitWithoutEnd, RowUnfit, and what the source raises.
+        SplitWithoutEnd, RowUnfit, SourceFailed, and what the source raises.
         """
-        context = ReaderContext("source", 0, 0, 1, _no_events)
-        reader = self._options.read(self._columns, self._is_inferred).create_reader(context)
-        try:
-            for split, by in partition.splits:
-                yield from rows_of(reader, split, self._columns, matching_rows(by))
-        finally:
-            reader.close()
+        events = self._options.events(partition.stream)
+        context = ReaderContext("source", 0, 0, 1, events)
+        with told_at_this_door():
+            reader = self._options.read(self._columns, self._is_inferred).create_reader(context)
+            try:
+                for split, by in partition.splits:
+                    yield from rows_of(reader, split, self._columns, matching_rows(by))
+            finally:
+                reader.close()
 
     def commit(self, end: Offset) -> None:
         """Nothing: what is behind is forgotten by its number, while batches are planned."""
@@ -190,10 +198,3 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         size = size if size is not None else self._options.bytes_max
         is_long = most is not None and len(taken) >= most
         return is_long or (size is not None and self._options.size_of(taken) >= size)
-
-
-def _no_events(event: Any) -> None:
-    raise OptionsWrong(
-        f"a reader has sent {event!r} to its enumerator; in a streaming query readers come and go "
-        "with each batch, and are not heard"
-    )

@@ -8,6 +8,8 @@
 | maxSplitsPerBatch | 1000 | how many splits (files, or shares of large ones) a batch has at most |
 | maxBytesPerBatch | | of files: a batch ends with the split that reaches it |
 | partitions | | in how many tasks a batch is read; one for each split otherwise |
+| onBadFile | fail | of files: skip leaves a bad file, or the rest of it, out |
+| onChangedFile | as onBadFile | of files: skip leaves new content out, new takes all of it |
 | settle | 5 | of files: seconds that one must have been unmodified before it is taken |
 | storeTimeout | 600 | seconds that a request to the directory `state` may take |
 | enumeratorTimeout | 3600 | seconds that a call of the enumerator may take |
@@ -36,10 +38,13 @@ from epochgate.runtime.source import Source, SourceSplit
 from epochgate.runtime.source.split import pack_splits
 from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.runtime.steering.waits import STORE_TIMEOUT_S, USUAL, Waits
+from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.dialect import Dialect, DialectUnusable, delimiter_named
-from epochgate.spark.files.split import Format
+from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.split import Format, SkippedFile
 from epochgate.spark.files.text import UTF_8, EncodingUnusable, usable_encoding
 from epochgate.spark.streaming.errors import OptionsWrong
+from epochgate.spark.streaming.left_out import BadFilesOfStream
 from epochgate.spark.streaming.source_filter import (
     KNOWN as FILTERING,
     FilePruning,
@@ -64,6 +69,7 @@ ENUMERATOR_TIMEOUT_S: Final = 3600.0
 KNOWN: Final = (
     *("source", "state", "maxSplitsPerBatch", "maxBytesPerBatch", "partitions"),
     *("settle", "format", "batchRows", "storeTimeout", "enumeratorTimeout"),
+    *("onBadFile", "onChangedFile"),
     *("delimiter", "quote", "escape", "header", "null", "encoding"),
     *FILTERING,
 )
@@ -86,6 +92,8 @@ class SourceOptions:
     arguments: Mapping[str, str]
     filter: SourceFilter | None = None
     waits: Waits = USUAL
+    on_bad_file: OnBadFile = "fail"
+    on_changed_file: OnChangedFile = "fail"
     dialect: Dialect = field(default_factory=Dialect)
     encoding: str = UTF_8
 
@@ -130,11 +138,19 @@ class SourceOptions:
 
         return FileSource(
             batch_rows=self.batch_rows,
-            on_bad_file="fail",
+            on_bad_file=self.on_bad_file,
+            on_changed_file=self.on_changed_file,
             encoding=self.encoding,
             declared=columns,
             is_inferred=is_inferred,
         )
+
+    def events(self, stream: str) -> Callable[[Any], None]:
+        """What a reader's events come to: those of files tell what was left out."""
+        if self.is_named:
+            return _no_events
+        of_stream = BadFilesOfStream(self.state, stream)
+        return lambda event: of_stream.note_in_task(SkippedFile.from_list(event))
 
     def arrow_schema(self) -> pa.Schema:
         """The columns of the files that are there. Raises OptionsWrong."""
@@ -190,7 +206,11 @@ class SourceOptions:
         segments = self._segments(stream)
         first = FirstLook(0, self._enumeration(segments, columns))
         return EnumeratedFileSource(
-            lambda: self._enumeration(segments, columns), first, segments, follow_every_s=0.0
+            lambda: self._enumeration(segments, columns),
+            first,
+            segments,
+            follow_every_s=0.0,
+            on_skipped=BadFilesOfStream(self.state, stream).note,
         )
 
     def _enumeration(
@@ -206,6 +226,8 @@ class SourceOptions:
             schema=columns,
             leaves_out_others=columns is not None,
             follow=True,
+            on_bad_file=self.on_bad_file,
+            on_changed_file=self.on_changed_file,
             settle_s=self.settle_s,
             segments=segments,
         )
@@ -263,8 +285,34 @@ def parse_source(options: Mapping[str, str]) -> SourceOptions:
             Limit("storeTimeout", _seconds(given, "storeTimeout", STORE_TIMEOUT_S)),
             Limit("enumeratorTimeout", _seconds(given, "enumeratorTimeout", ENUMERATOR_TIMEOUT_S)),
         ),
+        *_left_out(given, is_named=named),
         _dialect(given),
         _encoding(given),
+    )
+
+
+def _left_out(given: Mapping[str, str], *, is_named: bool) -> tuple[OnBadFile, OnChangedFile]:
+    bad = cast("OnBadFile", _one_of(given, "onBadFile", "fail", get_args(OnBadFile), is_named))
+    changes = get_args(OnChangedFile)
+    changed = cast("OnChangedFile", _one_of(given, "onChangedFile", bad, changes, is_named))
+    return bad, changed
+
+
+def _one_of(
+    given: Mapping[str, str], name: str, default: str, known: Sequence[str], is_named: bool
+) -> str:
+    if is_named and name in given:
+        raise OptionsWrong(f"the option {name} is one of files, and the source is a class of yours")
+    value = given.get(name, default)
+    if value not in known:
+        raise OptionsWrong(f"{name}={value!r} is none of {', '.join(known)}")
+    return value
+
+
+def _no_events(event: Any) -> None:
+    raise OptionsWrong(
+        f"a reader has sent {event!r} to its enumerator; in a streaming query readers come and go "
+        "with each batch, and are not heard"
     )
 
 

@@ -7,6 +7,7 @@ Faults of the runtime that show only then are planted, and found.
 
 from __future__ import annotations
 
+import operator
 import random
 import re
 from collections.abc import Callable
@@ -175,8 +176,13 @@ def explored(system: ClosedSystem) -> set[str]:
         found = {target.take(state, step) for step in target.enabled(state)} - known
         known |= found
         waiting += found
+    masks = [0] * lowering.layout.words
+    for cell in lowering.layout.cells.values():
+        if re.split(r"[.\[]", cell.name)[0] in Job.MACHINES:
+            masks[cell.word] |= ((1 << cell.bits) - 1) << cell.shift
+    one_of_each = {tuple(map(operator.and_, state, masks)): state for state in known}
     states = set()
-    for state in known:
+    for state in one_of_each.values():
         packing.load(state)
         states.add(of_the_job(system))
     return states

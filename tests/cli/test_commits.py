@@ -10,13 +10,13 @@ import pytest
 
 from epochgate import cli
 from epochgate.runtime import CommitImpossible, Committables, Committer, Sink, SinkStart, SinkWriter
-from epochgate.runtime.in_doubt import give_up, given_up_in, in_doubt
+from epochgate.runtime.in_doubt import give_up, given_up_in
 from epochgate.runtime.store import (
     CompletedCheckpoint,
     DirectoryCheckpointStore,
     ObjectCheckpointStore,
 )
-from epochgate.runtime.store.checkpoint import committed_of, debts_of
+from epochgate.runtime.store.checkpoint import committed_of, debts_of, in_doubt
 from tests.runtime.objects.stores import Memory
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, visible, write_source
 

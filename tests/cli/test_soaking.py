@@ -169,7 +169,7 @@ class Scripted(Drivers):
             return subprocess.Popen(["sh", "-c", self._script], stdout=output)
 
 
-WAY = "echo 'rows are missing: `epochgate commits give-up DIR --after 7`, where DIR'; exit "
+WAY = "echo 'rows are missing: `epochgate commits give-up /a/b --after 7`, and'; exit "
 
 
 @pytest.mark.parametrize("code", [1, 2])
@@ -178,7 +178,7 @@ def test_a_driver_that_does_not_take_its_target_names_what_may_be_given_up(
 ) -> None:
     with pytest.raises(NotTaken) as caught:
         Scripted(tmp_path, f"{WAY}{code}").live(1, [], lambda: None)
-    assert caught.value.way_on == ["--after", "7"]
+    assert caught.value.way_on == ["commits", "give-up", "/a/b", "--after", "7"]
     assert "rows are missing" in str(caught.value)
 
 

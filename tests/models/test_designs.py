@@ -19,7 +19,7 @@ from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
 from epochgate.models.studies.acknowledged import Acknowledged
-from epochgate.models.studies.broken.catalogue import BROKEN, Broken
+from epochgate.models.studies.broken.catalogue import BROKEN
 from epochgate.models.studies.broken.commit import Appending, KeyOfARun, Unfenced, UnstoredLedger
 from epochgate.models.studies.flink.failover import GlobalFlink, GlobalOnly
 from epochgate.models.studies.flink.hazards import (
@@ -46,41 +46,63 @@ class Size:
     transitions: int
 
 
-SIZES: dict[type[ClosedSystem], Size] = {
+SIZES: dict[type[ClosedSystem] | ClosedSystem, Size] = {
     Valve: Size(8139, 24499),
     Acknowledged: Size(22043, 81749),
     Flink: Size(266519, 512786),
     GlobalFlink: Size(367959, 674450),
-    CommitJob: Size(654050, 2853858),
-    HangingWork: Size(1132399, 5333992),
-    CommitsInDoubt: Size(216537, 814264),
-    CompactingJob: Size(574367, 1484463),
+    CommitJob(wanted=2): Size(33719, 134036),
+    HangingWork(wanted=2): Size(50740, 210251),
+    CommitsInDoubt(wanted=2): Size(19275, 63769),
+    CompactingJob(K=2): Size(99550, 254521),
     PipelineTasks: Size(204633, 730456),
     ChangedSetting: Size(9586, 21704),
-    FloodedTask: Size(1033411, 3453820),
-    PlacedTask: Size(631566, 2183901),
+    FloodedTask(said=1): Size(395745, 1295743),
+    PlacedTask(hosts=2): Size(111005, 403082),
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(125894, 404154),
     RecordedAfterwards: Size(202476, 613719),
     PlannedQuery: Size(2325477, 8183379),
-    SteeredQuery: Size(2103194, 7305737),
-    ChosenQuery: Size(2208866, 6097506),
+    SteeredQuery(batches=2): Size(485853, 1704364),
+    ChosenQuery(batches=2): Size(335600, 947014),
     UpdatedControl: Size(187556, 546234),
 }
+"""`make check-deep` searches those that have bounds here at their usual ones: with these they take
+each of their rows too, in a third of the time.
+"""
 
 
-@pytest.mark.parametrize("system", SIZES, ids=lambda system: system.__name__)
+def name_of(system: type[ClosedSystem] | ClosedSystem) -> str:
+    return (system if isinstance(system, type) else type(system)).__name__
+
+
+@pytest.mark.parametrize("system", SIZES, ids=name_of)
 def test_a_design_holds_within_its_assumptions_and_uses_each_of_its_rows(
-    system: type[ClosedSystem],
+    system: type[ClosedSystem] | ClosedSystem,
 ) -> None:
     result = check(system)
     assert result.verdict is Verdict.PASS
     assert Size(result.states, result.transitions) == SIZES[system]
 
 
-@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-def test_a_variant_fails_by_a_shortest_way(broken: Broken) -> None:
-    result = check(broken.system, engine=ENGINE)
+MANY_STATES = (
+    "flooding.large_events_refused",
+    "flooding.sender_blocked",
+    "planning.filter_looked_up",
+    "planning.forgotten_batch_read",
+    "planning.pruned_unrecorded",
+    "planning.swept_too_early",
+    "steering.loss_unnoticed",
+    "streaming.notes_overwritten",
+    "streaming.one_note",
+)
+"""More than 60,000: machine code takes a tenth of the time for them, its making included."""
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_variant_fails_by_a_shortest_way(name: str) -> None:
+    broken = BROKEN[name]
+    result = check(broken.system, engine=None if name in MANY_STATES else ENGINE)
     assert result.verdict is Verdict.FAIL
     assert result.counterexample is not None
     assert broken.says in result.counterexample.message

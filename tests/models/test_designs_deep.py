@@ -7,8 +7,10 @@ import pytest
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
-from epochgate.models.closed.commits import CommitJob
+from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.flooding import FloodedTask
+from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import StreamingQuery
@@ -26,6 +28,14 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "acknowledged_by_three": (Acknowledged(N=3), 1_406_342, 6_310_625),
     "flink_with_two_events": (Flink(E=2), 7_331_400, 14_350_766),
     "flink_with_timeouts": (TimedFlink(), 3_606_194, 7_483_375),
+    "commit_as_checked": (CommitJob(), 654_050, 2_853_858),
+    "hanging_work_as_checked": (HangingWork(), 1_132_399, 5_333_992),
+    "commits_in_doubt_as_checked": (CommitsInDoubt(), 216_537, 814_264),
+    "compacting_as_checked": (CompactingJob(), 574_367, 1_484_463),
+    "flooding_as_checked": (FloodedTask(), 1_033_411, 3_453_820),
+    "placing_as_checked": (PlacedTask(), 631_566, 2_183_901),
+    "steering_as_checked": (SteeredQuery(), 2_103_194, 7_305_737),
+    "choosing_as_checked": (ChosenQuery(), 2_208_866, 6_097_506),
     "commit": (CommitJob(items=2, F=3), 13_115_067, 65_709_807),
     "planning": (PlannedQuery(S=3), 9_540_058, 34_168_179),
     "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 3_605_940, 13_341_036),

@@ -8,14 +8,22 @@ import pytest
 
 from epochgate.fsm.checker import check
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
+from epochgate.models.closed.choosing import ChosenQuery
+from epochgate.models.closed.commits import HangingWork
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.planning import PlannedQuery
+from epochgate.models.closed.pressed import PressedJob
 from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
+from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.sources import Sources
+from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.studies.acknowledged import Acknowledged
 from epochgate.models.studies.broken.catalogue import BROKEN
@@ -30,7 +38,7 @@ from tests.models import (
 pytestmark = pytest.mark.deep
 
 SYSTEMS: tuple[ClosedSystem, ...] = (
-    *(design() for design in designs.SIZES),
+    *((design if isinstance(design, type) else type(design))() for design in designs.SIZES),
     *(broken.system() for broken in BROKEN.values()),
     *designs.HOLDING.values(),
     Acknowledged(sources=1),
@@ -50,8 +58,16 @@ SYSTEMS: tuple[ClosedSystem, ...] = (
     ClosedJob(),
     EndingJob(),
     TalkingJob(),
+    AskedJob(),
+    ResumingJob(),
+    PressedJob(),
     LiveJob(),
     LiveJob(subtasks=1),
+    HangingWork(subtasks=1),
+    PlannedQuery(F=1),
+    SteeredQuery(batches=2, F=1),
+    ChosenQuery(F=1),
+    FloodedTask(events=3, large=3, said=1),
     *(broken(**constants) for broken, constants, _, _ in job.BROKEN),
 )
 

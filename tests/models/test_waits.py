@@ -231,12 +231,6 @@ def test_no_shell_waits_without_a_time() -> None:
     assert found == set(UNLIMITED)
 
 
-SUBMITTED = {
-    "runtime/shell/coordinator_context.py": "work of a user's coordinator; no row waits for it",
-}
-"""Where work goes to a lane without a `Wait`."""
-
-
 def functions_that(call: Callable[[ast.Call], bool]) -> Iterator[tuple[str, ast.FunctionDef]]:
     """The innermost functions with such a call."""
     for name, tree in programs():
@@ -255,16 +249,15 @@ def makes_wait(node: ast.Call) -> bool:
     return ast.unparse(node.func) == "Wait"
 
 
-def test_work_that_goes_to_a_lane_is_waited_for_by_an_option() -> None:
-    bare = {
+def test_work_that_goes_to_a_lane_is_waited_for() -> None:
+    assert not [
         name
         for name, function in functions_that(submits)
         if not any(isinstance(n, ast.Call) and makes_wait(n) for n in ast.walk(function))
-    }
-    assert bare == set(SUBMITTED)
+    ]
 
 
-def test_each_wait_names_an_option_and_what_its_end_fires() -> None:
+def test_each_wait_names_an_option_and_what_its_end_fires_or_warns_alone() -> None:
     options = {field.name for field in fields(JobConfiguration)}
     waits = [
         node
@@ -275,4 +268,4 @@ def test_each_wait_names_an_option_and_what_its_end_fires() -> None:
     assert len(waits) >= 4
     for wait in waits:
         assert len(wait.args) == 5
-        assert ast.literal_eval(wait.args[3]) in options
+        assert ast.literal_eval(wait.args[3]) in {*options, None}

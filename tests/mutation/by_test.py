@@ -54,6 +54,7 @@ OF_SOURCES = (
     "tests/runtime/source/test_resets.py",
     "tests/runtime/source/test_work_elsewhere.py",
 )
+HANGING = "tests/runtime/steering/test_hanging.py"
 TESTS: dict[type[System], tuple[str, ...]] = {
     Job: OF_THE_JOB,
     TaskSystem: OF_THE_JOB,
@@ -76,12 +77,14 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         "tests/runtime/steering/test_deciding.py",
         "tests/runtime/steering/test_control.py",
         "tests/runtime/steering/test_coordinated.py",
+        HANGING,
     ),
     BatchPlans: (
         "tests/runtime/steering/test_planning.py",
         "tests/runtime/steering/test_pruning.py",
+        HANGING,
     ),
-    ControlUpdates: ("tests/runtime/steering/test_updating.py",),
+    ControlUpdates: ("tests/runtime/steering/test_updating.py", HANGING),
     Placements: ("tests/spark/test_placing.py",),
     Residents: ("tests/spark/test_task_main.py",),
     RecordsInFlight: ("tests/runtime/pipeline/test_in_flight.py",),

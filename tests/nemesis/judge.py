@@ -14,7 +14,7 @@ from typing import Any
 from tests.nemesis.history import History, Line, Pages
 
 PROBLEMS_SHOWN_MAX = 20
-WAY_ON = "`epochgate commits give-up DIR"
+WAY_ON = "`epochgate commits give-up "
 """In the reason of a job that cannot commit what was taken out of its table."""
 
 

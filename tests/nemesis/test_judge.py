@@ -211,7 +211,7 @@ def test_an_end_that_is_expected_is_no_problem() -> None:
 
 
 def test_an_ingestion_fails_with_the_way_on_only_until_its_lost_rows_are_given_up() -> None:
-    reason = "it is gone. Give it up: `epochgate commits give-up DIR 7`"
+    reason = "it is gone. Give it up: `epochgate commits give-up /disk/checkpoints 7`"
     for event, job, is_expected in (
         ("set_back", "ingest", True),
         ("set_back", "updates", False),

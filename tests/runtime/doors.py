@@ -1,10 +1,9 @@
 """The doors of the runtime to user code, and what may come through them: one table for simulated
 jobs and for jobs on real Spark.
 
-A door is a place of a `Script`: `op` is the coordinator, `operator` the operator, `committer` the
-committer, `strategy` the restart strategy. `tests/runtime/test_doors.py` and
-`tests/spark/test_doors_on_spark.py` go through all of them, and `test_door_table.py` finds a method
-of the public classes that is in no row.
+A door is what stands for a class in `CLASSES`, and a method of it; or the name of a function. Each
+tuple of doors is gone through by the tests that name it, and `test_door_table.py` finds a method or
+a function of the public interface that is in none of them.
 """
 
 from __future__ import annotations
@@ -13,8 +12,21 @@ import asyncio
 import threading
 from typing import Final
 
-from epochgate.runtime import Committer, CoordinatorProvider, Operator, OperatorCoordinator, Program
+from epochgate.pipeline import CoordinatedOperator, MapOperator
+from epochgate.runtime import (
+    Committer,
+    CoordinatorProvider,
+    JobListener,
+    Operator,
+    OperatorCoordinator,
+    Program,
+    Sink,
+    SinkWriter,
+)
 from epochgate.runtime.api.restart_strategies import RestartStrategy
+from epochgate.runtime.source import Source, SourceReader, SplitEnumerator
+from epochgate.runtime.steering import BatchCoordinator
+from epochgate.runtime.store import CheckpointStore
 
 
 class OwnBase(BaseException):
@@ -78,31 +90,199 @@ CALLBACKS: Final = ("sent", "posted", "timer", "async", "coroutine", "requested"
 CLOSING: Final = ("op.close", "operator.close", "committer.close", "store.close")
 """Doors of a job that is over already, or of an attempt: an error is told, and ends nothing."""
 
+PIPELINE: Final = (
+    *("source.create_enumerator", "source.create_reader"),
+    *("enumerator.start", "enumerator.add_reader", "enumerator.handle_split_request"),
+    *("enumerator.handle_source_event", "enumerator.add_splits_back", "enumerator.snapshot_state"),
+    *("enumerator.notify_checkpoint_complete", "enumerator.add_found", "look"),
+    *("reader.open_split", "reader.handle_source_event", "reader.snapshot_state"),
+    *("reader.restore_state", "reader.notify_checkpoint_complete"),
+    *("map.map", "map.open", "map.snapshot"),
+    *("sink.create_writer", "writer.may_write", "writer.write", "writer.prepare_commit"),
+    *("writer.snapshot", "after_commit"),
+)
+"""Doors of the parts of a pipeline."""
+PIPELINE_CLOSING: Final = ("enumerator.close", "reader.close", "map.close", "writer.close")
+"""Of an attempt or of an enumerator that is over; another takes its place."""
+
+FUNCTION: Final = ("functions.look", "functions.read", "functions.map", "functions.write")
+"""Doors of a pipeline that is made of functions."""
+STEERING: Final = (
+    *("provider.create", "chooser.start", "chooser.choose", "chooser.checkpoint"),
+    *("chooser.notify_checkpoint_complete", "chooser.reset_to_checkpoint", "chooser.close"),
+    "check",
+)
+"""Doors of a control, whose coordinator chooses the values of each batch."""
+PLANNING: Final = (
+    *("source.create_enumerator", "look", "planner.start", "planner.add_reader"),
+    *("planner.handle_split_request", "planner.snapshot_state", "source.may_match"),
+)
+"""Doors of a streaming source, on the driver."""
+LISTENER: Final = ("listener.begin", "listener.on_event", "listener.close")
+"""Doors of those who watch: what comes through them changes nothing."""
+BEFORE: Final = (
+    *("provider.create", "provider.operator_id", "provider.state_version"),
+    *("provider.redistribute", "committer.open"),
+    *("sink.create_committer", "sink.create_coordinator"),
+)
+"""Doors that a job comes to before it begins."""
+EDGES: Final = (
+    *("provider.create", "provider.files_of"),
+    *("op.notify_checkpoint_aborted", "operator.notify_checkpoint_aborted"),
+    *("operator.state_version", "committer.metrics"),
+)
+STORE: Final = ("store.latest", "store.save", "store.close")
+"""Doors of a store of the user's."""
+
+ROWS: Final = frozenset(
+    (*COORDINATOR, *OPERATOR, *COMMITTER, *STRATEGY, *ON_SPARK, *CALLBACKS, *CLOSING, *PIPELINE)
+) | frozenset(
+    (*PIPELINE_CLOSING, *FUNCTION, *STEERING, *PLANNING, *LISTENER, *BEFORE, *EDGES, *STORE)
+)
+"""All doors that a test goes through with each kind of what can be raised."""
+
+ON_CALLER: Final = "called on its caller's thread, to whom it is raised"
+PURE: Final = "a value that is there from the start, read before a job begins"
+OF_OURS: Final = "a function of the runtime's own, or one that stands in for it in tests"
+ASKED_FOR_SNAPSHOTS: Final = (
+    "tests/runtime/test_doors.py::test_a_question_that_raises_refuses_the_client_and_nothing_else"
+)
+REASONS: Final = (ON_CALLER, PURE, OF_OURS)
+
 ELSEWHERE: Final = {
-    "CoordinatorProvider.create": "tests/runtime/test_restart.py",
-    "CoordinatorProvider.files_of": "tests/runtime/test_unstorable.py",
-    "CoordinatorProvider.operator_id": "asked before a job starts, and raised to its caller",
-    "CoordinatorProvider.redistribute": "tests/runtime/source/test_rescaling.py",
-    "CoordinatorProvider.state_version": "tests/runtime/test_restart.py",
-    "CoordinatorProvider.upgrade_state": "tests/runtime/test_restart.py",
-    "OperatorCoordinator.handle_client_request": "tests/runtime/test_client_requests.py",
-    "OperatorCoordinator.notify_checkpoint_aborted": "guarded as notify_checkpoint_complete",
-    "OperatorCoordinator.supports_batch_snapshot": "tests/runtime/test_doors.py",
-    "Operator.metrics": "asked with those of the program: program.metrics",
-    "Operator.notify_checkpoint_aborted": "guarded as notify_checkpoint_complete",
-    "Operator.state_version": "asked with the snapshot, and before open",
-    "Operator.upgrade_state": "called in the step of open",
-    "Committer.metrics": "tests/runtime/test_commits.py",
-    "Committer.open": "called before a job starts, and raised to its caller",
+    "CheckpointStore.adopt": ON_CALLER,
+    "CheckpointStore.epoch": PURE,
+    "CheckpointStore.ids": ON_CALLER,
+    "CheckpointStore.job_id": PURE,
+    "CheckpointStore.last_id": PURE,
+    "CheckpointStore.load": ON_CALLER,
+    "CheckpointStore.path": PURE,
+    "CheckpointStore.read_file": "requested",
+    "CheckpointStore.warnings": PURE,
+    "CheckpointStore.write_file": "async",
+    "CoordinatedOperator.create_operator": "program.factory",
+    "CoordinatorProvider.upgrade_state": "tests/runtime/savepoints/test_state_versions.py"
+    "::test_an_upgrade_of_a_coordinator_that_raises_fails_the_job",
+    "Operator.metrics": "program.metrics",
+    "Operator.upgrade_state": "operator.open",
+    "OperatorCoordinator.handle_client_request": "tests/runtime/test_client_requests.py"
+    "::test_what_the_coordinator_raises_is_the_clients_and_not_the_jobs",
+    "OperatorCoordinator.supports_batch_snapshot": ASKED_FOR_SNAPSHOTS,
+    "Sink.upgrade_writer_state": "operator.open",
+    "Sink.writer_state_version": "operator.state_version",
+    "SinkWriter.handle_event": "operator.handle_event",
+    "Source.files_of": "provider.files_of",
+    "Source.redistribute_reader_states": "provider.redistribute",
+    "Source.upgrade_state": "op.reset_to_checkpoint",
+    "SplitEnumerator.handle_attempt_source_event": "op.handle_event_from_operator",
+    "SplitEnumerator.handle_coordinator_event": "posted",
+    "SplitEnumerator.notify_checkpoint_aborted": "op.notify_checkpoint_aborted",
+    "SplitEnumerator.supports_batch_snapshot": ASKED_FOR_SNAPSHOTS,
 }
-"""Methods of the public classes that have no row here -> what looks at them, or why none does."""
+"""Methods of the public classes that have no row of their own -> the row within which they are
+called, the test that looks at them, or why none does.
+"""
+
+FUNCTIONS: Final = {
+    "Control(check)": "check",
+    "Control(now)": OF_OURS,
+    "Control(open_objects)": OF_OURS,
+    "Control.apply(function)": "tests/runtime/steering/test_control.py"
+    "::test_what_a_steered_function_raises_says_who_has_set_the_values",
+    "Coordinated(check)": "check",
+    "Coordinated(now)": OF_OURS,
+    "CoordinatorContext.post(call)": "posted",
+    "CoordinatorContext.post_later(call)": "timer",
+    "CoordinatorContext.run_async(then)": "async",
+    "CoordinatorContext.run_async(work)": "async",
+    "CoordinatorContext.run_coroutine(then)": "coroutine",
+    "CoordinatorMetrics.fenced(is_open)": OF_OURS,
+    "CoordinatorMetrics.gauge(read)": "gauge",
+    "CoordinatorStore.compute(change)": ON_CALLER,
+    "CoordinatorStore.compute_if_absent(make)": ON_CALLER,
+    "CoordinatorStore.compute_if_present(change)": ON_CALLER,
+    "CoordinatorStore.fenced(is_open)": OF_OURS,
+    "Deciding(now)": OF_OURS,
+    "FilteredQueueEnumerator(look)": "look",
+    "FilteredQueueEnumerator(may_match)": "enumerator.add_found",
+    "FunctionCommitter(write)": "functions.write",
+    "FunctionSource(look)": "functions.look",
+    "FunctionSource(read)": "functions.read",
+    "IngestOptions(transform)": "tests/spark/ingest/test_bad_input.py"
+    "::test_a_transform_that_raises_ends_the_job_with_file_and_rows",
+    "JobConfiguration(redistribute)": "provider.redistribute",
+    "JobMaster(after_commit)": "after_commit",
+    "JobMaster(blocking)": OF_OURS,
+    "JobMaster(job)": OF_OURS,
+    "JobMaster(journal)": OF_OURS,
+    "JobMaster(wall_clock)": OF_OURS,
+    "ObjectLedger(open_objects)": OF_OURS,
+    "OperatorContext(now_s)": OF_OURS,
+    "OperatorContext(send_to_coordinator)": OF_OURS,
+    "OperatorContext(send_with_receipt)": OF_OURS,
+    "OperatorContext(wake_after)": OF_OURS,
+    "Pipeline(after_commit)": "after_commit",
+    "Pipeline(map)": "functions.map",
+    "Pipeline(sink)": "functions.write",
+    "PipelineProgram(map)": "functions.map",
+    "Planning(make)": OF_OURS,
+    "Planning(newest_filter)": OF_OURS,
+    "Planning(remove_left)": OF_OURS,
+    "ReaderContext(now_s)": OF_OURS,
+    "ReaderContext(send_source_event)": OF_OURS,
+    "ReaderContext(wake_after)": OF_OURS,
+    "SendFuture.add_done_callback(callback)": "sent",
+    "SourceOperator.step(emit)": OF_OURS,
+    "SplitEnumeratorContext.call_async(on_error)": "tests/runtime/source/test_work_elsewhere.py"
+    "::test_work_that_raises_fails_the_job_unless_the_enumerator_wants_to_hear_of_it",
+    "SplitEnumeratorContext.call_async(then)": "enumerator.add_found",
+    "SplitEnumeratorContext.call_async(work)": "look",
+    "SplitEnumeratorContext.post(call)": "posted",
+    "SplitQueueEnumerator(look)": "look",
+    "TaskInbox.when_handled(call)": OF_OURS,
+    "Updating(now)": OF_OURS,
+    "ingest(after_commit)": "after_commit",
+    "once(function)": "tests/spark/streaming/test_once.py"
+    "::test_what_the_function_raises_is_raised_and_its_batch_is_done_again",
+    "open_entries(open_objects)": OF_OURS,
+    "run_job(after_commit)": "after_commit",
+    "run_job(in_front)": OF_OURS,
+    "run_job(program_factory)": "program.factory",
+    "start_ingest(after_commit)": "after_commit",
+}
+"""Parameters that take a function -> its row, the row within which it is called, the test that
+looks at it, or why none does.
+"""
 
 CLASSES: Final = {
-    OperatorCoordinator: "op",
-    Operator: "operator",
-    Committer: "committer",
-    Program: "program",
-    RestartStrategy: "strategy",
-    CoordinatorProvider: "provider",
+    OperatorCoordinator: ("op",),
+    CoordinatorProvider: ("provider",),
+    Operator: ("operator",),
+    Program: ("program",),
+    Committer: ("committer",),
+    RestartStrategy: ("strategy",),
+    JobListener: ("listener",),
+    CheckpointStore: ("store",),
+    Sink: ("sink",),
+    SinkWriter: ("writer",),
+    Source: ("source",),
+    SourceReader: ("reader",),
+    SplitEnumerator: ("enumerator", "planner"),
+    CoordinatedOperator: ("coordinated",),
+    MapOperator: ("map",),
+    BatchCoordinator: ("chooser",),
 }
 """Public class -> what stands for it in a door."""
+NOT_ABSTRACT: Final = {"RestartStrategy", "CheckpointStore"}
+"""Protocols that are not exported where the other classes are."""
+OURS: Final = (
+    *("CheckpointAccess", "CoordinatorContext", "RunningCoroutine", "SubtaskGateway"),
+    *("SplitEnumeratorContext", "TaskInbox", "Transport", "Choosing", "Ledger"),
+)
+"""Abstract classes and protocols that the runtime implements."""
+INNER_MODULES: Final = (
+    "epochgate.models",
+    "epochgate.testing",
+    "epochgate.runtime.testing.certification",
+)
+"""Public packages whose functions run in tests alone."""

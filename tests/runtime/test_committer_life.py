@@ -110,7 +110,7 @@ def test_a_committer_that_cannot_be_closed_keeps_nothing_from_being_released(
         loop = run_until(committer.committed.wait, master_with(tmp_path, committer))
     [warning] = loop.master.report.warnings
     assert warning.startswith(
-        "the committer could not be closed: ConnectionError('the server has gone')\n  File "
+        "the committer could not be closed: ConnectionError: the server has gone\n  File "
     )
     assert "test_committer_life.py" in warning.splitlines()[1]
     assert "the server has gone" in caplog.text

@@ -11,16 +11,13 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime import Committables, Committer, JobConfiguration, JobLoop, JobMaster
+from epochgate.runtime import Committables, Committer
 from epochgate.runtime.api.restart_strategies import FixedDelay, RestartStrategy
-from epochgate.runtime.shell.blocking_work import ThreadedWork
-from epochgate.runtime.shell.clock import MonotonicClock
-from epochgate.runtime.store import CheckpointStore, InMemoryCheckpointStore
-from epochgate.runtime.testing.scripted import ScriptedProvider
+from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime import doors
+from tests.runtime.hung import Hung
 from tests.runtime.scripted import Script, ScriptedCommitter, simulated
-from tests.runtime.test_loop import OneTask
 
 
 class Checking(ScriptedCommitter):
@@ -172,33 +169,6 @@ def test_a_job_that_is_canceled_does_not_wait_for_a_store_that_hangs() -> None:
     job.flow()
     assert job.result.state == "canceled"
     assert "end_timeout_s" in str(wanted.exception(0))
-
-
-class Hung:
-    """A job on real threads, with user code that hangs until `go` is set."""
-
-    def __init__(
-        self,
-        script: Script,
-        committer: Committer | None = None,
-        store: CheckpointStore | None = None,
-        **settings: Any,
-    ) -> None:
-        provider = ScriptedProvider("op", script)
-        configuration = JobConfiguration(
-            "hung", 1, (provider,), checkpoint_interval_s=None, **settings
-        )
-        self.loop = JobLoop(
-            JobMaster(
-                configuration,
-                transport=OneTask(),
-                store=store or InMemoryCheckpointStore(job_id="hung"),
-                clock=MonotonicClock(),
-                blocking=ThreadedWork,
-                committer=committer,
-            )
-        )
-        self.loop.start()
 
 
 @pytest.mark.parametrize("is_canceled", [True, False])

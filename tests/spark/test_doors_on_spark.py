@@ -250,12 +250,31 @@ def test_what_is_closed_last_is_told_and_the_job_has_finished(
         assert any(is_told(text, raised) for text in job.told()), job.told()
 
 
-@pytest.mark.kills
-@pytest.mark.parametrize("door", ["op.close", "operator.close", "committer.close"])
-def test_a_close_that_hangs_holds_up_no_end(door: str, start: Callable[..., Job]) -> None:
-    job = start(door, HANG, **LIMITS)
-    job.wait()
+@pytest.mark.parametrize(
+    ("door", "what"), sampled({("op.close", HANG)}, [(door, HANG) for door in doors.CLOSING])
+)
+def test_a_close_that_hangs_leaves_the_job_finished(
+    door: str, what: str, start: Callable[..., Job]
+) -> None:
+    job = start(door, what, **LIMITS)
+    result = job.wait()
+    assert result.state == "finished", result.reason
     assert job.committer.problems(1, LAST) == []
+    if door != "operator.close":  # Spark ends its process
+        assert any('doors_program.py", line ' in text for text in job.told()), job.told()
+
+
+@pytest.mark.kills
+def test_a_callback_of_a_client_that_hangs_holds_nothing_up(
+    start: Callable[..., Job], tmp_path: Path
+) -> None:
+    job = start("program.work", HANG)
+    wait_for((tmp_path / "once").exists, "the job is up")
+    wanted = job.handle.request("numbers", "a question")
+    wanted.add_done_callback(lambda _: wait_for((tmp_path / "go").exists, "it may go on"))
+    wanted.exception(ENDS_WITHIN_S)
+    job.handle.cancel()
+    assert job.wait().state == "canceled"
 
 
 RETURNED = [

@@ -26,7 +26,7 @@ def test_the_scenario_of_a_whole_trace_tells_the_story_to_its_end(story: Path) -
     assert blocks[0] == "The first events of story, as driver has them."
     assert blocks[1].startswith("machines subtasks=2 coordinators=1 ")
     assert "gateway[0,1].send 0 event\n----\nopen -> open\nwire 1: event (op0 #1)" in blocks
-    assert "\njob: finished, its last checkpoint is 4\n\n" in text
+    assert "\njob: finished, its last checkpoint is 4\nop0: close\njob: over\n\n" in text
 
 
 def test_as_many_events_as_are_wanted_are_taken(story: Path) -> None:

@@ -260,6 +260,8 @@ class Restarter(Environment):
     """It was told why the job ends, and not yet that it has."""
     is_end_limited: bool = Bool()
     """The limit of the job's end has not passed."""
+    is_decided: bool = Bool()
+    """It was told how the job ends, and no coordinator was closed for that before."""
     knows_end: bool = Bool()
     """It was told that the job has ended."""
 
@@ -312,10 +314,17 @@ class Restarter(Environment):
         self.knows_cause = True
         self.is_end_limited = True
 
-    def ended(self, outcome: int, checkpoint: int) -> None:
+    def decided(self, outcome: int, checkpoint: int) -> None:
         assert self.knows_cause or self.system.lifecycle.state != JOB_FAILED, (
             "a job that fails has told why"
         )
+        assert checkpoint == self.system.checkpoint.completed, "it is the last that is completed"
+        self.is_decided = True
+        for c in range(self.system.coordinators):
+            if self.system.user[c].is_closed:
+                self.is_decided = False
+
+    def ended(self) -> None:
         self.knows_cause = False
         self.is_end_limited = False
         self.knows_end = True

@@ -317,7 +317,10 @@ class Delays(Environment):
     def ending(self, reason: int) -> None:
         pass
 
-    def ended(self, outcome: int, checkpoint: int) -> None:
+    def decided(self, outcome: int, checkpoint: int) -> None:
+        pass
+
+    def ended(self) -> None:
         pass
 
 

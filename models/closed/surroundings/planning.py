@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.batch_plan import BatchPlan
-from epochgate.models.closed.surroundings.plan_store import NOTHING
 from epochgate.models.created_once import IDLE
 
 if TYPE_CHECKING:
     from epochgate.models.closed.planning import PlannedQuery
 
-GONE, UP, ASKING, TOLD, RUNNING = "gone", "up", "asking", "told", "running"
+GONE, UP, ASKING, TOLD = "gone", "up", "asking", "told"
+RUNNING, READING = "running", "reading"
 
 
 class Planner(BatchPlan):
@@ -169,7 +169,7 @@ class Driver(Environment):
     """A process that drives the query; two at once where one was taken for dead."""
 
     INDEX = ("driver",)
-    STATES = (GONE, UP, ASKING, TOLD, RUNNING)
+    STATES = (GONE, UP, ASKING, TOLD, RUNNING, READING)
     INITIAL = GONE
 
     system: PlannedQuery
@@ -217,18 +217,18 @@ class Driver(Environment):
         Row("log",       TOLD,    GONE,    "not is_next and not is_mine",
             "restart",                     "another driver has gone on"),
 
-        Row("work",      RUNNING, STAY,    "not has_read and not is_reading",
+        Row("work",      RUNNING, READING, None,
             "ask_splits",                  "the tasks read the splits"),
-        Row("fail",      RUNNING, GONE,    None,
+        Row("fail",      READING, GONE,    None,
             "restart",                     "the plan was not read: the query fails"),
-        Row("withhold",  RUNNING, GONE,    None,
+        Row("withhold",  READING, GONE,    None,
             "restart",                     "the plan is forgotten: the batch was committed by another"),
-        Row("commit",    RUNNING, UP,      "has_read and is_first",
+        Row("commit",    READING, UP,      "has_read and is_first",
             "commit_batch",                "the batch is over"),
-        Row("commit",    RUNNING, GONE,    "has_read and not is_first",
+        Row("commit",    READING, GONE,    "has_read and not is_first",
             "restart",                     "another driver has committed this batch"),
 
-        Row("die",       (UP, ASKING, TOLD, RUNNING), GONE, "may_fail",
+        Row("die",       (UP, ASKING, TOLD, RUNNING, READING), GONE, "may_fail",
             "spend_failure, restart",      "the process is killed"),
     )
     # fmt: on
@@ -254,9 +254,6 @@ class Driver(Environment):
 
     def has_read(self) -> bool:
         return self.system.client[self.driver].has_read
-
-    def is_reading(self) -> bool:
-        return self.system.client[self.driver].asked != NOTHING
 
     def is_first(self) -> bool:
         return self.system.stream.committed < self.batch

@@ -228,7 +228,7 @@ class Driver(Environment):
         if self.system.user.act == MOVED_AWAY and self.place == 1:
             accepts = MOVED
         self.system.query_batch[self.driver].restart()
-        self.system.query_batch[self.driver].commit(self.batch, accepts)
+        self.system.query_batch[self.driver].commit(self.batch, accepts, 0)
 
     def act(self) -> None:
         asked = self.asked

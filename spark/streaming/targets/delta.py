@@ -68,7 +68,7 @@ class DeltaBatches(BatchTarget):
             return 0
         if query != DATAFRAMES and (last := log.transaction(query)) is not None:
             raise CountedElsewhere(self.path, query, last + 1)
-        return log.transaction(_application(query)) or 0
+        return log.held(_application(query))[0] or 0
 
     def commit(self, staged: Staged, own: int) -> bool:
         """Append to the log, or make the table."""

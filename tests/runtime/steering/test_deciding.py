@@ -212,7 +212,7 @@ def test_the_next_decision_removes_what_others_have_left(tmp_path: Path) -> None
 
     store.before = fail
     for batch in range(RETAINED + 5):
-        driver(store).decide(batch)
+        assert driver(store).decide(batch).batch == batch
     assert len(decisions_of(store.inner, CONTROL, QUERY).numbers()) == RETAINED + 5
     driver(store.inner).decide(RETAINED + 5)
     assert len(decisions_of(store.inner, CONTROL, QUERY).numbers()) == RETAINED

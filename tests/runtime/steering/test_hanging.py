@@ -153,6 +153,18 @@ def test_a_coordinator_that_hangs_while_it_is_closed_is_left_behind(
     assert "coordinator_call_timeout_s is the limit" in caplog.text
 
 
+def test_behind_a_removal_that_hangs_a_coordinator_is_made_of_what_was_decided(
+    tmp_path: Path, stall: Stall
+) -> None:
+    provider = Provider()
+    one = coordinated(hanging(entries_in(tmp_path), "delete", stall), provider)
+    for batch in range(RETAINED + 1):
+        one.decide(batch)
+    assert provider.taken.count("start") == 1
+    assert one.decide(RETAINED + 1).value["limit"] == 900 - (RETAINED + 2)
+    assert provider.taken.count("start") == 1
+
+
 def test_a_control_passes_its_limits_on(tmp_path: Path, stall: Stall) -> None:
     provider = stuck("choose", stall)
     control = Control(
@@ -219,6 +231,9 @@ class StuckNumbers(Numbers):
                 source.hang("snapshot_state")
                 return super().snapshot_state(checkpoint_id)
 
+            def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+                source.hang("notify_checkpoint_complete")
+
             def close(self) -> None:
                 source.hang("close")
                 super().close()
@@ -247,6 +262,19 @@ def test_an_enumerator_that_hangs_fails_its_batch_and_another_loses_no_split(
     assert numbers(one, 1) == [0, 1]
     assert one.has_batch(2)
     assert numbers(one, 2) == [2]
+
+
+def test_an_enumerator_that_hangs_in_a_removal_is_left_behind_and_another_loses_no_split(
+    tmp_path: Path, stall: Stall, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = planning(
+        entries_in(tmp_path),
+        StuckNumbers(2 * (RETAINED + 2), "notify_checkpoint_complete", stall),
+    )
+    for batch in range(1, RETAINED + 3):
+        assert one.has_batch(batch)
+        assert numbers(one, batch) == [2 * batch - 2, 2 * batch - 1]
+    assert "the enumerator (its removal) has not ended" in caplog.text
 
 
 def test_an_enumerator_that_hangs_while_it_is_closed_is_left_behind(

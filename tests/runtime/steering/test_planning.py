@@ -343,6 +343,9 @@ def test_a_hundred_plans_are_kept(tmp_path: Path) -> None:
     for batch in range(1, RETAINED + 21):
         assert one.has_batch(batch)
     assert plans_of(entries, STREAM).numbers() == list(range(21, RETAINED + 21))
+    with pytest.raises(PlanForgotten, match="the plan of batch 20 is not in the place any more"):
+        one.batches(19, 20)
+    assert numbers(one, 21) == [20]
 
 
 def test_where_only_what_is_there_is_wanted_the_source_looks_once(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from tests.runtime.objects.stores import Memory
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, visible, write_source
 from tests.spark.sink.test_object_ingest import TARGET, SimulatedObjectIngest, rows_in
+from tests.spark.tables.ways_on import give_up_command_in
 
 
 def ingested(options: IngestOptions, name: str) -> None:
@@ -45,11 +46,9 @@ def refused(options: IngestOptions) -> BehindCheckpoint:
     return caught.value
 
 
-def given_up(place: Path, error: BehindCheckpoint) -> None:
+def given_up(error: BehindCheckpoint) -> None:
     """As the message says."""
-    after = error.args[1]
-    assert f"commits give-up DIR --after {after}`" in str(error)
-    assert cli.main(["commits", "give-up", str(place), "--after", str(after)]) == 0
+    assert cli.main(give_up_command_in(str(error))) == 0
 
 
 def directories(tmp_path: Path) -> list[Path]:
@@ -99,7 +98,7 @@ def test_a_directory_that_was_set_back_is_refused_until_the_rows_are_given_up(
     error = refused(options)
     assert visible(tmp_path / "out") == left, "nothing is changed by a refusal"
     refused(options)
-    given_up(tmp_path / "out", error)
+    given_up(error)
     ingested(options, "after")
     assert visible(tmp_path / "out") == [*left, *range(12, 16)]
     ingested(options, "once-more")
@@ -177,6 +176,24 @@ def test_a_start_knows_what_its_target_has_to_hold() -> None:
         given.require_held("t", 7, [4])
 
 
+def test_what_has_no_rows_or_is_written_again_is_not_missing() -> None:
+    start = SinkStart("job", "run", 9, committed={"": 5})
+    start.require_held("t", 5, [7, 8])
+    start.require_held("t", 5, [10])
+    with pytest.raises(BehindCheckpoint, match="after 6, up to 7"):
+        replace(start, in_doubt=frozenset({7})).require_held("t", 5, [7, 8])
+
+
+def test_a_savepoint_is_a_way_on_only_where_the_target_holds_nothing_later() -> None:
+    start = SinkStart("job", "run", 9, committed={"": 7}, checkpoints="/the job/checkpoints")
+    for last, missing, is_named in ((5, [], True), (7, [3], False)):
+        with pytest.raises(BehindCheckpoint) as caught:
+            start.require_held("t", last, missing)
+        assert ("--from-savepoint SAVEPOINT" in str(caught.value)) is is_named
+        command = give_up_command_in(str(caught.value))
+        assert command == ["commits", "give-up", "/the job/checkpoints", "--after", command[4]]
+
+
 def test_each_sink_of_a_job_has_to_hold_its_own_checkpoints() -> None:
     start = SinkStart("job", "run", 9, committed={"": 3, "good": 7, "bad": 5})
     assert start.newest_committed is None, "a start of several sinks says nothing of one"
@@ -208,7 +225,7 @@ def test_a_place_in_an_object_store_that_was_set_back_is_refused_until_the_rows_
     write_source(tmp_path, 1, 4, 12)
     with pytest.raises(BehindCheckpoint) as caught:
         run()
-    given_up(checkpoints, caught.value)
+    given_up(caught.value)
     run()
     assert rows_in(memory, tmp_path) == [*range(4, 8), *range(12, 16)]
 

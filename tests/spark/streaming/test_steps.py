@@ -76,16 +76,16 @@ class Scripted:
         return Refused(reason)
 
 
-def steps_of(place: Scripted, accepts: int = 0) -> str:
+def steps_of(place: Scripted, accepts: int = 0, held: int = 0) -> str:
     """What a commit of batch 7 has done."""
-    BatchCommit(place, pause=place.pauses.append).commit(BATCH, accepts)
+    BatchCommit(place, pause=place.pauses.append).commit(BATCH, accepts, held)
     return " ".join(place.steps)
 
 
-def refused(place: Scripted, accepts: int = 0) -> int:
+def refused(place: Scripted, accepts: int = 0, held: int = 0) -> int:
     """Why a commit of batch 7 is refused, after a look and nothing else."""
     with pytest.raises(Refused) as raised:
-        steps_of(place, accepts)
+        steps_of(place, accepts, held)
     assert place.steps == ["look"]
     reason: int = raised.value.args[0]
     return reason
@@ -123,6 +123,10 @@ def test_what_the_user_accepts_is_accepted_and_nothing_else() -> None:
     assert steps_of(Scripted(0), LATE) == "look note apply sweep"
     assert refused(Scripted(1), LATE) == BEHIND
     assert refused(Scripted(BATCH + 2), LATE) == AHEAD
+    assert steps_of(Scripted(4), LATE, 4) == "look note apply sweep"
+    for number in (0, 3, 5):
+        assert refused(Scripted(number), LATE, 4) == BEHIND
+    assert refused(Scripted(4), 0, 4) == BEHIND
     assert refused(Scripted(origin=MOVED), LATE) == MOVED
 
 

@@ -76,12 +76,12 @@ def commit(
     *,
     query: str = QUERY,
     location: str = LOCATION,
-    accepts: int = 0,
+    accepts: tuple[int, int] = (0, 0),
 ) -> None:
     """What Spark's call of `commit` comes to."""
     identity = BatchIdentity(query, part.batch, location, f"offsets of {part.batch}")
     place = QueryPlace(target, target.notes(), identity, lambda own: target.apply(part, own))
-    BatchCommit(place, pause=lambda seconds: None).commit(part.batch, accepts)
+    BatchCommit(place, pause=lambda seconds: None).commit(part.batch, *accepts)
 
 
 def parquet_rows(path: Path) -> list[int]:
@@ -235,11 +235,11 @@ def test_a_query_that_replaces_another_writes_its_batches_beside_those_that_are_
 ) -> None:
     target = of_kind("delta", tmp_path)
     commit(target, staged(target, 0, [1], "aa"))
-    code = Accepted(replaces=QUERY).code(target.notes().read(), "77aa", LOCATION)
+    code = Accepted(replaces=QUERY).code(target.notes().read(), "77aa", LOCATION, 0)
     for nonce in ("bb", "cc"):
         part = replace(staged(target, 0, [2], nonce), query="77aa")
         commit(target, part, query="77aa", accepts=code)
-        code = 0
+        code = (0, 0)
     assert delta_replay.rows(tmp_path / "out") == [1, 2]
 
 

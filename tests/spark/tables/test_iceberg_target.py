@@ -15,7 +15,7 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from epochgate.runtime import RetryLater, SinkStart
+from epochgate.runtime import BehindCheckpoint, RetryLater, SinkStart
 from epochgate.spark.extras import ExtraMissing
 from epochgate.spark.iceberg_sink import (
     CatalogUnusable,
@@ -266,7 +266,7 @@ def test_a_table_that_was_set_back_behind_a_commit_is_refused(
     table.manage_snapshots().rollback_to_snapshot(before).commit()
     with pytest.raises(TableRolledBack, match="checkpoint 2 of this job"):
         target.commit(3, [])
-    with pytest.raises(TableRolledBack):
+    with pytest.raises(BehindCheckpoint, match="after 1, up to 2"):
         claimed(tmp_path, "r2", 2)
     assert rows(tmp_path) == [1]
 
