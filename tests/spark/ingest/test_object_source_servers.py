@@ -94,7 +94,7 @@ def test_an_object_is_known_by_its_content_and_not_by_its_etag() -> None:
 
 def test_an_object_that_is_rewritten_while_it_is_read_does_not_mix() -> None:
     objects = open_url(f"s3://{BUCKET}/rewritten")
-    contents = [b"x\n" + b"%06d\n" % number * 600_000 for number in (1, 2)]
+    contents = [b"x\n" + b"%d\n" % number * 600_000 for number in (100_001, 100_002)]
     objects.put("a.csv", contents[0])
     enumeration = FileEnumeration(f"s3://{BUCKET}/rewritten")
     (split,) = enumeration.discover()
@@ -104,7 +104,7 @@ def test_an_object_that_is_rewritten_while_it_is_read_does_not_mix() -> None:
     objects.put("a.csv", contents[1])
     with pytest.raises(FileChanged):
         taken.extend(reads)
-    assert {number for read in taken for number in read.batch["x"].to_pylist()} == {1}
+    assert {number for read in taken for number in read.batch["x"].to_pylist()} == {100_001}
 
 
 def test_what_is_missing_or_refused_is_told_with_what_to_check(
@@ -207,10 +207,12 @@ def test_requests_that_break_off_or_are_put_off_are_tried_again(
 ) -> None:
     objects = open_url(f"s3://{BUCKET}/broken")
     for file in range(4):
-        numbers = range(file * 400_000, (file + 1) * 400_000)
-        objects.put(f"{file}.csv", b"x\n" + b"".join(b"%08d\n" % number for number in numbers))
+        numbers = range(10_000_000 + file * 400_000, 10_000_000 + (file + 1) * 400_000)
+        objects.put(f"{file}.csv", b"x\n" + b"".join(b"%d\n" % number for number in numbers))
     with breaking(server["AWS_ENDPOINT_URL"]) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{proxy.server_address[1]}")
-        assert numbers_read(FileEnumeration(f"s3://{BUCKET}/broken")) == list(range(1_600_000))
+        assert numbers_read(FileEnumeration(f"s3://{BUCKET}/broken")) == [
+            *range(10_000_000, 11_600_000)
+        ]
     assert proxy.broken > 3
     assert proxy.refused > 3
