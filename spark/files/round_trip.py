@@ -185,7 +185,7 @@ def _is_day(_: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
 def _is_clock(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
     # Of what the cast takes, only times with seconds are so long.
     return (
-        _least_length(texts) >= len("2024-01-02 03:04:05")
+        _are_as_long(texts, "2024-01-02 03:04:05")
         and not _any(pc.ends_with(texts, "."))
         and _is_day(texts, values)
     )
@@ -195,7 +195,7 @@ def _is_moment(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
     if _all(pc.ends_with(texts, "Z")):
         # As above; and a point that is followed by the Z is no fraction.
         return (
-            _least_length(texts) >= len("2024-01-02 03:04:05Z")
+            _are_as_long(texts, "2024-01-02 03:04:05Z")
             and not _any(pc.ends_with(texts, ".Z"))
             and _is_day(texts, values)
         )
@@ -232,11 +232,12 @@ def _printed(value: pa.Scalar) -> str:
 
 def has_empty(texts: pa.ChunkedArray) -> bool:
     """Whether one of the texts has no letter."""
-    return len(texts) > texts.null_count and not _least_length(texts)
+    return pc.min(pc.binary_length(texts)).as_py() == 0
 
 
-def _least_length(texts: pa.ChunkedArray) -> int:
-    return pc.min(pc.binary_length(texts)).as_py() or 0
+def _are_as_long(texts: pa.ChunkedArray, example: str) -> bool:
+    shortest = pc.min(pc.binary_length(texts)).as_py()
+    return shortest is None or shortest >= len(example)
 
 
 def _any(mask: pa.ChunkedArray) -> bool:

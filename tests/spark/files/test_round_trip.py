@@ -220,3 +220,13 @@ def test_a_text_that_is_not_read_is_told_with_what_would_become_of_it(
     text: str, kind: pa.DataType, told: str
 ) -> None:
     assert why_not(text, kind) == told
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("texts", [[], [None], [None, None]], ids=len)
+def test_a_block_without_a_value_is_one_of_every_type(
+    kind: pa.DataType, texts: list[str | None]
+) -> None:
+    values = typed(column(*texts), kind)
+    assert values is not None
+    assert values.to_pylist() == texts
