@@ -225,9 +225,11 @@ class Quoting:
                     "a carriage return alone stands outside of quotes; lines end with LF or CR LF"
                 )
             advice = (
-                "" if self._escape else "; if quotes are escaped by \\, start with --escape '\\'"
+                ""
+                if self._escape
+                else "; if quotes are escaped by \\, start with --escape '\\' (escape in Python)"
             )
-            return f"text follows a closing quote: {shown.rstrip()!r}{advice} (escape in Python)"
+            return f"text follows a closing quote: {shown.rstrip()!r}{advice}"
         return "a quoted field is not closed"
 
 
