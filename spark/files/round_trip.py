@@ -232,7 +232,7 @@ def _printed(value: pa.Scalar) -> str:
 
 def has_empty(texts: pa.ChunkedArray) -> bool:
     """Whether one of the texts has no letter."""
-    return pc.min(pc.binary_length(texts)).as_py() == 0
+    return bool(pc.min(pc.binary_length(texts)).as_py() == 0)
 
 
 def _are_as_long(texts: pa.ChunkedArray, example: str) -> bool:
