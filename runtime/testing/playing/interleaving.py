@@ -32,6 +32,7 @@ from epochgate.fsm.machine import Machine
 from epochgate.fsm.run_to_completion import Call
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.holder import BROKEN
+from epochgate.models.lifecycle import RESTARTING
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated
 from epochgate.runtime.testing.playing.actions import ACTIONS
 from epochgate.runtime.testing.playing.stage import Diverged, ProductionStage
@@ -61,8 +62,9 @@ NOT_BEHIND = {
 }
 """Steps that do not begin while one of these waits. In the closed job the driver knows that an
 event is lost before the process can miss it, and the checkpoints that are wanted are counted by
-those that have begun. Nor is there a fence around a coordinator that is about to be made again: the
-runtime drops what such a one has said.
+those that have begun. Nor is there a fence around a coordinator that is about to be made again or
+taken back: the runtime drops what such a one has said. So none fails while the job restarts and
+events wait.
 """
 
 
@@ -154,7 +156,10 @@ class InterleavedStage(ProductionStage):
         waiting = {self._actions[name][0] for name, *_ in self._waiting if name in self._actions}
         if key in NOT_BEHIND_ANY or waiting.intersection(NOT_BEHIND.get(key, ())):
             return False
-        return key not in FAILURES or self._closed.holder[index[0]].state != BROKEN
+        # One of the events that wait may take the coordinator back, and with it what it has said.
+        is_behind_a_restore = self._closed.lifecycle.state == RESTARTING
+        is_broken = key in FAILURES and self._closed.holder[index[0]].state == BROKEN
+        return key not in FAILURES or not (is_behind_a_restore or is_broken)
 
     def take(self, step: str) -> None:
         """Begin a step, and process all that waits."""
