@@ -20,6 +20,8 @@ FAILURES_MAX: Final = 8
 """Failures of one task; Spark allows four by default, and workers may be killed meanwhile."""
 LOOK_EVERY_S: Final = 1.0
 TASKS_LOOKED_AT_MAX: Final = 1_000
+STOP_PATIENCE_S: Final = 10.0
+"""A look that hangs in the JVM is left to its thread, which holds nothing."""
 _log = logging.getLogger(__name__)
 
 
@@ -38,7 +40,7 @@ class FailingJobs:
     def stop(self) -> None:
         """Look no more; call it before the session is stopped."""
         self._stopped.set()
-        self._thread.join()
+        self._thread.join(STOP_PATIENCE_S)
 
     def _watch(self) -> None:
         while not self._stopped.wait(LOOK_EVERY_S):
