@@ -106,10 +106,22 @@ def without(texts: pa.ChunkedArray, nothing: pa.Array) -> pa.ChunkedArray:
 def parse_json_lines(
     data: bytes, schema: pa.Schema | None, other_fields: Literal["infer", "ignore", "error"]
 ) -> pa.Table:
-    """Whole JSON records as a table; `ArrowInvalid` if they do not fit the schema.
+    """Whole JSON records as a table; `ArrowInvalid` if they do not fit the schema. A string of a
+    field that the schema lacks is text.
 
     `other_fields`: the treatment of fields that the schema lacks.
     """
+    table = _read_json(data, schema, other_fields)
+    known = {field.name: field.type for field in schema or ()}
+    fields = [
+        pa.field(field.name, _of_texts(field.type, known.get(field.name))) for field in table.schema
+    ]
+    wanted = pa.schema(fields)
+    # What looks like a time was taken for one; the text is read again.
+    return table if table.schema.equals(wanted) else _read_json(data, wanted, other_fields)
+
+
+def _read_json(data: bytes, schema: pa.Schema | None, other_fields: str) -> pa.Table:
     return pa.json.read_json(
         pa.BufferReader(data),
         read_options=pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
@@ -119,6 +131,18 @@ def parse_json_lines(
             unexpected_field_behavior=other_fields,
         ),
     )
+
+
+def _of_texts(found: pa.DataType, known: pa.DataType | None) -> pa.DataType:
+    """A type with text in each place where a time was found, and not asked for."""
+    if found == known:
+        return found
+    if pa.types.is_struct(found):
+        types = {field.name: field.type for field in known or ()}
+        return pa.struct([(one.name, _of_texts(one.type, types.get(one.name))) for one in found])
+    if pa.types.is_list(found):
+        return pa.list_(_of_texts(found.value_type, known and known.value_type))
+    return pa.string() if pa.types.is_timestamp(found) else found
 
 
 class RecordParser:
