@@ -39,11 +39,8 @@ def infer_json(sample: bytes) -> pa.Schema | None:
     except LinesUnsure:
         pass
     else:
-        doubles = list(_floats(table))
-        is_large = any(_has_large(values) for values in doubles)
-        schema = _as_texts(table.schema)
-        if not is_large and are_digits_kept(sample, doubles) and not _has_empty(schema):
-            return schema if table.num_rows else None
+        if _are_types_told(table) and are_digits_kept(sample, _floats(table)):
+            return _as_texts(table.schema) if table.num_rows else None
     records, wrong = [], None
     for line in sample.decode().split("\n"):
         if line.strip(BLANK):
@@ -82,6 +79,8 @@ class JsonLines:
         table = _parsed(text, self._texts, self._others)
         if self._others == "infer":
             wanted = pa.schema(with_others(self._texts, _as_texts(table.schema)))
+            if wanted != self._texts and not _are_types_told(table):
+                raise LinesUnsure
             if wanted != table.schema:
                 table = _parsed(text, wanted, self._others)
         if self._layout.is_inferred:
@@ -220,18 +219,22 @@ def _are_numbers(values: pa.Array) -> bool:
     return pa.compute.all(pa.compute.is_finite(values)).as_py() is not False
 
 
+def _are_types_told(table: pa.Table) -> bool:
+    """Whether the parser finds the types that the lines have: no double may be an integer for a
+    decimal, and each type has a place in a schema.
+    """
+    return not any(map(_has_large, _floats(table))) and not any(
+        _is_odd(one.type, 1) for one in table.schema
+    )
+
+
 def _has_large(values: pa.Array) -> bool:
-    """Whether a double may be an integer that a decimal holds."""
     least, most = pa.compute.min_max(values).as_py().values()
     return least is not None and max(-least, most) >= _LARGE
 
 
-def _has_empty(schema: pa.Schema) -> bool:
-    """Whether a type has no place in a schema: an object without a field, or nested too deep."""
-    return any(_is_odd(one.type, 1) for one in schema)
-
-
 def _is_odd(kind: pa.DataType, depth: int) -> bool:
+    """Whether a type is that of an object without a field, or nested too deep."""
     if depth > TYPE_DEPTH_MAX:
         return True
     if pa.types.is_struct(kind):
