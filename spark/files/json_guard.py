@@ -93,10 +93,11 @@ def are_digits_kept(data: bytes, doubles: Iterable[pa.Array]) -> bool:
             continue
         has_any = True
         sizes = np.abs(values.drop_null().to_numpy(zero_copy_only=False))
-        # What is no number is larger than any.
-        largest, smallest = max(largest, float(sizes.max())), float(sizes.min())
-        if not largest < np.inf:
+        most, smallest = float(sizes.max()), float(sizes.min())
+        if not most < np.inf:
+            # The parser takes `NaN`, which is no JSON.
             return False
+        largest = max(largest, most)
         if smallest < _NORMAL_MIN:
             has_zero = True
             if ((sizes > 0) & (sizes < _NORMAL_MIN)).any():

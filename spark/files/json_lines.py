@@ -10,7 +10,7 @@ Runs in a task, and on the driver for the sample from which types are inferred.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 import pyarrow.json
@@ -18,11 +18,14 @@ import pyarrow.json
 from epochgate.spark.files.json_guard import BLANK, are_digits_kept, records_in
 from epochgate.spark.files.json_types import TYPE_DEPTH_MAX, schema_of, with_others
 from epochgate.spark.files.json_values import RecordReader, whole_record
+from epochgate.spark.files.records import BYTE_ORDER_MARK
 from epochgate.spark.files.rejected import MISSING, ValueInvalid
 from epochgate.spark.files.split import SourceLayout
 from epochgate.spark.files.times import is_time, times_of
 
 _LARGE = 2.0**63
+_BEGIN_BYTES = 1 << 16
+_SHOWN_MAX = 200
 
 
 class LinesUnsure(ValueError):
@@ -40,7 +43,7 @@ def infer_json(sample: bytes) -> pa.Schema | None:
         pass
     else:
         if _are_types_told(table) and are_digits_kept(sample, _floats(table)):
-            return _as_texts(table.schema) if table.num_rows else None
+            return _as_texts(table.schema)
     records, wrong = [], None
     for line in sample.decode().split("\n"):
         if line.strip(BLANK):
@@ -50,7 +53,26 @@ def infer_json(sample: bytes) -> pa.Schema | None:
                 wrong = wrong or error
     if not records and wrong is not None:
         raise ValueInvalid(None, f"no line is a record; of the first, {wrong}")
-    return schema_of(records) if records else None
+    schema = schema_of(records) if records else None
+    if schema is not None and not schema:
+        raise ValueInvalid(None, "no record has a field")
+    return schema
+
+
+def require_lines(file: BinaryIO) -> None:
+    """Refuse a document that is written over several lines, some of which could be taken for
+    records. Raises ValueInvalid.
+    """
+    file.seek(0)
+    first = file.read(_BEGIN_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip(BLANK.encode())
+    line = first.partition(b"\n")[0].rstrip(BLANK.encode())
+    if line.startswith((b"{", b"[")) and line.endswith((b"{", b"[", b",", b":")):
+        raise ValueInvalid(
+            None,
+            f"its first line, {line[:_SHOWN_MAX].decode(errors='backslashreplace')}, begins what "
+            "goes on in the next one, and each line is a record of its own. `jq -c .` writes "
+            "objects as lines, and `jq -c '.[]'` the objects of an array",
+        )
 
 
 class JsonLines:
@@ -220,11 +242,13 @@ def _are_numbers(values: pa.Array) -> bool:
 
 
 def _are_types_told(table: pa.Table) -> bool:
-    """Whether the parser finds the types that the lines have: no double may be an integer for a
-    decimal, and each type has a place in a schema.
+    """Whether the parser finds the types that the lines have: there are fields, no double may be an
+    integer for a decimal, and each type has a place in a schema.
     """
-    return not any(map(_has_large, _floats(table))) and not any(
-        _is_odd(one.type, 1) for one in table.schema
+    return (
+        bool(table.schema)
+        and not any(map(_has_large, _floats(table)))
+        and not any(_is_odd(one.type, 1) for one in table.schema)
     )
 
 

@@ -102,7 +102,7 @@ class RecordReader:
                     raise _Unfit(_unexpected(name))
                 return _over(line, at)[1]
             if name in values:
-                raise _twice(name)
+                raise _twice(name).within(name)
             try:
                 values[name], end = read(line, at)
             except _Unfit as unfit:
@@ -164,7 +164,9 @@ def _read_record(line: str, read: Callable[[int], tuple[dict[str, Any], int]]) -
         told = f"{unfit.why} (at {column}{where})" if where else unfit.why
         raise ValueInvalid(None if column is None else str(column), told) from unfit
     except json.JSONDecodeError as error:
-        told = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
+        # Some of Python's messages expect a place, others do not.
+        told = f"{error.msg[:1].lower()}{error.msg[1:].removesuffix(' at')}"
+        told = f"{told} at character {error.pos + 1}"
         raise ValueInvalid(None, f"it is no JSON: {told}") from error
     except StopIteration as error:
         told = f"no value begins at character {int(error.value) + 1}"

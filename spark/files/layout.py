@@ -235,10 +235,10 @@ def infer_schema(
             text = as_utf8(sample, encoding, start)
             schema = _schema_of(text, file_format, names, dialect, leaves_bad_rows)
             break
-        except (pa.ArrowInvalid, NotText, RecordMalformed, ValueInvalid):
+        except (pa.ArrowInvalid, NotText, RecordMalformed, ValueInvalid) as error:
             # Reading will tell where exactly the file is bad; the part before has types as well.
             shorter = ends.last(sample[: len(sample) // 2]) or ends.first(sample, 0)
-            if shorter not in (0, len(sample)):
+            if not isinstance(error, ValueInvalid) and shorter not in (0, len(sample)):
                 sample = sample[:shorter]
                 continue
             left_out += 1
