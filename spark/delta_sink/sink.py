@@ -19,11 +19,11 @@ from epochgate.runtime.filesystem import FileSystem
 from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.delta_sink.target import DeltaTarget
-from epochgate.spark.delta_sink.types import DELTA
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
+from epochgate.spark.values.formats import DELTA
 
 
 class DeltaCommitter(TableCommitter[DeltaTarget]):

@@ -20,11 +20,11 @@ from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.iceberg_sink.table import IcebergTable
 from epochgate.spark.iceberg_sink.target import IcebergTarget
-from epochgate.spark.iceberg_sink.types import ICEBERG
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
+from epochgate.spark.values.formats import ICEBERG
 
 
 class IcebergCommitter(TableCommitter[IcebergTarget]):
