@@ -15,7 +15,6 @@ from epochgate.spark.postgres_sink.errors import (
     RelationUnusable,
     RowsMissing,
     RowsRefused,
-    TypeNotWritten,
 )
 from epochgate.spark.postgres_sink.sink import PostgresCommitter, PostgresSink
 
@@ -31,5 +30,4 @@ __all__ = [
     "RelationUnusable",
     "RowsMissing",
     "RowsRefused",
-    "TypeNotWritten",
 ]

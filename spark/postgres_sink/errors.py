@@ -117,14 +117,3 @@ class RowsMissing(CommitImpossible):
             f"{table}, and {found} are there. Was the staging table emptied, or the database "
             "restored from a backup? Nothing of this checkpoint has become visible."
         )
-
-
-class TypeNotWritten(EpochgateError):
-    """Values of a column cannot be sent to PostgreSQL: its name, its type."""
-
-    def __str__(self) -> str:
-        name, kind = self.args
-        return (
-            f"column {name!r} is {kind}, which cannot be sent to PostgreSQL. Turn it into text "
-            "(JSON, for a jsonb column) or into columns of its own in the transform."
-        )

@@ -34,7 +34,7 @@ class PostgresSinkWriter(SinkWriter):
         self._staging = staging
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Stage one batch; RowsRefused and TypeNotWritten end the job."""
+        """Stage one batch; ColumnNeverFits, ValueDoesNotFit and RowsRefused end the job."""
         self._staging.write(batch)
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:

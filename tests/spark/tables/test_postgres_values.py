@@ -1,0 +1,208 @@
+"""A column of PostgreSQL holds a value as it was, or the value is refused before it is staged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from psycopg import sql
+
+from epochgate.runtime import OperatorContext, SinkStart
+from epochgate.spark.postgres_sink import PostgresSink
+from epochgate.spark.values.errors import ColumnNeverFits, RowsRefused, ValueDoesNotFit
+
+NOON = datetime(2024, 7, 1, 12)
+MOMENT = NOON.replace(tzinfo=UTC)
+NS = pa.timestamp("ns")
+REFUSED: list[tuple[str, pa.DataType, Any]] = [
+    ("date", pa.timestamp("us"), NOON),
+    ("date", pa.timestamp("us", "UTC"), MOMENT),
+    ("date", pa.date64(), None),
+    ("date", pa.int64(), 5),
+    ("date", pa.date32(), -1_000_000),
+    ("date", pa.date32(), 10_000_000),
+    ("timestamp", pa.timestamp("us", "UTC"), MOMENT),
+    ("timestamp", NS, 1_719_835_200_123_456_789),
+    ("timestamp(0)", pa.timestamp("us"), NOON.replace(microsecond=600_000)),
+    ("timestamp(3)", pa.timestamp("us"), NOON.replace(microsecond=600_001)),
+    ("timestamptz(3)", pa.timestamp("us", "UTC"), MOMENT.replace(microsecond=600_001)),
+    ("timestamp", pa.timestamp("us"), -(10**18)),
+    ("timestamptz", pa.date32(), date(2024, 7, 1)),
+    ("timestamptz", pa.string(), "2024-07-01 12:00:00"),
+    ("time", pa.time64("ns"), 123_456_789),
+    ("time(0)", pa.time64("us"), time(12, 0, 0, 5)),
+    ("time", pa.string(), "noon"),
+    ("time", pa.string(), "12:30"),
+    ("time", pa.string(), "24:00:00"),
+    ("time(1)", pa.string(), "12:30:00.25"),
+    ("timetz", pa.time64("us"), time(12)),
+    ("numeric(10,2)", pa.decimal128(10, 3), Decimal("1.005")),
+    ("numeric(10,2)", pa.float64(), 2.675),
+    ("numeric(10,2)", pa.float64(), -0.0),
+    ("numeric(10,2)", pa.float64(), 1e300),
+    ("numeric(3,2)", pa.int64(), 12),
+    ("numeric(4,-2)", pa.int64(), 1200),
+    ("numeric", pa.float64(), -0.0),
+    ("numeric", pa.string(), "012"),
+    ("money", pa.decimal128(10, 3), Decimal("1234.567")),
+    ("money", pa.string(), "$1,234.57"),
+    ("real", pa.float64(), 0.1234567890123),
+    ("real", pa.int32(), 16_777_217),
+    ("double precision", pa.int64(), 2**53 + 1),
+    ("double precision", pa.decimal128(38, 20), Decimal("0.12345678901234567891")),
+    ("integer", pa.int64(), 3_000_000_000),
+    ("integer", pa.float64(), 1.5),
+    ("integer", pa.float64(), float("nan")),
+    ("integer", pa.float64(), -0.0),
+    ("integer", pa.bool_(), True),
+    ("integer", pa.string(), "7"),
+    ("bigint", pa.uint64(), 2**64 - 1),
+    ("boolean", pa.int64(), 1),
+    ("boolean", pa.string(), "yes"),
+    ("text", pa.int64(), 7),
+    ("text", pa.bool_(), True),
+    ("text", pa.string(), "a\0b"),
+    ("text", pa.binary(), b"a"),
+    ("varchar(3)", pa.string(), "abc  "),
+    ("varchar(3)", pa.string(), "abcd"),
+    ("char(3)", pa.string(), "a "),
+    ("char(3)", pa.string(), "abcd"),
+    ("name", pa.string(), "x" * 64),
+    ('"char"', pa.string(), "ab"),
+    ("bytea", pa.string(), "a\\\\b"),
+    ("day", pa.timestamp("us"), NOON),
+    ("code", pa.string(), "abc  "),
+    ("mood", pa.int64(), 1),
+    ("int[]", pa.int64(), 1),
+    ("numeric(10,2)[]", pa.string(), "{1.005}"),
+    ("real[]", pa.string(), "{0.1234567890123}"),
+    ("interval(0)", pa.string(), "1.6 seconds"),
+    ("interval", pa.duration("us"), 5),
+    ("uuid", pa.binary(4), b"abcd"),
+    ("jsonb", pa.float64(), -0.0),
+    ("jsonb", pa.float64(), float("nan")),
+    ("jsonb", pa.list_(pa.int64()), [1]),
+]
+TAKEN: list[tuple[str, pa.DataType, Any, Any]] = [
+    ("date", pa.date32(), date(2024, 7, 1), date(2024, 7, 1)),
+    ("timestamp", pa.date32(), date(2024, 7, 1), datetime(2024, 7, 1)),
+    ("timestamp", NS, 1_719_835_200_123_456_000, NOON.replace(microsecond=123_456)),
+    ("timestamp(3)", pa.timestamp("ms"), NOON, NOON),
+    ("timestamptz", pa.timestamp("us"), NOON, MOMENT),
+    ("timestamptz", pa.timestamp("ns", "Asia/Kolkata"), MOMENT, MOMENT),
+    ("time", pa.time32("ms"), time(12, 30), time(12, 30)),
+    ("time", pa.string(), "12:30:00.25", time(12, 30, 0, 250_000)),
+    ("time(2)", pa.string(), "12:30:00.25", time(12, 30, 0, 250_000)),
+    ("numeric(10,2)", pa.float64(), 2.68, Decimal("2.68")),
+    ("numeric(10,2)", pa.float64(), float("nan"), Decimal("nan")),
+    ("numeric(5,2)", pa.int64(), 12, Decimal("12.00")),
+    ("numeric(50,2)", pa.decimal128(10, 3), Decimal("1.500"), Decimal("1.50")),
+    ("numeric", pa.float64(), 1e300, Decimal("1e300")),
+    ("numeric", pa.uint64(), 2**64 - 1, Decimal(2**64 - 1)),
+    ("numeric", pa.decimal256(76, 10), Decimal("1.5"), Decimal("1.5")),
+    ("real", pa.float64(), 0.5, 0.5),
+    ("real", pa.float16(), 0.5, 0.5),
+    ("double precision", pa.float64(), -0.0, -0.0),
+    ("double precision", pa.float64(), float("-inf"), float("-inf")),
+    ("integer", pa.float64(), 5.0, 5),
+    ("integer", pa.decimal128(10, 2), Decimal("5.00"), 5),
+    ("bigint", pa.uint64(), 2**63 - 1, 2**63 - 1),
+    ("boolean", pa.bool_(), True, True),
+    ("text", pa.large_string(), "\\N", "\\N"),
+    ("text", pa.dictionary(pa.int8(), pa.string()), "", ""),
+    ("varchar(3)", pa.string(), "\u00e4b ", "\u00e4b "),
+    ("char(3)", pa.string(), "ab ", "ab "),
+    ("bytea", pa.binary(), b"\x00\xff", b"\x00\xff"),
+    ("bytea", pa.string(), "\\x00ff", b"\x00\xff"),
+    ("day", pa.date32(), date(2024, 7, 1), date(2024, 7, 1)),
+    ("code", pa.string(), "abc", "abc"),
+    ("mood", pa.string(), "glad", "glad"),
+    ("int[]", pa.string(), "{1,2}", [1, 2]),
+    ("timestamptz[]", pa.string(), "{2024-07-01 12:00:00}", [MOMENT]),
+    ("jsonb", pa.string(), '{"a": 1}', {"a": 1}),
+    ("jsonb", pa.int64(), 5, 5),
+    ("integer", pa.string(), None, None),
+    ("oid", pa.int64(), 2**32 - 1, 2**32 - 1),
+]
+
+
+@pytest.fixture
+def made(dsn: str) -> Callable[[str], PostgresSink]:
+    """Makes a table of one column, in a database whose clocks go by another zone."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("alter database {} set timezone to 'Asia/Kolkata'").format(name))
+        connection.execute("create domain day as date")
+        connection.execute("create domain short as varchar(3)")
+        connection.execute("create domain code as short")
+        connection.execute("create type mood as enum ('glad', 'sad')")
+
+    def make(kind: str) -> PostgresSink:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(f"create table t (c {kind})".encode())
+        return PostgresSink(dsn, "t")
+
+    return make
+
+
+def written(sink: PostgresSink, column: pa.Array) -> Any:
+    """What is in the table then."""
+    committer = sink.create_committer(SinkStart("job", "r1", None))
+    try:
+        writer = sink.create_writer(OperatorContext("sink", 0, 0, 1, "r1", lambda _: None), None)
+        writer.write(pa.RecordBatch.from_arrays([column], ["c"]))
+        committer.commit(1, {0: writer.prepare_commit(1)})
+    finally:
+        committer.close()
+    with psycopg.connect(sink.dsn) as connection:
+        connection.execute("set timezone = 'UTC'")
+        return [row[0] for row in connection.execute("select c from t").fetchall()]
+
+
+def array_of(kind: pa.DataType, values: list[Any]) -> pa.Array:
+    if any(isinstance(value, int) for value in values) and pa.types.is_temporal(kind):
+        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pa.array(values, whole).view(kind)
+    return pa.array(values, kind)
+
+
+@pytest.mark.parametrize(("kind", "found", "value"), REFUSED, ids=str)
+def test_a_value_that_would_change_is_refused_with_its_column(
+    made: Callable[[str], PostgresSink], kind: str, found: pa.DataType, value: Any
+) -> None:
+    value = 86_400_001 if found == pa.date64() else value
+    column = array_of(found, [None, value])
+    with pytest.raises(RowsRefused, match="column 'c' ") as refusal:
+        written(made(kind), column)
+    if isinstance(refusal.value, ValueDoesNotFit):
+        assert refusal.value.row == 1
+    else:
+        assert isinstance(refusal.value, ColumnNeverFits)
+
+
+@pytest.mark.parametrize(("kind", "found", "value", "expected"), TAKEN, ids=str)
+def test_a_value_that_the_column_holds_arrives(
+    made: Callable[[str], PostgresSink], kind: str, found: pa.DataType, value: Any, expected: Any
+) -> None:
+    column = array_of(found, [value, None])
+    arrived = written(made(kind), column)
+    assert list(map(told, arrived)) == [told(expected), None]
+
+
+def told(value: Any) -> Any:
+    """A value, of which no two are equal that are not the same."""
+    return repr(value) if isinstance(value, float) or value != value else value
+
+
+def test_a_value_is_told_with_its_type_and_the_way_on(made: Callable[[str], PostgresSink]) -> None:
+    values = [Decimal("1.00")] * 500 + [Decimal("1.005")] + [Decimal("2.005")] * 500
+    with pytest.raises(ValueDoesNotFit) as refusal:
+        written(made("numeric(10,2)"), pa.array(values, pa.decimal128(10, 3)))
+    assert refusal.value.row == 500
+    for part in ("numeric(10,2)", "1.005", "--schema", "subtask 0"):
+        assert part in str(refusal.value)
