@@ -15,7 +15,7 @@ _CAST = (
 )
 
 
-class RowsRefused(EpochgateError):
+class RowsUnfit(EpochgateError):
     """Rows that a target cannot hold. The last argument says where they are from."""
 
     @property
@@ -28,7 +28,7 @@ class RowsRefused(EpochgateError):
         return type(self)(*self.args[:-1], place)
 
 
-class TypeNotInTable(RowsRefused):
+class TypeNotInTable(RowsUnfit):
     """A format has no type for a column: the format, the column's name, its type, where."""
 
     def __init__(self, table_format: str, name: str, kind: str, where: str = "") -> None:
@@ -44,7 +44,7 @@ class TypeNotInTable(RowsRefused):
         )
 
 
-class ColumnNeverFits(RowsRefused):
+class ColumnNeverFits(RowsUnfit):
     """No value of a type goes into a column: column, the column's type, the values', why, where."""
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class ColumnNeverFits(RowsRefused):
         )
 
 
-class ValueMissing(RowsRefused):
+class ValueMissing(RowsUnfit):
     """A column of the table may not be null, and a row is: column, row of the batch, where."""
 
     @property
@@ -73,7 +73,7 @@ class ValueMissing(RowsRefused):
         )
 
 
-class ValueDoesNotFit(RowsRefused):
+class ValueDoesNotFit(RowsUnfit):
     """A value cannot be written as the table's type: column, type, value, reason, row of the batch,
     where.
     """
@@ -92,7 +92,7 @@ class ValueDoesNotFit(RowsRefused):
         )
 
 
-class RowsUnwritable(RowsRefused):
+class RowsUnwritable(RowsUnfit):
     """The library of a format cannot write rows of these columns, now or later: reason, where."""
 
     def __str__(self) -> str:

@@ -175,10 +175,11 @@ def _has_floats(kind: pa.DataType) -> bool:
 
 
 def _leaves(kind: pa.DataType) -> Iterator[pa.DataType]:
-    if not kind.num_fields:
+    inner = types_in(kind)
+    if not inner:
         yield kind
-    for at in range(kind.num_fields):
-        yield from _leaves(kind.field(at).type)
+    for one in inner:
+        yield from _leaves(one)
 
 
 def _is_same(one: pa.Array, other: pa.Array) -> bool:
@@ -196,16 +197,20 @@ def _loses_sign(column: pa.Array, agreed: pa.DataType) -> bool:
     """Whether a zero with a sign becomes a number of a type that has none."""
     if pa.types.is_floating(column.type):
         return not pa.types.is_floating(agreed) and has_negative_zero(column)
-    inner = (agreed.field(at).type for at in range(agreed.num_fields))
-    if pa.types.is_map(agreed):
-        inner = iter((agreed.key_type, agreed.item_type))
-    return any(map(_loses_sign, _children(column), inner))
+    return any(map(_loses_sign, _children(column), types_in(agreed)))
 
 
 def has_negative_zero(column: pa.Array) -> bool:
     """Whether one of the floating-point numbers is a zero with a sign."""
     zeros = column.filter(pc.equal(column, 0)).cast(pa.float64())
     return bool(pc.any(pc.less(pc.divide(1, zeros), 0)).as_py())
+
+
+def types_in(kind: pa.DataType) -> list[pa.DataType]:
+    """The types of what is within the values of a type."""
+    if pa.types.is_map(kind):
+        return [kind.key_type, kind.item_type]
+    return [kind.field(at).type for at in range(kind.num_fields)]
 
 
 def _children(column: pa.Array) -> list[pa.Array]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from epochgate.spark.files.column_names import NameTwice, same_name
 from epochgate.spark.values.errors import TypeNotInTable
-from epochgate.spark.values.fitting import LISTS, IsKind, is_of
+from epochgate.spark.values.fitting import LISTS, IsKind, is_of, types_in
 
 _SAME: tuple[IsKind, ...] = (
     pa.types.is_boolean,
@@ -93,17 +93,11 @@ class TableTypes:
             made = pa.list_(pa.field("element", self.type(name, kind.value_type)))
         else:
             raise TypeNotInTable(self.format, name, _told(kind))
-        return kind if self.keeps_forms and _types_in(made) == _types_in(kind) else made
+        return kind if self.keeps_forms and types_in(made) == types_in(kind) else made
 
     def _require_apart(self, names: list[str]) -> None:
         if both := same_name(names, tells_capitals=self.tells_capitals):
             raise NameTwice(self.format, *both)
-
-
-def _types_in(kind: pa.DataType) -> list[pa.DataType]:
-    if pa.types.is_map(kind):
-        return [kind.key_type, kind.item_type]
-    return [kind.field(at).type for at in range(kind.num_fields)]
 
 
 def _told(kind: pa.DataType) -> str:

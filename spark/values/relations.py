@@ -23,6 +23,7 @@ from epochgate.spark.values.fitting import (
     is_of,
     is_text,
     may_hold,
+    shown,
     tried,
 )
 
@@ -176,19 +177,18 @@ def _holds_all(found: pa.DataType, kind: ColumnType) -> bool:
 
 def _holds_all_numbers(found: pa.DataType, held: pa.DataType) -> bool:
     if pa.types.is_floating(found):
-        return pa.types.is_floating(held) and found.bit_width <= held.bit_width
+        return bool(pa.types.is_floating(held) and found.bit_width <= held.bit_width)
     if pa.types.is_decimal(found):
-        return pa.types.is_decimal(held) and (
-            found.scale <= held.scale
-            and found.precision - found.scale <= held.precision - held.scale
-        )
+        digits = found.precision - found.scale
+        is_wide = pa.types.is_decimal(held) and digits <= held.precision - held.scale
+        return bool(is_wide and found.scale <= held.scale)
     bits = found.bit_width - pa.types.is_signed_integer(found)
     if pa.types.is_integer(held):
         is_odd = pa.types.is_unsigned_integer(held) and pa.types.is_signed_integer(found)
-        return bits <= held.bit_width - pa.types.is_signed_integer(held) and not is_odd
+        return bool(bits <= held.bit_width - pa.types.is_signed_integer(held) and not is_odd)
     if pa.types.is_decimal(held):
-        return len(str(2**bits)) <= held.precision - held.scale
-    return bits <= (24 if pa.types.is_float32(held) else 53)
+        return bool(len(str(2**bits)) <= held.precision - held.scale)
+    return bool(bits <= (24 if pa.types.is_float32(held) else 53))
 
 
 def sent(column: pa.Array, name: str, kind: ColumnType, where: str) -> pa.Array:
@@ -204,7 +204,8 @@ def sent(column: pa.Array, name: str, kind: ColumnType, where: str) -> pa.Array:
         # A column of a text file without a value in the sample is text, whatever comes later.
         return pa.nulls(len(column), pa.string())
     if reason := why_never(found, kind):
-        raise ColumnNeverFits(name, kind.shown, str(found), reason, where)
+        example = shown(column.drop_null().slice(0, 1))
+        raise ColumnNeverFits(name, kind.shown, f"{found}, as {example}", reason, where)
     return tried(column, name, kind.shown, where, lambda part: _converted(part, kind))
 
 

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from epochgate.runtime import OperatorContext, SinkStart
 from epochgate.spark.postgres_sink import PostgresSink
-from epochgate.spark.values.errors import ColumnNeverFits, RowsRefused, ValueDoesNotFit
+from epochgate.spark.values.errors import ColumnNeverFits, RowsUnfit, ValueDoesNotFit
 
 NOON = datetime(2024, 7, 1, 12)
 MOMENT = NOON.replace(tzinfo=UTC)
@@ -177,7 +177,7 @@ def test_a_value_that_would_change_is_refused_with_its_column(
 ) -> None:
     value = 86_400_001 if found == pa.date64() else value
     column = array_of(found, [None, value])
-    with pytest.raises(RowsRefused, match="column 'c' ") as refusal:
+    with pytest.raises(RowsUnfit, match="column 'c' ") as refusal:
         written(made(kind), column)
     if isinstance(refusal.value, ValueDoesNotFit):
         assert refusal.value.row == 1
