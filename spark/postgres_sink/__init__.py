@@ -13,6 +13,7 @@ from epochgate.spark.postgres_sink.errors import (
     RelationBehind,
     RelationTakenOver,
     RelationUnusable,
+    RowsLeftOut,
     RowsMissing,
     RowsRefused,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "RelationBehind",
     "RelationTakenOver",
     "RelationUnusable",
+    "RowsLeftOut",
     "RowsMissing",
     "RowsRefused",
 ]

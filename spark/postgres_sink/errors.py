@@ -117,3 +117,21 @@ class RowsMissing(CommitImpossible):
             f"{table}, and {found} are there. Was the staging table emptied, or the database "
             "restored from a backup? Nothing of this checkpoint has become visible."
         )
+
+
+class RowsLeftOut(CommitImpossible):
+    """The table takes other rows than it is given: name, where they are from, how many it is given,
+    takes, and changes, and the triggers and rules that may do so.
+    """
+
+    def __str__(self) -> str:
+        table, where, given, taken, changed, names = self.args
+        done = f"changes {changed}" if given == taken else f"leaves out {given - taken}"
+        cause = f"by {', '.join(names)}" if names else "and has no trigger or rule that would"
+        return (
+            f"the PostgreSQL table {table} {done} of {given} rows ({where}), {cause}. Disable "
+            f"what does so (alter table {table} disable trigger ...), or let it pass the rows of "
+            "application_name 'epochgate'; leave such rows out in the transform, or columns by "
+            "--columns (columns in Python). Then start again. Nothing of these rows has become "
+            "visible."
+        )

@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 
 from epochgate.runtime import OperatorContext, SinkStart
-from epochgate.spark.postgres_sink import PostgresSink
+from epochgate.spark.postgres_sink import PostgresSink, RowsLeftOut, RowsRefused
 from epochgate.spark.values.errors import ColumnNeverFits, RowsUnfit, ValueDoesNotFit
 
 NOON = datetime(2024, 7, 1, 12)
@@ -156,7 +156,9 @@ def written(sink: PostgresSink, column: pa.Array) -> Any:
     try:
         writer = sink.create_writer(OperatorContext("sink", 0, 0, 1, "r1", lambda _: None), None)
         writer.write(pa.RecordBatch.from_arrays([column], ["c"]))
-        committer.commit(1, {0: writer.prepare_commit(1)})
+        parts = {0: writer.prepare_commit(1)}
+        committer.check(parts)
+        committer.commit(1, parts)
     finally:
         committer.close()
     with psycopg.connect(sink.dsn) as connection:
@@ -206,3 +208,83 @@ def test_a_value_is_told_with_its_type_and_the_way_on(made: Callable[[str], Post
     assert refusal.value.row == 500
     for part in ("numeric(10,2)", "1.005", "--schema", "subtask 0"):
         assert part in str(refusal.value)
+
+
+DROPS = "create trigger keeps_even before insert on t for each row execute function only_even()"
+RULE = "create rule keeps_even as on insert to t where new.c % 2 = 1 do instead nothing"
+ODD_BEGINNINGS = {
+    "a trigger that leaves out": (DROPS, "leaves out 1 of 3 rows", "trigger keeps_even"),
+    "a trigger of a partition": (
+        "drop table t; create table t (c int) partition by range (c);"
+        "create table p partition of t for values from (0) to (10);"
+        + DROPS.replace("on t", "on p"),
+        "leaves out 1 of 3 rows",
+        "trigger keeps_even",
+    ),
+    "a rule": (RULE, "leaves out 1 of 3 rows", "rule keeps_even"),
+    "a trigger that changes": (
+        DROPS.replace("only_even", "tenfold"),
+        "changes 3 of 3 rows",
+        "trigger keeps_even",
+    ),
+}
+
+
+def functions(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for name, body in (
+            ("only_even", "if new.c % 2 = 0 then return new; end if; return null;"),
+            ("tenfold", "new.c := new.c * 10; return new;"),
+            ("same", "return new;"),
+        ):
+            connection.execute(
+                f"create function {name}() returns trigger language plpgsql"
+                f" as $$ begin {body} end $$".encode()
+            )
+
+
+@pytest.mark.parametrize("beginning", ODD_BEGINNINGS)
+def test_what_leaves_out_or_changes_rows_is_named_before_their_checkpoint_completes(
+    made: Callable[[str], PostgresSink], beginning: str
+) -> None:
+    statement, done, cause = ODD_BEGINNINGS[beginning]
+    sink = made("int")
+    functions(sink.dsn)
+    with psycopg.connect(sink.dsn, autocommit=True) as connection:
+        connection.execute(statement.encode())
+    committer = sink.create_committer(SinkStart("job", "r1", None))
+    writer = sink.create_writer(OperatorContext("sink", 0, 0, 1, "r1", lambda _: None), None)
+    writer.write(pa.RecordBatch.from_pydict({"c": pa.array([2, 3, 4], pa.int32())}))
+    parts = {0: writer.prepare_commit(1)}
+    with pytest.raises(RowsLeftOut, match=rf"{done} \(staged rows\), by {cause}"):
+        committer.check(parts)
+    if "changes" not in beginning:
+        with pytest.raises(RowsLeftOut, match=rf"{done} \(checkpoint 1\), by {cause}"):
+            committer.commit(1, parts)
+    with psycopg.connect(sink.dsn, autocommit=True) as connection:
+        connection.execute("drop rule if exists keeps_even on t")
+        table = "p" if "partition" in beginning else "t"
+        connection.execute(f"drop trigger if exists keeps_even on {table}".encode())
+    committer.close()
+    again = sink.create_committer(SinkStart("job", "r2", None))
+    again.check(parts)
+    assert again.commit(1, parts)
+    again.close()
+    with psycopg.connect(sink.dsn) as connection:
+        assert connection.execute("select c from t order by c").fetchall() == [(2,), (3,), (4,)]
+
+
+def test_a_trigger_that_changes_nothing_is_no_hindrance(
+    made: Callable[[str], PostgresSink],
+) -> None:
+    sink = made("int")
+    functions(sink.dsn)
+    with psycopg.connect(sink.dsn, autocommit=True) as connection:
+        connection.execute(DROPS.replace("only_even", "same").encode())
+    assert written(sink, pa.array([2, 3])) == [2, 3]
+
+
+def test_a_generated_column_is_refused_at_once(made: Callable[[str], PostgresSink]) -> None:
+    sink = made("int generated always as (5) stored")
+    with pytest.raises(RowsRefused, match="generated column"):
+        written(sink, pa.array([2]))
