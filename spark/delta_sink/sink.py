@@ -9,6 +9,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from epochgate.runtime import (
     Committer,
     CoordinatorProvider,
@@ -56,6 +58,10 @@ class DeltaSink(CountingSink):
         except BaseException:
             target.release()
             raise
+
+    def accepts(self, schema: pa.Schema) -> None:
+        """Raises TypeNotInTable."""
+        DELTA.accepts(schema)
 
     def create_coordinator(self, operator_id: str, committer: Committer) -> CoordinatorProvider:
         """Of the schema: that of the table, or else of the first batch.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from epochgate.runtime import (
     Committer,
     CoordinatorProvider,
@@ -70,6 +72,10 @@ class IcebergSink(CountingSink):
         except BaseException:
             target.release()
             raise
+
+    def accepts(self, schema: pa.Schema) -> None:
+        """Raises TypeNotInTable."""
+        ICEBERG.accepts(schema)
 
     def create_coordinator(self, operator_id: str, committer: Committer) -> CoordinatorProvider:
         """Of the schema: that of the table, or else of the first batch.

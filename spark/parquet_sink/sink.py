@@ -213,6 +213,10 @@ class ParquetSink(CountingSink):
             target.release()
             raise
 
+    def accepts(self, schema: pa.Schema) -> None:
+        """Raises TypeNotInTable."""
+        PARQUET.accepts(schema)
+
     def create_coordinator(self, operator_id: str, committer: Committer) -> CoordinatorProvider:
         """Of the schema: that of the target's files, or else of the first batch.
 

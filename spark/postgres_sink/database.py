@@ -21,6 +21,7 @@ from psycopg import pq, sql
 from epochgate.spark.postgres_sink.errors import DsnUnreadable
 from epochgate.spark.values.relations import ColumnType
 
+DatabaseError = psycopg.Error
 Connect = Callable[[str], psycopg.Connection[Any]]
 LEDGER = "epochgate_ledger"
 NAME_MAX = 63
@@ -60,9 +61,12 @@ _COLUMNS = """
 """With the types below domains."""
 
 
-def column_types(connection: psycopg.Connection[Any], relation: Relation) -> dict[str, ColumnType]:
-    """The columns of a table, by name; none if there is no table."""
-    found = connection.execute(_COLUMNS, [relation.table.as_string(None)]).fetchall()
+def types_of(dsn: str, relation: Relation) -> dict[str, ColumnType]:
+    """The columns of a table, by name; none if there is no table. Raises DsnUnreadable, and what
+    psycopg raises.
+    """
+    with connect(dsn) as connection:
+        found = connection.execute(_COLUMNS, [relation.table.as_string(None)]).fetchall()
     return {name: ColumnType(*told) for name, *told in found}
 
 

@@ -13,7 +13,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from epochgate.spark.postgres_sink.database import Relation, column_types, connect
+from epochgate.spark.postgres_sink.database import Relation, connect, types_of
 from epochgate.spark.postgres_sink.errors import ColumnReserved, RowsRefused
 from epochgate.spark.postgres_sink.part import Part
 from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART, as_csv, as_sent, slices
@@ -54,8 +54,7 @@ class Staging:
     @functools.cached_property
     def _columns(self) -> dict[str, ColumnType]:
         """Those of the table, which has them as long as rows are staged."""
-        with connect(self._dsn) as connection:
-            return column_types(connection, self._relation)
+        return types_of(self._dsn, self._relation)
 
     def prepare_commit(self) -> list[Part]:
         """Stage what is left, and name all since the last call."""

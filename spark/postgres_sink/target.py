@@ -104,7 +104,9 @@ class PostgresTarget:
         BehindCheckpoint; nothing is changed then.
         """
         with self._entering() as connection:
-            self._prepare(connection)
+            self._prepare(
+                connection, lambda: self._remove_needless(connection, restored_checkpoint)
+            )
             last = self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
             if start is not None:
                 start.require_held(f"the PostgreSQL table {self._relation.name}", last)
@@ -240,8 +242,23 @@ class PostgresTarget:
                 raise RowsLeftOut(self._relation.name, where, given, taken, 0, names)
         return True
 
-    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
-        """Make the ledger, and a staging table with the table's columns."""
+    def _remove_needless(self, connection: psycopg.Connection[Any], restored: int | None) -> None:
+        """Remove what attempts have staged that failed, if no checkpoint waits for its commit."""
+        self._runner(connection)(
+            "delete from {staged} where split_part({part}, '/', 1) in ("
+            "select unnest(runs) from {ledger} where job = %(job)s and target = %(target)s"
+            " and coalesce(checkpoint, 0) >= %(restored)s)",
+            restored=restored or 0,
+        )
+
+    def _prepare(
+        self,
+        connection: psycopg.Connection[Any],
+        before_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make the ledger, and a staging table with the table's columns; `before_change`: called
+        if these have changed.
+        """
         run = self._runner(connection)
         # Two drivers that make the same table at once would be in each other's way.
         run("select pg_advisory_xact_lock(hashtext('epochgate'))")
@@ -262,6 +279,7 @@ class PostgresTarget:
         self._altering = self._names_altering(run)
         found = self._columns(connection, self._relation.staged)
         if found and found != columns:
+            before_change()
             if run("select 1 from {staged} limit 1").fetchone():
                 raise RelationUnusable(
                     self._relation.name,

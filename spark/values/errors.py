@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import Self
 
-from epochgate.errors import EpochgateError
+from epochgate.errors import UsageError
 
 _CAST = (
-    "Cast it before it is written: by --schema (schema in Python) or in the transform of an "
-    "ingestion, or in the query"
+    "Cast it in the query, or in the --transform (transform in Python) of an ingestion, and start "
+    "again; or begin with --schema (schema), a new target and a new --checkpoint-dir "
+    "(checkpoint_directory)"
 )
 
 
-class RowsUnfit(EpochgateError):
+class RowsUnfit(UsageError):
     """Rows that a target cannot hold. The last argument says where they are from."""
 
     @property
@@ -37,10 +38,10 @@ class TypeNotInTable(RowsUnfit):
     def __str__(self) -> str:
         table_format, name, kind, where = self.args
         return (
-            f"{table_format} has no type for column {name!r}, which is {kind}{_from(where)}. Give "
-            "it another type, for example text: by --schema (schema in Python) or in the transform "
-            "of an ingestion, or in the query; or leave it out, by --columns (columns) or there. "
-            "Nothing of these rows has become visible."
+            f"{table_format} has no type for column {name!r}, which is {kind}{_from(where)}. Leave "
+            "the column out by --columns (columns in Python), or give it another type, for example "
+            "text, by --schema (schema), in the --transform (transform) of an ingestion or in the "
+            "query. Nothing of these rows has become visible."
         )
 
 
@@ -98,8 +99,8 @@ class RowsUnwritable(RowsUnfit):
     def __str__(self) -> str:
         reason, where = self.args
         return (
-            f"the rows cannot be written{_from(where)}: {reason}. {_CAST}, or leave the column "
-            "out, by --columns (columns in Python) or there. Nothing of them has become visible."
+            f"the rows cannot be written{_from(where)}: {reason.rstrip('.')}. {_CAST}. Nothing of "
+            "them has become visible."
         )
 
 

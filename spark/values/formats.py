@@ -61,6 +61,11 @@ class TableTypes:
         self._require_apart(schema.names)
         return pa.schema([pa.field(one.name, self.type(one.name, one.type)) for one in schema])
 
+    def accepts(self, schema: pa.Schema) -> None:
+        """Raise TypeNotInTable for columns of which there can be none."""
+        for one in schema:
+            self.type(one.name, one.type)
+
     def type(self, name: str, kind: pa.DataType) -> pa.DataType:
         """The type of a column, `name`, for such values. Raises TypeNotInTable."""
         if any(is_it(kind) for is_it in (*self.same, *_SAME)):

@@ -143,6 +143,21 @@ def why_never(found: pa.DataType, kind: ColumnType) -> str:
     return "" if fits else "its values would be converted"
 
 
+def require_fitting(
+    found: pa.DataType,
+    name: str,
+    kind: ColumnType,
+    where: str = "",
+    examples: pa.Array | None = None,
+) -> None:
+    """Raise ColumnNeverFits if no value of a type goes into a column."""
+    if reason := why_never(found, kind):
+        told = str(found)
+        if examples is not None:
+            told += f", as {shown(examples.drop_null().slice(0, 1))}"
+        raise ColumnNeverFits(name, kind.shown, told, reason, where)
+
+
 def _why_never_in_words(found: pa.DataType, kind: ColumnType) -> str:
     is_json = kind.base in ("json", "jsonb")
     if is_json and (is_of(is_number, found) or pa.types.is_boolean(found)):
@@ -203,9 +218,7 @@ def sent(column: pa.Array, name: str, kind: ColumnType, where: str) -> pa.Array:
     if column.null_count == len(column):
         # A column of a text file without a value in the sample is text, whatever comes later.
         return pa.nulls(len(column), pa.string())
-    if reason := why_never(found, kind):
-        example = shown(column.drop_null().slice(0, 1))
-        raise ColumnNeverFits(name, kind.shown, f"{found}, as {example}", reason, where)
+    require_fitting(found, name, kind, where, column)
     return tried(column, name, kind.shown, where, lambda part: _converted(part, kind))
 
 
