@@ -50,6 +50,7 @@ from epochgate.spark.files.content import (
 from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, FileGone, SourceUnreadable
 from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
+from epochgate.spark.files.parquet_values import require_microseconds, require_utf_8
 from epochgate.spark.files.parsing import MISSING, RecordParser
 from epochgate.spark.files.quoting import Quoting
 from epochgate.spark.files.records import (
@@ -221,16 +222,20 @@ class SplitReader:
         try:
             with self._access.parquet(split.path, stamp, verified=True) as file:
                 stored = set(file.schema_arrow.names)
+                columns = [name for name in self._output_schema.names if name in stored]
+                in_ns = partial(self._access.parquet, split.path, stamp, int96_unit="ns")
                 for group in range(position.at, split.end):
                     skip = position.skip_rows if group == position.at else 0
                     group_rows = file.metadata.row_group(group).num_rows
                     taken = 0
+                    require_microseconds(file, in_ns, group, columns, self._batch_rows)
                     for batch in file.iter_batches(
                         batch_size=self._batch_rows,
                         row_groups=[group],
-                        columns=[name for name in self._output_schema.names if name in stored],
+                        columns=columns,
                         use_threads=False,
                     ):
+                        require_utf_8(batch)
                         before, taken = taken, taken + batch.num_rows
                         if taken <= skip:
                             continue

@@ -1,0 +1,65 @@
+"""Each Parquet file of the corpus has one right answer, which an independent reader gives too."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from epochgate.errors import EpochgateError
+from epochgate.spark.files import FileEnumeration, SplitReader
+from tests.spark.corpus.parquet_files import PARQUET, write
+from tests.spark.values.cells import of_table
+
+
+def read(source: Path, **options: Any) -> pa.Table:
+    """All rows of a source."""
+    enumeration = FileEnumeration(source, split_bytes_target=1, **options)
+    splits = enumeration.discover()
+    assert enumeration.layout is not None
+    batches = [
+        read.batch
+        for split in splits
+        for read in SplitReader(enumeration.layout_of(split), batch_rows=3).read(split)
+    ]
+    return pa.Table.from_batches(batches, enumeration.layout.output_schema)
+
+
+@pytest.mark.parametrize("key", PARQUET)
+def test_a_file_has_one_answer(tmp_path: Path, key: str) -> None:
+    one = PARQUET[key]
+    source = tmp_path / "in"
+    source.mkdir()
+    write(key, source)
+    if one.refused:
+        with pytest.raises(EpochgateError) as caught:
+            read(source)
+        assert one.refused in str(caught.value)
+        return
+    found = read(source)
+    assert found.schema == (one.read_as or one.table.schema)
+    assert of_table(found) == of_table(one.table)
+
+
+DUCKDB_DIFFERS = {
+    "names_by_capitals": "renames a column",
+    "durations": "has the numbers alone",
+    "decimals_of_76": "has doubles",
+    "uuids": "has texts",
+    "json": "refuses the file",
+    "no_columns": "refuses the file",
+}
+
+
+@pytest.mark.parametrize("key", [key for key, one in PARQUET.items() if not one.refused])
+def test_an_independent_reader_finds_the_same(tmp_path: Path, key: str) -> None:
+    path = write(key, tmp_path)
+    found = None
+    with duckdb.connect() as connection, contextlib.suppress(duckdb.Error):
+        connection.execute("set timezone = 'Asia/Kolkata'")
+        found = of_table(connection.sql(f"from read_parquet('{path}')").to_arrow_table())
+    assert (found == of_table(PARQUET[key].table)) == (key not in DUCKDB_DIFFERS)
