@@ -83,7 +83,7 @@ def shares_of(
         if file_format == "parquet":
             with access.parquet(path, stamp) as file:
                 layout = layouts.of_parquet(path, file.schema_arrow)
-                return layout, row_group_ranges(file.metadata, bytes_target)
+                return layout, row_group_ranges(file.metadata, stamp.size_bytes, bytes_target)
         with access.open(path, stamp, compression) as text:
             found = layouts.of_text(path, file_format, text)
             if found is None:

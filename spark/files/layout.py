@@ -150,9 +150,10 @@ def read_header(file: BinaryIO, dialect: Dialect, encoding: str) -> Header:
     header = read_first_record(file, dialect, encoding)
     names = header.names
     if not names or len(set(names)) != len(names):
+        found = f"found {list(names)}" if names else "and the first line is empty"
         raise ValueError(
-            f"the header needs distinct column names, found {list(names)}; files without a header "
-            "are read with --no-header (header=False in Python)"
+            f"the header needs distinct column names, {found}; files without a header are read "
+            "with --no-header (header=False in Python)"
         )
     return header
 

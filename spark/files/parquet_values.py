@@ -8,8 +8,9 @@ the file is bad then (`reader`). Runs in a task.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,50 +60,60 @@ def _is_ascii(column: pa.Array) -> bool:
 
 def require_microseconds(
     coarse: pq.ParquetFile,
-    opened: Callable[[], AbstractContextManager[pq.ParquetFile]],
+    opened: Callable[..., pq.ParquetFile],
     group: int,
     columns: Sequence[str],
     batch_rows: int,
 ) -> None:
-    """Refuse a row group in which INT96 timestamps of these columns have nanoseconds.
+    """Refuse a row group in which INT96 timestamps of these columns are no microseconds.
 
-    coarse: the file with microseconds; opened: opens it with nanoseconds, in which timestamps far
-    from 1970 wrap around. Raises ValueError.
+    coarse: the file with microseconds; opened: opens it with another `int96_unit`.
+    Raises ValueError.
     """
     leaves = (coarse.schema.column(at) for at in range(len(coarse.schema)))
     if not any(leaf.physical_type == "INT96" for leaf in leaves):
         return
-    with opened() as fine:
+    with opened(int96_unit="ns") as fine, opened(int96_unit="s") as whole:
         names = [
             name
             for name in columns
             if fine.schema_arrow.field(name).type != coarse.schema_arrow.field(name).type
         ]
-        both = (
+        readings = (
             file.iter_batches(batch_rows, [group], names, use_threads=False)
-            for file in (fine, coarse)
+            for file in (fine, coarse, whole)
         )
-        for exact, rounded in zip(*both, strict=True):
+        for batches in zip(*readings, strict=True):
             for name in names:
-                _require_equal(name, exact.column(name), rounded.column(name))
+                _require_same(name, *(batch.column(name) for batch in batches))
 
 
-def _require_equal(name: str, exact: pa.Array, rounded: pa.Array) -> None:
-    if pa.types.is_timestamp(exact.type):
-        # Both products wrap around in the same way.
-        whole = pc.multiply(rounded.view(pa.int64()), 1000)
-        differs = pc.not_equal(whole, exact.view(pa.int64()))
+def _require_same(name: str, fine: pa.Array, coarse: pa.Array, whole: pa.Array) -> None:
+    """Refuse timestamps that are not the same in all units: nanoseconds wrap around far from 1970,
+    as does a thousand times the microseconds; seconds do not.
+    """
+    units = (fine, coarse, whole)
+    if pa.types.is_timestamp(coarse.type):
+        ns, us, s = (array.view(pa.int64()) for array in units)
+        begun = pc.floor_temporal(coarse, unit="second").cast(whole.type, safe=False)
+        differs = pc.or_(
+            pc.not_equal(pc.multiply(us, 1000), ns), pc.not_equal(begun.view(pa.int64()), s)
+        )
         if pc.any(differs).as_py():
-            value = exact.filter(differs)[0].value
             raise ValueError(
-                f"column {name!r}: a timestamp of the type INT96 has nanoseconds "
-                f"(...{value % 10**9:09d}), and such are read as microseconds. {_WAY_ON}"
+                f"column {name!r} has a timestamp of the type INT96 with nanoseconds "
+                f"(...{ns.filter(differs)[0].as_py() % 10**9:09d}), or one far beyond the year "
+                f"9999; INT96 is read in microseconds. {_WAY_ON}"
             )
-    elif pa.types.is_struct(exact.type):
-        for one, other in zip(exact.flatten(), rounded.flatten(), strict=True):
-            _require_equal(name, one, other)
-    elif pa.types.is_map(exact.type):
-        _require_equal(name, exact.keys, rounded.keys)
-        _require_equal(name, exact.items, rounded.items)
-    elif pa.types.is_list(exact.type) or pa.types.is_large_list(exact.type):
-        _require_equal(name, exact.flatten(), rounded.flatten())
+        return
+    for part in _parts(coarse.type):
+        _require_same(name, *(part(array) for array in units))
+
+
+def _parts(kind: pa.DataType) -> Sequence[Callable[[Any], pa.Array]]:
+    """What takes the arrays within an array of the type."""
+    if pa.types.is_map(kind):
+        return [operator.attrgetter("keys"), operator.attrgetter("items")]
+    if pa.types.is_struct(kind):
+        return [operator.methodcaller("field", at) for at in range(kind.num_fields)]
+    return [operator.attrgetter("values")] if kind.num_fields else []

@@ -223,12 +223,12 @@ class SplitReader:
             with self._access.parquet(split.path, stamp, verified=True) as file:
                 stored = set(file.schema_arrow.names)
                 columns = [name for name in self._output_schema.names if name in stored]
-                in_ns = partial(self._access.parquet, split.path, stamp, int96_unit="ns")
+                opened = partial(self._access.parquet, split.path, stamp)
                 for group in range(position.at, split.end):
                     skip = position.skip_rows if group == position.at else 0
                     group_rows = file.metadata.row_group(group).num_rows
                     taken = 0
-                    require_microseconds(file, in_ns, group, columns, self._batch_rows)
+                    require_microseconds(file, opened, group, columns, self._batch_rows)
                     for batch in file.iter_batches(
                         batch_size=self._batch_rows,
                         row_groups=[group],
@@ -264,6 +264,8 @@ class SplitReader:
                             yield self._without(
                                 split, bad, after, f"row group {group}, row {begin + low}"
                             )
+                    if taken != group_rows:
+                        raise ValueError(f"the footer tells of {group_rows} rows in the row group")
         except OBJECT_ERRORS:
             raise
         except READ_ERRORS as error:

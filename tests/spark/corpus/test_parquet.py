@@ -12,8 +12,9 @@ import pytest
 
 from epochgate.errors import EpochgateError
 from epochgate.spark.files import FileEnumeration, SplitReader
+from tests.spark.corpus.answers import PARQUET_ANSWERS, Answer, copy_of, printed
 from tests.spark.corpus.parquet_files import PARQUET, write
-from tests.spark.values.cells import of_table
+from tests.spark.values.cells import Rows, of_table
 
 
 def read(source: Path, **options: Any) -> pa.Table:
@@ -45,6 +46,27 @@ def test_a_file_has_one_answer(tmp_path: Path, key: str) -> None:
     assert of_table(found) == of_table(one.table)
 
 
+@pytest.mark.parametrize("answer", PARQUET_ANSWERS, ids=lambda one: one["file"])
+def test_a_file_of_others_has_one_answer(tmp_path: Path, answer: Answer) -> None:
+    source = copy_of(answer, tmp_path)
+    if "refused" in answer:
+        with pytest.raises(EpochgateError) as caught:
+            read(source)
+        assert answer["refused"] in str(caught.value)
+        return
+    found = read(source)
+    assert [str(field.type) for field in found.schema] == answer["types"]
+    assert printed(found) == answer["rows"]
+
+
+def of_duckdb(path: Path) -> Rows | None:
+    """The rows that DuckDB finds; none if it refuses the file."""
+    with duckdb.connect() as connection, contextlib.suppress(duckdb.Error):
+        connection.execute("set timezone = 'Asia/Kolkata'")
+        return of_table(connection.sql(f"from read_parquet('{path}')").to_arrow_table())
+    return None
+
+
 DUCKDB_DIFFERS = {
     "names_by_capitals": "renames a column",
     "durations": "has the numbers alone",
@@ -57,9 +79,17 @@ DUCKDB_DIFFERS = {
 
 @pytest.mark.parametrize("key", [key for key, one in PARQUET.items() if not one.refused])
 def test_an_independent_reader_finds_the_same(tmp_path: Path, key: str) -> None:
-    path = write(key, tmp_path)
-    found = None
-    with duckdb.connect() as connection, contextlib.suppress(duckdb.Error):
-        connection.execute("set timezone = 'Asia/Kolkata'")
-        found = of_table(connection.sql(f"from read_parquet('{path}')").to_arrow_table())
+    found = of_duckdb(write(key, tmp_path))
     assert (found == of_table(PARQUET[key].table)) == (key not in DUCKDB_DIFFERS)
+
+
+READABLE = [answer for answer in PARQUET_ANSWERS if "rows" in answer]
+
+
+@pytest.mark.parametrize("answer", READABLE, ids=lambda one: one["file"])
+def test_an_independent_reader_finds_the_same_in_files_of_others(
+    tmp_path: Path, answer: Answer
+) -> None:
+    path = copy_of(answer, tmp_path)
+    differs = path.name == "map_no_value.parquet"  # DuckDB refuses a map without values
+    assert (of_duckdb(path) == of_table(read(path))) == (not differs)

@@ -37,7 +37,7 @@ def test_nanoseconds_of_int96_are_refused_wherever_they_lie(tmp_path: Path, name
     (tmp_path / "in").mkdir()
     table = pa.table({name: DEEP[name], "id": range(len(DEEP[name]))})
     pq.write_table(table, tmp_path / "in" / "a.parquet", use_deprecated_int96_timestamps=True)
-    with pytest.raises(BadFile, match=rf"column '{name}'.*INT96 has nanoseconds \(...123456789\)"):
+    with pytest.raises(BadFile, match=rf"column '{name}'.*INT96 with nanoseconds \(...123456789\)"):
         rows(tmp_path / "in")
     assert [row["id"] for row in rows(tmp_path / "in", projection=["id"])] == [*range(len(table))]
 
