@@ -21,7 +21,13 @@ from typing import BinaryIO, NamedTuple, cast
 import pyarrow as pa
 
 from epochgate.spark.files.dialect import Dialect
-from epochgate.spark.files.parsing import no_value_of, parse_csv, parse_json_lines, without
+from epochgate.spark.files.parsing import (
+    RecordParser,
+    no_value_of,
+    parse_csv,
+    parse_json_lines,
+    without,
+)
 from epochgate.spark.files.quoting import Quoting, RecordMalformed
 from epochgate.spark.files.records import (
     BYTE_ORDER_MARK,
@@ -31,8 +37,9 @@ from epochgate.spark.files.records import (
     RecordTooLong,
     csv_record_ends,
 )
+from epochgate.spark.files.rejected import raw_text
 from epochgate.spark.files.round_trip import infer
-from epochgate.spark.files.split import Compression, Format
+from epochgate.spark.files.split import Compression, Format, SourceLayout
 from epochgate.spark.files.text import NotText, as_utf8, explain
 
 _FORMATS: dict[str, Format] = {
@@ -199,6 +206,10 @@ def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header
     return Header(names, start + end, text)
 
 
+class FirstRecordBad(ValueError):
+    """The first record of a file does not parse: its offset, the column if it is one's, why."""
+
+
 def infer_schema(
     file: BinaryIO,
     file_format: Format,
@@ -211,44 +222,54 @@ def infer_schema(
     a value has no type yet, see `fill_types`.
 
     leaves_bad_rows: whether records that do not parse are left out of the sample. Raises
-    `ValueError` (of which pyarrow's `ArrowInvalid` and `NotText` are two) if not one can be parsed.
+    FirstRecordBad unless they are, and `ValueError` (of which pyarrow's `ArrowInvalid` and
+    `NotText` are two) if not one can be parsed.
     """
     start = data_start(file, file_format, dialect, encoding)
     is_csv = file_format == "csv"
     names = read_header(file, dialect, encoding).names if is_csv and dialect.header else ()
     file.seek(start)
-    ends: RecordEnds = LineEnds()
-    if is_csv:
-        ends = csv_record_ends(dialect)
-    sample = file.read(sample_bytes_max)
-    if len(sample) == sample_bytes_max:
-        while not (cut := ends.last(sample)):
-            block = file.read(sample_bytes_max)
-            sample += block
-            if not block or len(sample) > RECORD_BYTES_MAX:
-                raise RecordTooLong(f"no record ends within {len(sample)} bytes")
-        sample = sample[:cut]
+    ends = csv_record_ends(dialect) if is_csv else LineEnds()
+    sample = _whole_records(file, ends, sample_bytes_max)
     whole, left_out = sample, 0
     while True:
         try:
             text = as_utf8(sample, encoding, start)
             schema = _schema_of(text, file_format, names, dialect, leaves_bad_rows)
             break
-        except (pa.ArrowInvalid, NotText, RecordMalformed):
+        except (pa.ArrowInvalid, NotText, RecordMalformed) as error:
             # Reading will tell where exactly the file is bad; the part before has types as well.
             shorter = ends.last(sample[: len(sample) // 2]) or ends.first(sample, 0)
             if shorter not in (0, len(sample)):
                 sample = sample[:shorter]
                 continue
+            if not leaves_bad_rows:
+                if isinstance(error, NotText):
+                    raise
+                parser = RecordParser(SourceLayout(file_format, pa.schema([]), dialect), names)
+                why = parser.explain(error, raw_text(sample, encoding))
+                raise FirstRecordBad(start, *why) from error
             left_out += 1
             whole = whole[len(sample) :]
-            if leaves_bad_rows and names and not whole:
+            if names and not whole:
                 # Each row is to be rejected, and the columns are known.
                 return pa.schema([pa.field(name, pa.null()) for name in names])
-            if not leaves_bad_rows or not whole or left_out > BAD_SAMPLES_MAX:
+            if not whole or left_out > BAD_SAMPLES_MAX:
                 raise
             start, sample = start + len(sample), whole
     return schema
+
+
+def _whole_records(file: BinaryIO, ends: RecordEnds, sample_bytes_max: int) -> bytes:
+    sample = file.read(sample_bytes_max)
+    if len(sample) < sample_bytes_max:
+        return sample
+    while not (cut := ends.last(sample)):
+        block = file.read(sample_bytes_max)
+        sample += block
+        if not block or len(sample) > RECORD_BYTES_MAX:
+            raise RecordTooLong(f"no record ends within {len(sample)} bytes")
+    return sample[:cut]
 
 
 def _schema_of(

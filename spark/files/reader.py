@@ -59,7 +59,7 @@ from epochgate.spark.files.records import (
     first_record_start,
     record_blocks,
 )
-from epochgate.spark.files.rejected import OnBadRow, RejectedRow
+from epochgate.spark.files.rejected import OnBadRow, RejectedRow, position_of
 from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, SplitPosition
 from epochgate.spark.files.text import UTF_8
 
@@ -356,10 +356,8 @@ class SplitReader:
     ) -> ReadBatch:
         """No rows but a rejected one. Raises BadRow if bad rows are not rejected."""
         if self._on_bad_row == "fail":
-            column = "" if bad.column_name is None else f", column {bad.column_name!r}"
-            raise BadRow(
-                split.path, split.split_id, f"{where or f'line {bad.line}'}{column}", bad.reason
-            )
+            position_told = position_of(where or bad.line, bad.column_name)
+            raise BadRow(split.path, split.split_id, position_told, bad.reason)
         rows = range(position.rows, position.rows)
         return ReadBatch(split, self._no_rows, rows, position, (bad,))
 
