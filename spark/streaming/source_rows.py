@@ -6,17 +6,29 @@ Runs in a task.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import datasource
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime.source import SourceReader, SourceSplit
+from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.spark.files import ReadBatch
 from epochgate.spark.files.evolution import is_readable_as
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+
+@dataclass
+class SplitsPartition(datasource.InputPartition):
+    """What one task reads."""
+
+    splits: list[tuple[SourceSplit, SplitFilter | None]]
+    """Each with the filter in the plan of its batch; none of a frame."""
+    stream: str = ""
 
 
 class SplitWithoutEnd(EpochgateError):

@@ -35,7 +35,7 @@ PARQUET_ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".parqu
 
 def copy_of(answer: Answer, folder: Path) -> Path:
     """The file of an answer, by its name in the folder; one that is not UTF-8 ends in `.bin`."""
-    stored = CORPUS / answer["folder"] / answer["file"]
+    stored: Path = CORPUS / answer["folder"] / answer["file"]
     copy = folder / stored.name
     shutil.copy(stored if stored.exists() else stored.with_suffix(".bin"), copy)
     return copy
