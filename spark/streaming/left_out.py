@@ -19,7 +19,7 @@ from epochgate.runtime.steering.place import open_entries, plans_of
 from epochgate.spark.files.split import SkippedFile
 
 FOLDER: Final = "bad-files"
-BEGUN: Final = "begun"
+BEGUN: Final = "begun.json"
 _log = logging.getLogger(__name__)
 
 
@@ -55,7 +55,7 @@ class BadFilesOfStream:
     def begin(self) -> None:
         """Let tasks see that they reach the place, where no plan is kept in it. Raises OSError."""
         with contextlib.suppress(FileExistsError):
-            open_entries(self._state).create(f"{self._stream}/{BEGUN}", b"")
+            open_entries(self._state).create(f"{self._stream}/{BEGUN}", b"{}")
 
     def note_in_task(self, one: SkippedFile) -> None:
         """The same, where another machine has written the plan. Raises OSError, StateOutOfReach."""

@@ -23,6 +23,7 @@ SESSIONS = {
     "tests/spark/compaction/test_beside.py": "local[2]",
     "tests/spark/streaming/test_declared_types.py": "local[2]",
     "tests/spark/streaming/test_foreach.py": "local[2]",
+    "tests/spark/streaming/test_frame_source.py": "local[2]",
     "tests/spark/streaming/test_frames.py": "local[2]",
     "tests/spark/streaming/test_guides.py": "local[2]",
     "tests/spark/streaming/test_killed.py": "local[2]",
