@@ -17,7 +17,7 @@ import pyarrow as pa
 
 Answer = dict[str, Any]
 CORPUS = Path(__file__).parent
-ANSWER_LISTS = "csv", "public"
+ANSWER_LISTS = sorted(path.parent.name for path in CORPUS.glob("*/answers.jsonl"))
 
 
 def answers_in(folder: str) -> list[Answer]:
@@ -29,6 +29,7 @@ def answers_in(folder: str) -> list[Answer]:
 EVERY = [answer for folder in ANSWER_LISTS for answer in answers_in(folder)]
 ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".csv")]
 """Those to CSV files."""
+TEXT_ANSWERS = [answer for answer in EVERY if not answer["file"].endswith(".parquet")]
 PARQUET_ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".parquet")]
 """Those to Parquet files that are stored; the others are in `parquet_files`."""
 

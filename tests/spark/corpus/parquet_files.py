@@ -41,7 +41,7 @@ def named(*names: str) -> pa.Table:
 
 
 def nines(precision: int, scale: int) -> tuple[Decimal, Decimal, Decimal]:
-    """The largest and the smallest number of so many digits, and the least above zero."""
+    """The largest and the smallest number of the type, and the least above zero."""
     return tuple(
         Decimal((sign, digits, -scale))
         for sign, digits in ((0, (9,) * precision), (1, (9,) * precision), (0, (1,)))
@@ -91,7 +91,7 @@ def only(data: bytes) -> Damage:
 
 
 def with_footer_length(length: int) -> Damage:
-    """A footer that claims to have so many bytes."""
+    """A footer that claims to be of this length."""
     return lambda data: data[:-8] + struct.pack("<I", length) + data[-4:]
 
 

@@ -10,7 +10,7 @@ import pytest
 from epochgate.errors import EpochgateError
 from epochgate.spark.files import FileEnumeration, SplitReader
 from epochgate.spark.files.dialect import Dialect
-from tests.spark.corpus.answers import ANSWERS, CORPUS, EVERY, copy_of, printed
+from tests.spark.corpus.answers import ANSWER_LISTS, ANSWERS, CORPUS, EVERY, copy_of, printed
 
 EACH_SIZE_TO = 60
 """A longer file is read in blocks of 1 to 60 bytes, and as a whole."""
@@ -79,7 +79,7 @@ def test_the_answers_are_those_of_the_files() -> None:
     names = [f"{answer['folder']}/{answer['file']}" for answer in EVERY]
     stored = [
         str(path.relative_to(CORPUS).with_suffix(".csv" if path.suffix == ".bin" else path.suffix))
-        for folder in ("csv", "public")
+        for folder in ANSWER_LISTS
         for path in (CORPUS / folder).rglob("*.*")
         if path.suffix not in (".jsonl", ".md")
     ]

@@ -12,6 +12,7 @@ import pytest
 
 from epochgate.errors import EpochgateError
 from epochgate.spark.files import FileEnumeration, SplitReader
+from epochgate.spark.files.plain_types import plain
 from tests.spark.corpus.answers import PARQUET_ANSWERS, Answer, copy_of, printed
 from tests.spark.corpus.parquet_files import PARQUET, write
 from tests.spark.values.cells import Rows, of_table
@@ -20,14 +21,16 @@ from tests.spark.values.cells import Rows, of_table
 def read(source: Path, **options: Any) -> pa.Table:
     """All rows of a source."""
     enumeration = FileEnumeration(source, split_bytes_target=1, **options)
-    splits = enumeration.discover()
-    assert enumeration.layout is not None
+    splits, encoding = enumeration.discover(), options.get("encoding", "utf-8")
     batches = [
         read.batch
         for split in splits
-        for read in SplitReader(enumeration.layout_of(split), batch_rows=3).read(split)
+        for read in SplitReader(enumeration.layout_of(split), batch_rows=3, encoding=encoding).read(
+            split
+        )
     ]
-    return pa.Table.from_batches(batches, enumeration.layout.output_schema)
+    layout = enumeration.layout
+    return pa.Table.from_batches(batches, layout.output_schema if layout else pa.schema([]))
 
 
 @pytest.mark.parametrize("key", PARQUET)
@@ -44,6 +47,13 @@ def test_a_file_has_one_answer(tmp_path: Path, key: str) -> None:
     found = read(source)
     assert found.schema == (one.read_as or one.table.schema)
     assert of_table(found) == of_table(one.table)
+
+
+@pytest.mark.parametrize("key", [key for key, one in PARQUET.items() if not one.refused])
+def test_a_file_is_read_with_the_types_that_spark_has(tmp_path: Path, key: str) -> None:
+    path, table = write(key, tmp_path), PARQUET[key].table
+    schema = pa.schema([pa.field(one.name, plain(one.type)) for one in table.schema])
+    assert of_table(read(path, schema=schema)) == of_table(table)
 
 
 @pytest.mark.parametrize("answer", PARQUET_ANSWERS, ids=lambda one: one["file"])
