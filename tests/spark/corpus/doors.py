@@ -72,7 +72,7 @@ class Reading:
             given["header"] = given["header"].lower()
         if "null" in given:
             (given["null"],) = self.options["null"]
-        return {"source": str(self.source), "settle": "0", **given}
+        return {"source": str(self.source), "settle": "0", "partitions": "2", **given}
 
     def struct(self, columns: Callable[[], pa.Schema]) -> t.StructType:
         """The types with which Spark would make a reader."""
@@ -122,26 +122,32 @@ class Files(FileSource):
 def by_pipeline(reading: Reading) -> Rows:
     """The rows that the sink of a pipeline is given."""
     committed: dict[int, list[bytes]] = {}
-    pipeline = Pipeline(source=Files(reading), map=_packed, sink=committed.__setitem__)
+    pipeline = Pipeline(source=Files(reading), map=packed, sink=committed.__setitem__)
     job = SimulatedJob.of(pipeline, parallelism=2, checkpoint_interval_s=0.5)
     job.settle(until=lambda: job.is_over)
     if job.result.state != "finished":
         raise Refused(job.result.reason)
+    return unpacked(committed)
+
+
+def packed(reads: list[ReadBatch]) -> list[bytes]:
+    """What is read, as values that travel to the sink."""
+    parts = []
+    for read in reads:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, read.batch.schema) as stream:
+            stream.write_batch(read.batch)
+        parts.append(sink.getvalue().to_pybytes())
+    return parts
+
+
+def unpacked(committed: Mapping[int, list[bytes]]) -> Rows:
+    """The rows that a sink was given."""
     found: Rows = Rows()
     for records in committed.values():
         for record in records:
             found += of_table(pa.ipc.open_stream(record).read_all())
     return found
-
-
-def _packed(reads: list[ReadBatch]) -> list[bytes]:
-    packed = []
-    for read in reads:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, read.batch.schema) as stream:
-            stream.write_batch(read.batch)
-        packed.append(sink.getvalue().to_pybytes())
-    return packed
 
 
 def by_stream(reading: Reading) -> Rows:
