@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,8 @@ class DeltaLog:
     def __init__(self, path: str) -> None:
         """Raises ExtraMissing without the library."""
         self.path = path
+        # deltalake would decode a path as if it were a URL, so it is given one.
+        self._url = Path(path).absolute().as_uri()
         self._delta = library("deltalake", what="writing to Delta tables", extra="delta")
         self._actions = library("deltalake.transaction", what="a Delta table", extra="delta")
         self._table: Any = None
@@ -46,8 +49,8 @@ class DeltaLog:
         with self._translating():
             if self._table is not None:
                 self._table.update_incremental()
-            elif self._delta.DeltaTable.is_deltatable(self.path):
-                self._table = self._delta.DeltaTable(self.path)
+            elif self._delta.DeltaTable.is_deltatable(self._url):
+                self._table = self._delta.DeltaTable(self._url)
         return self._table is not None
 
     def version(self) -> int:
@@ -140,7 +143,7 @@ class DeltaLog:
             return int(given["version"])
         try:
             with self._translating():
-                then = self._delta.DeltaTable(self.path)
+                then = self._delta.DeltaTable(self._url)
                 then.load_as_version(_moment(str(given.get("datetime") or given.get("timestamp"))))
                 return int(then.version())
         except (LogFailed, ValueError):
@@ -185,14 +188,14 @@ class DeltaLog:
         configuration: dict[str, str],
     ) -> None:
         self._actions.create_table_with_add_actions(
-            self.path,
+            self._url,
             self._delta.Schema.from_arrow(schema),
             [self._added(file) for file in files],
             mode="error",
             configuration=configuration,
             commit_properties=self._properties(transactions, metadata),
         )
-        self._table = self._delta.DeltaTable(self.path)
+        self._table = self._delta.DeltaTable(self._url)
 
     def append(
         self,

@@ -102,11 +102,15 @@ class SourceOptions:
         """Whether the source is a class of the user's, and not files."""
         return bool(_NAMED.fullmatch(self.place))
 
-    def enumerated(self, stream: str, columns: pa.Schema | None = None) -> Source:
+    def enumerated(
+        self, stream: str, columns: pa.Schema | None = None, *, is_inferred: bool = False
+    ) -> Source:
         """The source as the process beside the driver needs it, whose files have these columns;
-        none to infer them. Raises OptionsWrong.
+        none to infer them. `is_inferred`: as for `read`. Raises OptionsWrong.
         """
-        return self._named() if self.is_named else self._enumerated(stream, columns)
+        if self.is_named:
+            return self._named()
+        return self._enumerated(stream, columns, leaves_out_others=not is_inferred)
 
     def pruning(
         self, source: Source
@@ -200,21 +204,29 @@ class SourceOptions:
             )
         return made
 
-    def _enumerated(self, stream: str, columns: pa.Schema | None) -> Source:
+    def _enumerated(
+        self, stream: str, columns: pa.Schema | None, *, leaves_out_others: bool = False
+    ) -> Source:
         from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook
 
         segments = self._segments(stream)
-        first = FirstLook(0, self._enumeration(segments, columns))
+
+        def fresh() -> FileEnumeration:
+            return self._enumeration(segments, columns, leaves_out_others)
+
         return EnumeratedFileSource(
-            lambda: self._enumeration(segments, columns),
-            first,
+            fresh,
+            FirstLook(0, fresh()),
             segments,
             follow_every_s=0.0,
             on_skipped=BadFilesOfStream(self.state, stream).note,
         )
 
     def _enumeration(
-        self, segments: KnownSegments | None, columns: pa.Schema | None
+        self,
+        segments: KnownSegments | None,
+        columns: pa.Schema | None,
+        leaves_out_others: bool = False,
     ) -> FileEnumeration:
         from epochgate.spark.files import FileEnumeration
 
@@ -224,7 +236,7 @@ class SourceOptions:
             dialect=self.dialect,
             encoding=self.encoding,
             schema=columns,
-            leaves_out_others=columns is not None,
+            leaves_out_others=leaves_out_others,
             follow=True,
             on_bad_file=self.on_bad_file,
             on_changed_file=self.on_changed_file,

@@ -14,9 +14,10 @@ from epochgate.errors import EpochgateError
 from epochgate.runtime.source import SourceReader, SourceSplit
 from epochgate.spark.files import ReadBatch
 from epochgate.spark.files.evolution import is_readable_as
+from epochgate.spark.streaming.errors import OptionsWrong
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 
 class SplitWithoutEnd(EpochgateError):
@@ -46,14 +47,28 @@ INFERRED = "epochgate.inferred"
 
 
 def inferred(schema: pa.Schema) -> StructType:
-    """The types of Spark for columns of files, as those that no user has declared."""
-    from pyspark.sql.pandas.types import from_arrow_schema
+    """The types of Spark for columns of files, as those that no user has declared. Raises
+    OptionsWrong for a column of which Spark has no type.
+    """
     from pyspark.sql.types import StructField, StructType
 
-    fields = from_arrow_schema(schema).fields
     return StructType(
-        [StructField(one.name, one.dataType, True, {INFERRED: True}) for one in fields]
+        [StructField(one.name, _of_spark(one), True, {INFERRED: True}) for one in schema]
     )
+
+
+def _of_spark(field: pa.Field) -> DataType:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    try:
+        return from_arrow_schema(pa.schema([field])).fields[0].dataType
+    except PySparkException as error:
+        raise OptionsWrong(
+            f"the column {field.name!r} of the files is {field.type}, and Spark has no such type. "
+            "Name the other columns by .schema(...), which leaves this one out; or let `epochgate "
+            "ingest` read the files, whose --transform can give the column another type"
+        ) from error
 
 
 def is_inferred(schema: StructType) -> bool:
@@ -62,9 +77,13 @@ def is_inferred(schema: StructType) -> bool:
 
 
 def columns_of(schema: StructType) -> pa.Schema:
-    """The types of Arrow in which Spark takes the columns; moments in UTC."""
+    """The types of Arrow in which Spark takes the columns; moments in UTC. Raises OptionsWrong for
+    two columns of one name.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    if twice := next((one for one in schema.names if schema.names.count(one) > 1), None):
+        raise OptionsWrong(f".schema(...) has two columns of the name {twice!r}; name each once")
     return to_arrow_schema(schema, timezone="UTC")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -16,18 +17,22 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings, strategies as st
 
 from tests.spark.values import inferred, nasty
+from tests.spark.values.evolving import parts_of
 from tests.spark.values.sources import Format, Unwritable, write
-from tests.spark.values.targets import Delta, Iceberg, Objects, Parquet, Postgres, Target
-from tests.spark.values.trip import take
+from tests.spark.values.streamed import Stream
+from tests.spark.values.targets import ZONES, Delta, Iceberg, Objects, Parquet, Postgres, Target
+from tests.spark.values.trip import in_zone, take
 
 TABLES = int(os.environ.get("EPOCHGATE_TABLES", "0"))
 """How many tables the long run makes."""
+PROPERTIES = 3
+FOLDERS = ("values", "values %20+#x", "va\u0301lues & 'more'")
 Place = Callable[[Path], Target]
 tally: Counter[tuple[str, str, str]] = Counter()
 """The tables of this process, by target, format and outcome."""
 
 
-@pytest.fixture(params=[Parquet, Objects, Delta, Iceberg, Postgres], ids=lambda t: t.__name__)
+@pytest.fixture(params=[Parquet, Objects, Delta, Iceberg, Postgres, Stream], ids=lambda t: t.__name__)
 def place(request: pytest.FixtureRequest) -> Place:
     """Makes targets of one kind."""
     if request.param is Postgres:
@@ -65,7 +70,8 @@ def examples(few: int) -> settings:
 
 simple = st.sampled_from(list(nasty.SIMPLE))
 flat_tables = nasty.tables(simple)
-parquet_tables = nasty.tables(simple | nasty.nested(simple))
+of_any_type = simple | st.sampled_from(list(nasty.EXOTIC))
+parquet_tables = nasty.tables(of_any_type | nasty.nested(of_any_type))
 
 
 def is_told_in_text(table: pa.Table) -> bool:
@@ -86,9 +92,9 @@ def test_parquet_files_arrive_as_they_were(
     place: Place, folder: Callable[[], Path], data: st.DataObject
 ) -> None:
     top = folder()
-    target = place(top)
+    target = placed(place, top, data)
     table = data.draw(parquet_tables if target.takes_nested else flat_tables)
-    trip(target, top, table, data.draw(st.sampled_from(["parquet", "parquet by DuckDB"])), data)
+    trip(target, table, data.draw(st.sampled_from(["parquet", "parquet by DuckDB"])), data)
 
 
 @examples(20)
@@ -96,9 +102,9 @@ def test_parquet_files_arrive_as_they_were(
 def test_texts_of_declared_types_arrive_as_they_were(
     place: Place, folder: Callable[[], Path], data: st.DataObject
 ) -> None:
-    top, table = folder(), data.draw(text_tables)
+    target, table = placed(place, folder(), data), data.draw(text_tables)
     kind: Format = data.draw(st.sampled_from(["csv", "jsonl"]))
-    trip(place(top), top, table, kind, data, schema=table.schema)
+    trip(target, table, kind, data, schema=table.schema)
 
 
 @examples(20)
@@ -106,22 +112,50 @@ def test_texts_of_declared_types_arrive_as_they_were(
 def test_texts_of_which_no_type_was_said_arrive_as_they_were(
     place: Place, folder: Callable[[], Path], data: st.DataObject
 ) -> None:
-    top = folder()
-    target, table = place(top), data.draw(inferred.tables())
+    target, table = placed(place, folder(), data), data.draw(inferred.tables())
     assume(target.makes_itself)
-    trip(target, top, table, data.draw(st.sampled_from(["csv", "jsonl"])), data, is_inferred=True)
+    trip(target, table, data.draw(st.sampled_from(["csv", "jsonl"])), data, is_inferred=True)
+
+
+def placed(place: Place, top: Path, data: st.DataObject) -> Target:
+    """A target, where a folder may have an odd name."""
+    target = place(top)
+    if target.takes_odd_paths:
+        target.place = top / data.draw(st.sampled_from(FOLDERS))
+        target.place.mkdir()
+    return target
 
 
 def trip(
-    target: Target, top: Path, table: pa.Table, kind: Format, data: st.DataObject, **options: Any
+    target: Target, table: pa.Table, kind: Format, data: st.DataObject, **options: Any
 ) -> None:
     """Take one table on its way."""
-    seed, parts = data.draw(st.integers(0, 999)), data.draw(st.integers(1, 3))
+    chance, schema = random.Random(data.draw(st.integers(0, 9999))), options.get("schema")
+    assume(target.makes_itself or len(set(map(str.lower, table.column_names))) == table.num_columns)
+    evolution = data.draw(st.sampled_from(target.evolutions if schema is None else ("none",)))
+    is_inferred = "is_inferred" in options
+    whole, parts = parts_of(
+        table,
+        data.draw(st.integers(1, 3)),
+        chance,
+        may_lack=evolution != "none" or (schema is not None and chance.random() < 0.3),
+        evolution="none" if is_inferred and evolution == "widen" else evolution,
+        kept=(inferred.ROW,) if is_inferred else (),
+    )
+    needs_header = is_inferred or any(part.num_columns < whole.num_columns for part in parts)
     try:
-        source = write(top / "in", table, kind, seed, parts)
+        source = write(
+            target.place / "in", whole, parts, kind, chance, needs_header=needs_header
+        )
     except Unwritable:
         assume(False)
-    outcome = take(source, target, **options)
+    source.options |= {
+        "schema_evolution": evolution,
+        "batch_rows": chance.choice([1, 100]),
+        "split_bytes_target": chance.choice([64, 1 << 20, 1 << 20, 1 << 20]),
+    }
+    with in_zone(chance.choice(ZONES)):
+        outcome = take(source, target, starts_again=chance.random() < 0.1, **options)
     tally[type(target).__name__, kind, "arrived" if outcome.has_arrived else "refused"] += 1
 
 
