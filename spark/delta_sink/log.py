@@ -13,12 +13,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
-from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken
+from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, TableUnusable
 from epochgate.spark.extras import library
 from epochgate.spark.parquet_sink.committable import Committable
 
@@ -33,10 +33,15 @@ class DeltaLog:
     """The log of the table in the directory `path`; `read` it before anything else."""
 
     def __init__(self, path: str) -> None:
-        """Raises ExtraMissing without the library."""
+        """Raises ExtraMissing without the library, and TableUnusable."""
+        if unquote(path) != path:
+            raise TableUnusable(
+                path,
+                "deltalake, the library that writes its log, takes a % that two hexadecimal "
+                "digits follow for another letter, and would look for the table elsewhere",
+                "Give a path without it",
+            )
         self.path = path
-        # deltalake would decode a path as if it were a URL, so it is given one.
-        self._url = Path(path).absolute().as_uri()
         self._delta = library("deltalake", what="writing to Delta tables", extra="delta")
         self._actions = library("deltalake.transaction", what="a Delta table", extra="delta")
         self._table: Any = None
@@ -49,8 +54,8 @@ class DeltaLog:
         with self._translating():
             if self._table is not None:
                 self._table.update_incremental()
-            elif self._delta.DeltaTable.is_deltatable(self._url):
-                self._table = self._delta.DeltaTable(self._url)
+            elif self._delta.DeltaTable.is_deltatable(self.path):
+                self._table = self._delta.DeltaTable(self.path)
         return self._table is not None
 
     def version(self) -> int:
@@ -143,7 +148,7 @@ class DeltaLog:
             return int(given["version"])
         try:
             with self._translating():
-                then = self._delta.DeltaTable(self._url)
+                then = self._delta.DeltaTable(self.path)
                 then.load_as_version(_moment(str(given.get("datetime") or given.get("timestamp"))))
                 return int(then.version())
         except (LogFailed, ValueError):
@@ -188,14 +193,14 @@ class DeltaLog:
         configuration: dict[str, str],
     ) -> None:
         self._actions.create_table_with_add_actions(
-            self._url,
+            self.path,
             self._delta.Schema.from_arrow(schema),
             [self._added(file) for file in files],
             mode="error",
             configuration=configuration,
             commit_properties=self._properties(transactions, metadata),
         )
-        self._table = self._delta.DeltaTable(self._url)
+        self._table = self._delta.DeltaTable(self.path)
 
     def append(
         self,

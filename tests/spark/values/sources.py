@@ -46,7 +46,11 @@ def write(
     Raises Unwritable.
     """
     folder.mkdir()
-    source, style = Source(kind, table), Style()
+    source = Source(kind, table)
+    may_be_int96 = not any(text in str(table.schema) for text in ("tz=", "[ns"))
+    style = Style(
+        stores_schema=chance.random() < 0.5, has_int96=may_be_int96 and chance.random() < 0.2
+    )
     if kind in ("csv", "jsonl"):
         style = style_of(table, chance, needs_header)
         source.options = style.options(kind == "csv")
@@ -60,9 +64,8 @@ def write(
     return source
 
 
-def _parquet(stem: Path, table: pa.Table, chance: random.Random, _: Style) -> Path:
+def _parquet(stem: Path, table: pa.Table, chance: random.Random, style: Style) -> Path:
     path = stem.with_suffix(".parquet")
-    may_be_int96 = not any(text in str(table.schema) for text in ("tz=", "[ns"))
     try:
         pq.write_table(
             table,
@@ -72,8 +75,8 @@ def _parquet(stem: Path, table: pa.Table, chance: random.Random, _: Style) -> Pa
             use_dictionary=chance.random() < 0.5,
             data_page_version=chance.choice(["1.0", "2.0"]),
             write_statistics=chance.random() < 0.7,
-            store_schema=chance.random() < 0.5,
-            use_deprecated_int96_timestamps=may_be_int96 and chance.random() < 0.2,
+            store_schema=style.stores_schema,
+            use_deprecated_int96_timestamps=style.has_int96,
         )
     except pa.ArrowException as error:
         raise Unwritable(str(error)) from error
@@ -83,6 +86,8 @@ def _parquet(stem: Path, table: pa.Table, chance: random.Random, _: Style) -> Pa
 def _duckdb(stem: Path, table: pa.Table, chance: random.Random, _: Style) -> Path:
     if len({name.lower() for name in table.column_names}) < table.num_columns:
         raise Unwritable("DuckDB renames columns of the same name")
+    if "fixed_size_binary" in str(table.schema):
+        raise Unwritable("DuckDB takes those below a struct that is null for the next ones")
     path = stem.with_suffix(".parquet")
     compression = chance.choice(["uncompressed", "snappy", "zstd", "gzip", "lz4", "brotli"])
     with duckdb.connect() as connection:

@@ -163,8 +163,7 @@ class Delta(Target):
     def rows(self) -> Rows:
         if not (self.place / "out" / "_delta_log").exists():
             return Counter()
-        # Of a path, deltalake would decode `%20`.
-        return of_table(DeltaTable((self.place / "out").as_uri()).to_pyarrow_table())
+        return of_table(DeltaTable(self.place / "out").to_pyarrow_table())
 
 
 class Iceberg(Target):

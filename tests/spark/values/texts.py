@@ -25,13 +25,15 @@ OFFSETS = ("+02:00", "-05:00", "+05:30", "-11:00")
 
 @dataclass(frozen=True)
 class Style:
-    """What all text files of a source have in common; `options` are those to read them with."""
+    """What all files of a source have in common; `options` are those to read them with."""
 
     delimiter: str = ","
     quote: str = '"'
     escape: str = ""
     has_header: bool = True
     encoding: str = "utf-8"
+    stores_schema: bool = True
+    has_int96: bool = False
 
     def options(self, is_csv: bool) -> dict[str, Any]:
         """As fields of `IngestOptions`."""

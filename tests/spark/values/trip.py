@@ -35,7 +35,13 @@ def take(
         target.prepare(source.table.schema)
     outcome = target.ingest(**source.options, **options)
     _compare(source.table, target.rows(), outcome, is_inferred=is_inferred)
-    named = (*(path.name for path in source.files), *source.table.column_names)
+    names = source.table.column_names
+    named = (
+        *(path.name for path in source.files),
+        *(begin + name for name in names for begin in "'\""),
+        *(f" {name}: " for name in names),
+        str(target.place),
+    )
     assert outcome.has_arrived or any(name in outcome.refusal for name in named), outcome.refusal
     if starts_again:
         again = target.ingest(**source.options, **options)
