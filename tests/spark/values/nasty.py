@@ -157,6 +157,9 @@ SPEAKABLE = tuple(
 )
 """The types that a schema in Spark's words can name, and a text can hold."""
 
+FIXED = (pa.int8(), pa.int32(), pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"))
+"""Types whose values all take as many bytes in a Parquet file."""
+
 
 def nested(simple: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
     """Lists, structs and maps of them, two deep."""

@@ -24,6 +24,8 @@ SPELLED = {"header": lambda has: str(has).lower(), "null": lambda texts: texts[0
 class Stream(Target):
     """Parquet files that a query fills."""
 
+    lacks_types = True
+
     def ingest(self, *, schema: pa.Schema | None = None, **options: Any) -> Outcome:
         """One batch of all files; without a schema, of the columns that the files tell."""
         given = {

@@ -56,6 +56,8 @@ class Target(ABC):
     """Whether there are lists, structs and maps."""
     makes_itself = True
     """Whether the columns are those of the first rows."""
+    lacks_types = False
+    """Whether many types of Parquet files are refused."""
     takes_odd_paths = False
     """Whether the names above it may have any letters."""
     evolutions: tuple[SchemaEvolution, ...] = ("none",)
@@ -155,7 +157,7 @@ class Objects(Target):
 class Delta(Target):
     """A Delta table."""
 
-    takes_odd_paths = True
+    lacks_types = takes_odd_paths = True
 
     def options(self, **changes: Any) -> IngestOptions:
         return super().options(target=f"delta:{self.place / 'out'}", **changes)
