@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -25,12 +26,11 @@ FILES, STREAMING = "epochgate.spark.files", "epochgate.spark.streaming"
 
 @dataclass(frozen=True)
 class Change:
-    """`before` stands once in the function `name` of a module, and becomes `after`."""
+    """Each text stands once in the function `name` of a module, and becomes the other."""
 
     module: str
     name: str
-    before: str
-    after: str
+    texts: tuple[tuple[str, str], ...]
 
     @contextmanager
     def made(self) -> Iterator[None]:
@@ -40,10 +40,11 @@ class Change:
             function = getattr(function, part)
         assert isinstance(function, FunctionType), self
         source = textwrap.dedent(inspect.getsource(function))
-        assert source.count(self.before) == 1, f"{self} is not in\n{source}"
-        broken = source.replace(self.before, self.after)
+        for before, after in self.texts:
+            assert source.count(before) == 1, f"{before!r} does not stand once in\n{source}"
+            source = source.replace(before, after)
         scope: dict[str, Any] = {}
-        code = compile(f"from __future__ import annotations\n{broken}", self.module, "exec")
+        code = compile(f"from __future__ import annotations\n{source}", self.module, "exec")
         exec(code, function.__globals__, scope)
         right, function.__code__ = function.__code__, scope[function.__name__].__code__
         try:
@@ -71,9 +72,15 @@ class Fault:
 
 
 def _of(module: str, *changes: tuple[str, str, str]) -> tuple[Change, ...]:
-    return tuple(Change(module, *change) for change in changes)
+    functions = dict.fromkeys(name for name, _, _ in changes)
+    return tuple(
+        Change(module, name, tuple(texts for of, *texts in changes if of == name))
+        for name in functions
+    )
 
 
+declared_csv = partial(properties.declared_texts, forms=("csv",))
+inferred_csv = partial(properties.inferred_texts, forms=("csv",))
 FAULTS = (
     Fault(
         "a column that is there twice is null",
@@ -90,7 +97,7 @@ FAULTS = (
         "dates of INT96 wrap around",
         _of(
             f"{FILES}.access",
-            ("FileAccess.parquet", 'coerce_int96_timestamp_unit="us"', ""),
+            ("FileAccess.parquet", 'coerce_int96_timestamp_unit="us",', ""),
         ),
         properties.parquet_files,
     ),
@@ -114,12 +121,12 @@ FAULTS = (
                 "if next(reader, None) is not None and '\"' not in text:",
             ),
         ),
-        properties.declared_texts,
+        declared_csv,
     ),
     Fault(
         "an empty line of a single column is no row",
         _of(f"{FILES}.parsing", ("parse_csv", "len(names) != 1", "True")),
-        properties.declared_texts,
+        declared_csv,
     ),
     Fault(
         "types are inferred of texts that they do not print",
@@ -127,12 +134,12 @@ FAULTS = (
             f"{FILES}.round_trip",
             ("typed", "values if _IS_PRINTED_AGAIN[kind](texts, values) else None", "values"),
         ),
-        properties.inferred_texts,
+        inferred_csv,
     ),
     Fault(
         "leading zeros are lost",
         _of(f"{FILES}.round_trip", ("_has_no_extra_zero", "begins = at.begins", "return True")),
-        properties.inferred_texts,
+        inferred_csv,
     ),
     Fault(
         "digits are lost in doubles",
@@ -140,7 +147,7 @@ FAULTS = (
             f"{FILES}.round_trip",
             ("_is_double", "not is_long or _are_digits_kept(texts, values)", "True"),
         ),
-        properties.inferred_texts,
+        inferred_csv,
     ),
     Fault(
         "escapes stay in texts",
@@ -148,20 +155,23 @@ FAULTS = (
             f"{FILES}.quoting",
             ("Quoting.as_rfc", "self._field.sub(self._unescaped, data)", "data"),
         ),
-        properties.declared_texts,
+        declared_csv,
     ),
     Fault(
         "a line for spreadsheets is a header",
-        _of(
-            f"{FILES}.layout",
-            ("read_first_record", "_OF_SPREADSHEETS.fullmatch(text)", "False"),
+        (
+            *_of(
+                f"{FILES}.layout",
+                ("read_first_record", "_OF_SPREADSHEETS.fullmatch(text)", "False"),
+            ),
+            *_of(f"{FILES}.column_names", ("require_usable", "not name.strip()", "False")),
         ),
-        properties.inferred_texts,
+        inferred_csv,
     ),
     Fault(
         "a column without a name is taken",
         _of(f"{FILES}.column_names", ("require_usable", "not name.strip()", "False")),
-        properties.inferred_texts,
+        inferred_csv,
     ),
     Fault(
         "columns that differ in capitals are two",
@@ -214,7 +224,7 @@ FAULTS = (
                 ("SourceLayout.as_declared", "=not is_inferred", "=True"),
             ),
         ),
-        properties.inferred_texts,
+        inferred_csv,
         Stream,
     ),
     Fault(
@@ -232,7 +242,7 @@ FAULTS = (
             "epochgate.spark.ingest.options",
             ("IngestOptions._expect_schema", "if names.count(name) > 1", "if False"),
         ),
-        properties.declared_texts,
+        declared_csv,
     ),
     Fault(
         "a Delta table lies where its path does not say",

@@ -56,7 +56,8 @@ def style_of(table: pa.Table, chance: random.Random, needs_header: bool) -> Styl
     escape = "\\" if not quote or chance.random() < 0.3 else ""
     encoding = chance.choice(["utf-8", "utf-8", "latin-1", "cp1252"])
     try:
-        "".join(map(str, [*table.column_names, *chain(*table.to_pydict().values())])).encode(encoding)
+        values = chain(table.column_names, *(column.to_pylist() for column in table.columns))
+        "".join(map(str, values)).encode(encoding)
     except UnicodeEncodeError:
         encoding = "utf-8"
     return Style(
@@ -169,7 +170,9 @@ def _number(value: Any) -> str:
 def _written(
     path: Path, lines: list[str], end: str, chance: random.Random, style: Style
 ) -> Path:
-    data = (end.join(lines) + chance.choice([end, end, ""])).encode(style.encoding)
+    # An empty line is a row only with its end, and without rows it is one.
+    last = chance.choice([end, end, ""]) if any(lines[-1:]) else end * len(lines[-1:])
+    data = (end.join(lines) + last).encode(style.encoding)
     if style.encoding == "utf-8" and chance.random() < 0.1:
         data = BYTE_ORDER_MARK.encode() + data
     if chance.random() < 0.2:
