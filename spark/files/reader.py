@@ -48,9 +48,10 @@ from epochgate.spark.files.content import (
     is_content,
 )
 from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, FileGone, SourceUnreadable
+from epochgate.spark.files.json_lines import JsonLines
 from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
-from epochgate.spark.files.parsing import MISSING, RecordParser
+from epochgate.spark.files.parsing import RecordParser
 from epochgate.spark.files.quoting import Quoting
 from epochgate.spark.files.records import (
     LineEnds,
@@ -58,7 +59,7 @@ from epochgate.spark.files.records import (
     first_record_start,
     record_blocks,
 )
-from epochgate.spark.files.rejected import OnBadRow, RejectedRow
+from epochgate.spark.files.rejected import MISSING, OnBadRow, RejectedRow
 from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, SplitPosition
 from epochgate.spark.files.text import UTF_8
 
@@ -289,9 +290,10 @@ class SplitReader:
                 if position is None:
                     offset = self._first_record(file, split, header)
                 file.seek(offset)
+                is_csv = split.format == "csv"
                 records = RecordBlocks(
                     split,
-                    RecordParser(layout, names, quoting),
+                    RecordParser(layout, names, quoting) if is_csv else JsonLines(layout),
                     ends,
                     self._encoding,
                     lines,

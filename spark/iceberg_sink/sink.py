@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from epochgate.runtime import (
     Committer,
     CoordinatorProvider,
@@ -20,11 +22,11 @@ from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.iceberg_sink.table import IcebergTable
 from epochgate.spark.iceberg_sink.target import IcebergTarget
-from epochgate.spark.iceberg_sink.types import ICEBERG
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
+from epochgate.spark.values.formats import ICEBERG
 
 
 class IcebergCommitter(TableCommitter[IcebergTarget]):
@@ -70,6 +72,10 @@ class IcebergSink(CountingSink):
         except BaseException:
             target.release()
             raise
+
+    def accepts(self, schema: pa.Schema) -> None:
+        """Raises TypeNotInTable."""
+        ICEBERG.accepts(schema)
 
     def create_coordinator(self, operator_id: str, committer: Committer) -> CoordinatorProvider:
         """Of the schema: that of the table, or else of the first batch.

@@ -248,7 +248,7 @@ FAULTS = (
         "a Delta table lies where its path does not say",
         _of(
             "epochgate.spark.delta_sink.log",
-            ("DeltaLog.__init__", "unquote(path) != path", "False"),
+            ("DeltaLog.__init__", "escape := _ESCAPE.search(os.path.abspath(path))", "escape := None"),
         ),
         properties.parquet_files,
         Delta,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import os
+import random
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -212,6 +215,7 @@ class Postgres(Target):
         number = next(self.numbers)
         self.dsn, self.table = dsn, f"target_{number}"
         self.zone = ZONES[number % 2]
+        self.schema, self.kinds = pa.schema([]), dict[str, str]()
 
     def options(self, **changes: Any) -> IngestOptions:
         return super().options(
@@ -221,9 +225,11 @@ class Postgres(Target):
         )
 
     def prepare(self, schema: pa.Schema) -> None:
+        kinds = _narrowed(schema)
+        self.schema, self.kinds = schema, dict(zip(schema.names, kinds, strict=True))
         columns = [
-            sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(_of_postgres(one.type)))
-            for one in schema
+            sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(kind))
+            for one, kind in zip(schema, kinds, strict=True)
         ]
         making = sql.SQL("create table {} ({})")
         with psycopg.connect(self.dsn, autocommit=True) as connection:
@@ -243,8 +249,35 @@ class Postgres(Target):
             assert cursor.description is not None
             names = [column.name for column in cursor.description]
             return Counter(
-                of_row(zip(names, map(of_value, row), strict=True)) for row in cursor.fetchall()
+                of_row(
+                    (name, self._as_given(name, value))
+                    for name, value in zip(names, row, strict=True)
+                )
+                for row in cursor.fetchall()
             )
+
+    def _as_given(self, name: str, value: Any) -> Any:
+        """The cell of a value whose column has a type that says as much in another way: a number by
+        the shortest digits of a double, a day as its midnight, a wall clock as that of UTC.
+        """
+        kind, cell = self.schema.field(name).type, of_value(value)
+        if pa.types.is_decimal(kind) and isinstance(value, float):
+            held = pa.float32() if self.kinds[name] == "real" else pa.float64()
+            return of_value(Decimal(_digits(value, held)))
+        if pa.types.is_floating(kind) and isinstance(value, Decimal):
+            exact = pa.scalar(float(value), kind).as_py()
+            is_short = not value.is_finite() or Decimal(_digits(exact, kind)) == value
+            return of_value(exact) if is_short else cell
+        if pa.types.is_date(kind) and cell is not None and cell[0] == "wall":
+            return of_value(value.date()) if value.time() == dt.time() else cell
+        is_wall = pa.types.is_timestamp(kind) and kind.tz is None
+        return ("wall", cell[1]) if is_wall and cell is not None else cell
+
+
+def _digits(number: float, kind: pa.DataType) -> str:
+    """The shortest that tell the number of its type."""
+    digits: str = pa.array([number], kind).cast(pa.string())[0].as_py()
+    return digits
 
 
 POSTGRES = {
@@ -268,6 +301,40 @@ POSTGRES = {
     "timestamp[us, tz=UTC]": "timestamptz",
     "time64[us]": "time",
 }
+
+
+NARROWER = {
+    "bool": ("integer", "text", "smallint"),
+    "int32": ("smallint", "numeric(3)", "real", "boolean"),
+    "int64": ("integer", "numeric(7)", "double precision", "real", "text", "numeric", "oid"),
+    "uint64": ("bigint", "double precision", "oid"),
+    "float": ("numeric(9, 3)", "integer", "numeric", "double precision"),
+    "double": ("real", "numeric(20, 2)", "numeric", "bigint", "money", "jsonb"),
+    "string": ("varchar(4)", "char(3)", "time", "bytea", "integer", "name", "interval(0)"),
+    "binary": ("text", "uuid"),
+    "date32[day]": ("timestamp", "timestamptz", "timestamp(0)"),
+    "timestamp[us]": ("timestamp(0)", "timestamp(3)", "date", "timestamptz", "timestamptz(3)"),
+    "timestamp[ms]": ("timestamp(1)", "timestamp(3)", "timestamptz"),
+    "timestamp[ns]": ("timestamp(3)", "timestamptz", "date"),
+    "timestamp[us, tz=UTC]": ("timestamptz(0)", "timestamptz(3)", "timestamp", "date"),
+    "time64[us]": ("time(0)", "time(3)", "timetz", "interval"),
+    "decimal128(9, 2)": ("numeric(8, 2)", "numeric(9, 1)", "double precision", "money", "real"),
+    "decimal128(18, 0)": ("bigint", "numeric(30, -2)", "double precision", "numeric(50, 20)"),
+    "decimal128(38, 10)": ("numeric(38, 9)", "numeric(38, 12)", "real", "numeric"),
+}
+"""Types of columns that hold some of the values, none of them, or all in another way."""
+
+
+def _narrowed(schema: pa.Schema) -> list[str]:
+    """The types of a table that holds the schema's values, or, in a third of all cases, of one
+    with a narrower column.
+    """
+    kinds = [_of_postgres(one.type) for one in schema]
+    chance = random.Random(str(schema))
+    at = chance.randrange(len(kinds))
+    if narrower := NARROWER.get(str(schema.field(at).type)):
+        kinds[at] = chance.choice((*narrower, *[kinds[at]] * 2 * len(narrower)))
+    return kinds
 
 
 def _of_postgres(kind: pa.DataType) -> str:
