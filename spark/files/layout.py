@@ -130,7 +130,7 @@ def require_bytes_of_ascii(file: BinaryIO) -> None:
     if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         kind = "UTF-32" if begin.startswith(codecs.BOM_UTF32_LE) else "UTF-16"
         told = f"it begins with the byte order mark of {kind} ({begin[:2].hex(' ').upper()})"
-    elif begin[:4].count(0) >= len(begin[:4]) / 2:
+    elif begin and begin.count(0) >= len(begin) / 2:
         kind, told = "UTF-16", "every other byte at its beginning is 0, as in UTF-16"
     else:
         return
