@@ -158,16 +158,30 @@ def fitted(column: pa.Array, agreed: pa.DataType) -> pa.Array:
     if pa.types.is_decimal(agreed) and pa.types.is_integer(column.type):
         # Arrow asks for the digits of the type, and not of the values.
         column = column.cast(pa.decimal256(76, agreed.scale))
-    if pa.types.is_float16(column.type) and pa.types.is_decimal(agreed):
+    if pa.types.is_float16(column.type):
+        # Arrow computes little with these.
         column = column.cast(pa.float32())
-    made = column.cast(agreed)
+    made = _cast(column, agreed)
     if _has_floats(column.type) or _has_floats(agreed):
         # Of these alone arrow rounds without a word.
-        if not _is_same(made.cast(column.type), column):
+        if not _is_same(_cast(made, column.type), column):
             raise pa.ArrowInvalid("a number would be rounded")
         if _loses_sign(column, agreed):
             raise pa.ArrowInvalid("a zero would lose its sign")
     return made
+
+
+def _cast(column: pa.Array, agreed: pa.DataType) -> pa.Array:
+    found = column.type
+    for one, other in zip(_leaves(found), _leaves(agreed), strict=True):
+        if pa.types.is_decimal(one) != pa.types.is_decimal(other) and (
+            pa.types.is_floating(one) or pa.types.is_floating(other)
+        ):
+            if pa.types.is_nested(found):
+                raise pa.ArrowInvalid(f"{one} within it would become {other}")
+            # Arrow rounds between these to a neighbour of the nearest number.
+            return column.cast(pa.string()).cast(agreed)
+    return column.cast(agreed)
 
 
 def _has_floats(kind: pa.DataType) -> bool:

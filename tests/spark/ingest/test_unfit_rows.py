@@ -52,10 +52,8 @@ def failed(options: IngestOptions) -> str:
 
 
 def rows(tmp_path: Path) -> list[tuple[Any, ...]]:
-    found = duckdb.sql(
-        f"from read_parquet('{tmp_path}/out/**/*.parquet', hive_partitioning = false)"
-    )
-    return found.fetchall()
+    query = f"from read_parquet('{tmp_path}/out/**/*.parquet', hive_partitioning = false)"
+    return duckdb.execute(query).fetchall()
 
 
 def arrives(options: IngestOptions) -> None:

@@ -27,6 +27,8 @@ def of_scalar(scalar: pa.Scalar) -> Cell:
     kind = scalar.type
     if not scalar.is_valid:
         return None
+    if isinstance(kind, pa.BaseExtensionType):
+        return of_scalar(scalar.value)
     if pa.types.is_dictionary(kind):
         return of_scalar(scalar.dictionary[scalar.index.as_py()])
     if pa.types.is_timestamp(kind):
