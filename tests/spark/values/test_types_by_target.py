@@ -40,7 +40,7 @@ TARGETS: dict[str, tuple[Callable[[Path], Target], ...]] = {
     "Iceberg": (Iceberg,),
 }
 CELLS = [
-    pytest.param(make, name, id=make.__name__)  # type: ignore[attr-defined]
+    pytest.param(make, name, id=make.__name__)
     for name, makers in TARGETS.items()
     for make in makers
 ]
@@ -107,7 +107,7 @@ def compare(found: Counter[Any], table: pa.Table) -> None:
 
 
 REFUSED = [
-    pytest.param(make, name, kind, id=f"{make.__name__}-{page.name(kind)}")  # type: ignore[attr-defined]
+    pytest.param(make, name, kind, id=f"{make.__name__}-{page.name(kind)}")
     for name, makers in TARGETS.items()
     for make in makers
     for kind in VALUES
