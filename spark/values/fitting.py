@@ -16,7 +16,7 @@ from epochgate.spark.values.errors import ColumnNeverFits, ValueDoesNotFit
 
 IsKind = Callable[[pa.DataType], bool]
 SHOWN_MAX: Final = 100
-"""So many characters of a value are in a message."""
+"""Characters of a value in a message."""
 
 LISTS: Final[tuple[IsKind, ...]] = (
     pa.types.is_list,

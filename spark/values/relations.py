@@ -298,7 +298,7 @@ def _require_plain(column: pa.Array) -> None:
 
 
 def _require_time(column: pa.Array, kind: ColumnType) -> None:
-    """Refuse what a column of so many digits rounds, and years that are written otherwise."""
+    """Refuse what the digits of the column round, and years that are written otherwise."""
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s"))
     if pa.types.is_timestamp(column.type):
