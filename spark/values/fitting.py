@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from epochgate.spark.values.errors import ColumnNeverFits, ValueDoesNotFit
 
+CONVERTED: Final = "its values would be converted"
 IsKind = Callable[[pa.DataType], bool]
 SHOWN_MAX: Final = 100
 """Characters of a value in a message."""
@@ -95,10 +96,23 @@ def fit(column: pa.Array, name: str, agreed: pa.DataType, where: str) -> pa.Arra
     """
     if column.type == agreed:
         return column
+    if column.null_count == len(column):
+        # A column of a text file without a value in the sample is text, whatever comes later.
+        return pa.nulls(len(column), agreed)
     if not may_hold(agreed, column.type):
-        reason = "its values would be converted"
-        raise ColumnNeverFits(name, str(agreed), str(column.type), reason, where)
+        raise ColumnNeverFits(name, str(agreed), str(column.type), CONVERTED, where)
     return tried(column, name, str(agreed), where, lambda part: fitted(part, agreed))
+
+
+def require_held(columns: pa.Schema, schema: pa.Schema) -> None:
+    """Raise ColumnNeverFits if a table's column may have no value of a column of the schema; of
+    texts, each value is looked at when it is there.
+    """
+    for one in schema:
+        if one.name in columns.names and not is_of(is_text, one.type):
+            agreed = columns.field(one.name).type
+            if not may_hold(agreed, one.type):
+                raise ColumnNeverFits(one.name, str(agreed), str(one.type), CONVERTED, "")
 
 
 def tried(

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from epochgate.spark.values.errors import ColumnNeverFits
 from epochgate.spark.values.fitting import (
+    CONVERTED,
     fitted,
     has_negative_zero,
     is_bytes,
@@ -140,7 +141,7 @@ def why_never(found: pa.DataType, kind: ColumnType) -> str:
         is_written = kind.base in ("time", "bytea") and is_of(is_text, found)
         assert kind.held is not None, "of a type that is no numeric and has a name"
         fits = is_written or may_hold(kind.held, found)
-    return "" if fits else "its values would be converted"
+    return "" if fits else CONVERTED
 
 
 def require_fitting(
