@@ -38,7 +38,7 @@ if not HAS_LIMITS:
         "Spark before 4.2 does not tell a source in Python where it goes on",
         allow_module_level=True,
     )
-IN_MAKE_TEST = 3
+IN_MAKE_TEST = 2
 """How many batches `make test` reads."""
 FILE = "of_file"
 Lay = Callable[[Path], Path]
@@ -66,9 +66,8 @@ def batches(place: Path) -> list[Batch]:
     """All files that have rows and are not refused, the largest batches first."""
     found: dict[str, Batch] = {}
 
-    def add(schema: pa.Schema, options: dict[str, Any], lay: Lay) -> None:
-        told = sorted(str(one) for one in schema)
-        key = json.dumps([told, options])
+    def add(kind: str, schema: pa.Schema, options: dict[str, Any], lay: Lay) -> None:
+        key = json.dumps([kind, sorted(str(one) for one in schema), options])
         found.setdefault(key, Batch(schema, options, [])).files.append(lay)
 
     for number, answer in enumerate(TEXT_ANSWERS):
@@ -81,10 +80,11 @@ def batches(place: Path) -> list[Batch]:
                 reading.source, dialect=reading.dialect, encoding=reading.encoding
             ).column_names
             as_text = pa.schema([pa.field(name, pa.string()) for name in names])
-            add(as_text, answer.get("options", {}), partial(copy_of, answer))
+            kind = Path(answer["file"]).suffix
+            add(kind, as_text, answer.get("options", {}), partial(copy_of, answer))
     for key, one in PARQUET.items():
         if not one.refused + one.refused_by_target and key not in NOT_OF_SPARK and one.table.schema:
-            add(one.table.schema, {}, partial(write, key))
+            add(".parquet", one.table.schema, {}, partial(write, key))
     return sorted(found.values(), key=lambda batch: -len(batch.files))
 
 
